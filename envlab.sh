@@ -1,0 +1,242 @@
+#!/usr/bin/env bash
+# The one entry on a fresh machine: makes .venv on first use, then runs what follows it.
+set -euo pipefail
+
+usage() {
+    cat <<'TEXT'
+Usage: ./envlab.sh COMMAND [ARGUMENT...]
+
+Makes the virtual environment .venv beside this script on first use, then runs COMMAND inside it,
+in the current folder. Arguments, signals and the exit code pass through.
+
+  ./envlab.sh envlab list           run any command of the environment
+  ./envlab.sh python script.py
+  ./envlab.sh setup                 only make or update the environment
+  ./envlab.sh test                  lint, format check, type check, all tests
+  ./envlab.sh test -k cartpole      only pytest, with these arguments
+  ./envlab.sh --help
+
+Environment variables:
+  ENVLAB_PYTHON=PATH     the Python (3.11 or newer) to make the environment from
+  ENVLAB_VENV=PATH       use, or make, the virtual environment at PATH instead of .venv
+  ENVLAB_VENV=active     install envlab, at its pinned versions, into the virtual or conda
+                         environment that is active, and use that
+  ENVLAB_EXTRAS=A,B      extras of pyproject.toml to install (default: dev; empty: none)
+TEXT
+}
+
+say() { printf 'envlab: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 2; }
+
+# ---- which environment ------------------------------------------------------------------------
+
+# Sets: venv (absolute), ours (whether envlab may make it), stamp, made_here, lock.
+choose_environment() {
+    ours=yes
+    case "${ENVLAB_VENV:-}" in
+        "") venv=$root/.venv ;;
+        active)
+            ours=no
+            venv=${VIRTUAL_ENV:-${CONDA_PREFIX:-}}
+            [ -n "$venv" ] || fail "ENVLAB_VENV=active, but no virtual or conda environment is" \
+                "active: activate one, or unset ENVLAB_VENV to let envlab make its own."
+            [ -x "$venv/bin/python" ] || fail "the active environment $venv has no working" \
+                "bin/python: activate another one, or unset ENVLAB_VENV."
+            ;;
+        *)
+            local parent
+            parent=$(dirname -- "$ENVLAB_VENV")
+            { mkdir -p -- "$parent" && parent=$(CDPATH='' cd -- "$parent" && pwd -P); } 2>/dev/null ||
+                fail "ENVLAB_VENV=$ENVLAB_VENV cannot be made: name a folder you can write to."
+            venv=${parent%/}/$(basename -- "$ENVLAB_VENV")
+            export ENVLAB_VENV=$venv # absolute, for an envlab.sh that COMMAND runs elsewhere
+            ;;
+    esac
+    stamp=$venv/envlab-stamp.txt # what is installed; written last
+    made_here=$venv/envlab-made-this # may be removed; written first
+    lock=$venv.lock
+    if [ "$ours" = no ]; then lock=$venv/envlab.lock; fi
+}
+
+# Prints what a finished environment is stamped with: one line on the environment itself, one on
+# what is installed in it. Fails where the environment has no working Python of its own: without
+# its pyvenv.cfg, .venv/bin/python is the system's Python, and pip would install there.
+describe() {
+    [ -x "$venv/bin/python" ] || return 1
+    "$venv/bin/python" -I - "$venv" "$root" "${ENVLAB_EXTRAS-dev}" 2>/dev/null <<'PYTHON'
+import hashlib, os, pathlib, sys
+
+venv, root, extras = sys.argv[1:]
+if sys.version_info < (3, 11) or not os.path.samefile(sys.prefix, venv):
+    sys.exit(1)
+files = [pathlib.Path(root, name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
+print(f"{venv} python{sys.version_info.major}.{sys.version_info.minor}")
+print(f"{root} [{extras}] {hashlib.sha256(bytes([0]).join(files)).hexdigest()}")
+PYTHON
+}
+
+is_ready() {
+    local wanted
+    wanted=$(describe) && [ -f "$stamp" ] && [ "$wanted" = "$(cat -- "$stamp")" ]
+}
+
+# False where pip was killed while it wrote a package: it would take that one for installed.
+has_whole_packages() {
+    "$venv/bin/python" -I - <<'PYTHON'
+import sys
+from importlib.metadata import distributions
+
+sys.exit(any(distribution.read_text("RECORD") is None for distribution in distributions()))
+PYTHON
+}
+
+# True where installing is enough; false where the environment must be made again: its Python or
+# pip does not run, it was moved or copied here, or its Python is now another minor version.
+can_install_into() {
+    local wanted
+    wanted=$(describe) || return 1
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || return 1
+    [ ! -f "$made_here" ] || has_whole_packages || return 1
+    [ ! -f "$stamp" ] || [ "${wanted%%$'\n'*}" = "$(head -n 1 -- "$stamp")" ]
+}
+
+# ---- making it --------------------------------------------------------------------------------
+
+# Prints the interpreter behind a command, past version-manager shims and virtual environments.
+base_python() {
+    "$1" -I - 2>/dev/null <<'PYTHON'
+import os, sys
+
+print(os.path.realpath(sys._base_executable))
+sys.exit(sys.version_info < (3, 11))
+PYTHON
+}
+
+has_venv_module() { "$1" -I -c 'import ensurepip, venv' 2>/dev/null; }
+
+# Sets: python.
+find_python() {
+    local candidate bare=""
+    if [ -n "${ENVLAB_PYTHON:-}" ]; then
+        python=$(base_python "$ENVLAB_PYTHON") ||
+            fail "ENVLAB_PYTHON=$ENVLAB_PYTHON is not a working Python 3.11 or newer:" \
+                "name another one, or unset it to search PATH."
+        has_venv_module "$python" && return
+        bare=$python
+    else
+        for candidate in python3 python3.11 python3.12 python3.13 python3.14 python; do
+            python=$(base_python "$candidate") || continue
+            has_venv_module "$python" && return
+            bare=${bare:-$python}
+        done
+    fi
+    [ -n "$bare" ] || fail "no Python 3.11 or newer was found on PATH: install one (Debian and" \
+        "Ubuntu: apt install python3 python3-venv), or name one with ENVLAB_PYTHON=PATH."
+    fail "$bare has no venv module: install it (Debian and Ubuntu: apt install" \
+        "$("$bare" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')) and run" \
+        "this command again, or name another Python with ENVLAB_PYTHON=PATH."
+}
+
+make_environment() {
+    local output
+    [ "$ours" = yes ] || fail "envlab cannot be installed into the active environment $venv:" \
+        "it needs Python 3.11 or newer with pip."
+    if [ "$venv" != "$root/.venv" ] && [ ! -f "$made_here" ] &&
+        [ -n "$(ls -A -- "$venv" 2>/dev/null)" ]; then
+        fail "ENVLAB_VENV=$ENVLAB_VENV is neither empty nor a virtual environment with pip and" \
+            "Python 3.11 or newer, and envlab removes only what it made: name another folder."
+    fi
+    find_python
+    say "making $venv with $("$python" --version)"
+    rm -rf -- "$venv"
+    mkdir -- "$venv"
+    : >"$made_here"
+    output=$("$python" -m venv "$venv" 2>&1) || {
+        printf '%s\n' "$output" | tail -n 5 >&2
+        fail "$python could not make $venv (its last lines are above): check that the disk is not" \
+            "full, then run this command again."
+    }
+}
+
+install() {
+    local extras=${ENVLAB_EXTRAS-dev} log=$venv/envlab-install.log wanted
+    local target=.${extras:+[$extras]}
+    wanted=$(describe)
+    say "installing ${target/#./envlab} and what it needs: minutes on a fresh machine (log: $log)"
+    rm -f -- "$stamp" # so that an interrupted installation is not taken for a finished one
+    (cd -- "$root" && PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check \
+        -c constraints.txt -e "$target") >"$log" 2>&1 || {
+        tail -n 15 -- "$log" >&2
+        fail "pip could not install $target (its last lines are above, all of them in $log):" \
+            "check the network and the disk space, then run this command again to go on from here."
+    }
+    printf '%s\n' "$wanted" >"$stamp.part"
+    mv -f -- "$stamp.part" "$stamp"
+}
+
+set_up() {
+    is_ready && return
+    { : >>"$lock"; } 2>/dev/null || fail "$(dirname -- "$lock") cannot be written to: set" \
+        "ENVLAB_VENV=PATH to a place for the environment that can."
+    exec 9>>"$lock"
+    if command -v flock >/dev/null && ! flock -n 9; then
+        say "waiting for another envlab.sh that is setting up $venv"
+        flock 9
+    fi
+    if ! is_ready; then
+        SECONDS=0
+        can_install_into || make_environment
+        install
+        say "ready after $SECONDS s"
+    fi
+    exec 9>&-
+}
+
+# ---- using it ---------------------------------------------------------------------------------
+
+enter() {
+    export PATH="$venv/bin:$PATH"
+    if [ -f "$venv/pyvenv.cfg" ]; then export VIRTUAL_ENV="$venv"; fi # a conda environment has none
+    unset PYTHONHOME
+}
+
+# Runs every check even after one has failed, so that one run reports everything.
+run_all_checks() {
+    local check failed=""
+    for check in "ruff check ." "ruff format --check ." "mypy" "python -m pytest"; do
+        say "$check"
+        $check || failed="$failed${failed:+, }$check"
+    done
+    if [ -n "$failed" ]; then
+        say "failed: $failed"
+        exit 1
+    fi
+    say "all checks passed"
+}
+
+root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+case "${1:-}" in
+    "")
+        usage >&2
+        exit 2
+        ;;
+    -h | --help | help)
+        usage
+        exit 0
+        ;;
+    -*) fail "unknown option $1: the first argument is a command to run; see ./envlab.sh --help." ;;
+esac
+
+choose_environment
+set_up
+enter
+case "$1" in
+    setup) ;;
+    test)
+        shift
+        cd -- "$root"
+        if [ $# -gt 0 ]; then exec python -m pytest "$@"; fi
+        run_all_checks
+        ;;
+    *) exec "$@" ;;
+esac

@@ -1,0 +1,23 @@
+"""Dataclass configs: strict dictionaries, Hydra overrides, exact YAML files."""
+
+from __future__ import annotations
+
+from envlab.config.codec import from_dict, merge, to_dict
+from envlab.config.files import load_yaml, read_yaml, write_yaml
+from envlab.config.overrides import compose, expand_sweep
+from envlab.config.references import reference_of, resolve
+from envlab.config.tree import paths
+
+__all__ = [
+    "compose",
+    "expand_sweep",
+    "from_dict",
+    "load_yaml",
+    "merge",
+    "paths",
+    "read_yaml",
+    "reference_of",
+    "resolve",
+    "to_dict",
+    "write_yaml",
+]

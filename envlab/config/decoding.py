@@ -1,0 +1,312 @@
+"""Plain values into typed ones: strict, by the annotations of dataclasses and what they hold now.
+
+A value is decoded into a :class:`Slot`: its annotation, its dotted path and what it holds at
+present. The present value decides where the annotation leaves a choice, so that a subclass stays
+that subclass and a tuple in an untyped dict stays a tuple.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar, Union
+
+from envlab.config.encoding import encode, same
+from envlab.config.references import resolve
+from envlab.config.tree import field_types, is_group, settable_fields
+from envlab.config.wording import expected, shown, unknown_key, wrong_type
+from envlab.errors import ConfigurationError, did_you_mean
+
+ABSENT: Any = object()
+"""What a slot holds before it holds anything; ``None`` is a value."""
+
+_LISTS = (list, tuple, collections.abc.Sequence)
+_DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """A place in a config that takes a value."""
+
+    hint: Any
+    """Annotation."""
+
+    path: str
+    """Dotted path, for errors."""
+
+    current: Any = ABSENT
+    """What it holds now."""
+
+    given_keys: bool = False
+    """Whether free-form dicts take exactly the given keys, rather than keep their own."""
+
+    untyped: bool = False
+    """Whether this is a value of a free-form dict, which must keep the type that it has."""
+
+    def below(self, name: str | int, hint: Any, current: Any, untyped: bool = False) -> Slot:
+        """Return the slot of one field, key or position."""
+        return Slot(hint, f"{self.path}.{name}", current, self.given_keys, untyped)
+
+    def retyped(self, hint: Any) -> Slot:
+        """Return this slot with another annotation."""
+        return dataclasses.replace(self, hint=hint, untyped=False)
+
+    def wrong(self, value: object) -> ConfigurationError:
+        """Return the error for a value of another type."""
+        current = None if self.current is ABSENT else self.current
+        return wrong_type(self.hint, self.path, value, current)
+
+
+def decode(slot: Slot, value: Any) -> Any:
+    """Return ``value`` as the slot's annotation and present value want it.
+
+    A value equal to the present one returns the present object, whatever the annotation says.
+    """
+    current = slot.current
+    if current is not ABSENT and same(encode(current, slot.path), value):
+        return current
+    if value is None:
+        return _decode_null(slot)
+    if is_group(current) and isinstance(value, Mapping):
+        return _merge_group(slot, value)
+    origin = typing.get_origin(slot.hint) or slot.hint
+    if origin in (Any, object) or isinstance(origin, TypeVar):
+        return _decode_any(slot, value)
+    if origin in (Union, types.UnionType):
+        return _decode_union(slot, value)
+    if origin is Literal:
+        return _decode_literal(slot, value)
+    if origin in (int, float, bool, str):
+        return _decode_scalar(slot, value)
+    if origin in _LISTS:
+        return _decode_list(slot, value)
+    if origin in _DICTS:
+        return _decode_dict(slot, value)
+    return _decode_class(slot, origin, value)
+
+
+def build_group(cls: type, values: Mapping[str, Any], slot: Slot) -> Any:
+    """Return a new ``cls`` with ``values`` over its defaults.
+
+    Raises:
+        ConfigurationError: A field without default is missing, or as :func:`decode`.
+    """
+    _require_mapping(slot, values)
+    fields, hints = settable_fields(cls), field_types(cls)
+    _require_known(slot, values, fields, cls)
+    for name, field in fields.items():
+        if name not in values and _default_of(field) is ABSENT:
+            raise ConfigurationError(
+                f"{slot.path}.{name} is missing: {cls.__name__} has no default for it. "
+                f"Give {expected(hints[name])}."
+            )
+    given = {
+        name: decode(slot.below(name, hints[name], _default_of(fields[name])), value)
+        for name, value in values.items()
+    }
+    return _kept(lambda: cls(**given), given, slot.path)
+
+
+def _merge_group(slot: Slot, values: Mapping[str, Any]) -> Any:
+    """Return the present dataclass with ``values`` over it, in its own class."""
+    current = slot.current
+    cls: type = type(current)
+    hints = field_types(cls)
+    _require_known(slot, values, settable_fields(cls), cls)
+    changes = {}
+    for name, value in values.items():
+        before = getattr(current, name)
+        after = decode(slot.below(name, hints[name], before), value)
+        if after is not before:
+            changes[name] = after
+    if not changes:
+        return current
+    return _kept(lambda: dataclasses.replace(current, **changes), changes, slot.path)
+
+
+def _kept(make: Callable[[], Any], given: Mapping[str, Any], path: str) -> Any:
+    """Return what ``make`` makes, after a check that its ``__post_init__`` keeps what is given."""
+    wanted = {name: encode(value, f"{path}.{name}") for name, value in given.items()}
+    group = make()
+    for name, value in wanted.items():
+        actual = encode(getattr(group, name), f"{path}.{name}")
+        if not same(actual, value):
+            raise ConfigurationError(
+                f"{path}.{name} has no effect when it is set to {shown(value)}: __post_init__ of "
+                f"{type(group).__name__} makes it {shown(actual)}. Make one of them a property."
+            )
+    return group
+
+
+def _decode_null(slot: Slot) -> None:
+    """Take ``null`` where the annotation allows it, or where a removable term stands."""
+    members = _members(slot.hint)
+    nullable = any(m in (Any, object, None, type(None)) or _removable(m) for m in members)
+    if not nullable and not _removable(type(slot.current)):
+        raise slot.wrong(None)
+
+
+def _removable(hint: Any) -> bool:
+    return getattr(typing.get_origin(hint) or hint, "__removable__", False) is True
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    union = typing.get_origin(hint) in (Union, types.UnionType)
+    return typing.get_args(hint) if union else (hint,)
+
+
+def _decode_any(slot: Slot, value: Any) -> Any:
+    """Follow the present value: strictly in a free-form dict, where it fits under ``Any``."""
+    if slot.current is ABSENT or slot.current is None:
+        return value
+    hint = _hint_of(slot.current)
+    if hint is Any:
+        return value
+    if slot.untyped or is_group(slot.current) or isinstance(slot.current, Mapping):
+        return decode(slot.retyped(hint), value)
+    try:
+        return decode(slot.retyped(hint), value)
+    except ConfigurationError:
+        return value
+
+
+def _hint_of(value: Any) -> Any:
+    """Return the annotation that describes a value in a place without one."""
+    if isinstance(value, bool | int | float | str | enum.Enum):
+        return type(value)
+    if isinstance(value, list | tuple):
+        kinds = {_hint_of(element) for element in value}
+        # [1, 0.5] is a list of numbers, not of "anything".
+        element = float if kinds == {int, float} else kinds.pop() if len(kinds) == 1 else Any
+        return list[element] if isinstance(value, list) else tuple[element, ...]  # type: ignore
+    if isinstance(value, Mapping):
+        return dict[str, Any]
+    if is_group(value):
+        return type(value)
+    return Callable if callable(value) else Any
+
+
+def _decode_union(slot: Slot, value: Any) -> Any:
+    """Take the member that ``value`` already is, else the first that accepts it."""
+    members = [member for member in _members(slot.hint) if member is not type(None)]
+    if len(members) == 1:
+        return decode(slot.retyped(members[0]), value)
+    for member in sorted(members, key=lambda member: type(value) is not member):
+        try:
+            return decode(slot.retyped(member), value)
+        except ConfigurationError:
+            continue
+    raise slot.wrong(value)
+
+
+def _decode_literal(slot: Slot, value: Any) -> Any:
+    choices = typing.get_args(slot.hint)
+    for choice in choices:
+        if same(choice, value):
+            return choice
+    raise ConfigurationError(
+        f"{slot.path} must be {expected(slot.hint)}, but is {shown(value)}."
+        f"{did_you_mean(str(value), map(str, choices))}"
+    )
+
+
+def _decode_scalar(slot: Slot, value: Any) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if slot.hint is float and number:
+        return float(value)
+    if not isinstance(value, slot.hint) or (isinstance(value, bool) and slot.hint is not bool):
+        raise slot.wrong(value)
+    return value
+
+
+def _decode_list(slot: Slot, value: Any) -> Any:
+    """Decode every element; a tuple or list type decides what comes out."""
+    if not isinstance(value, list | tuple):
+        raise slot.wrong(value)
+    origin, arguments = typing.get_origin(slot.hint) or slot.hint, typing.get_args(slot.hint)
+    fixed = origin is tuple and bool(arguments) and Ellipsis not in arguments
+    if fixed and len(arguments) != len(value):
+        raise ConfigurationError(
+            f"{slot.path} must be {expected(slot.hint)}, but has {len(value)}: {shown(value)}. "
+            f"Give exactly {len(arguments)}."
+        )
+    hints = arguments if fixed else [arguments[0] if arguments else Any] * len(value)
+    before = list(slot.current) if isinstance(slot.current, list | tuple) else []
+    before += [ABSENT] * (len(value) - len(before))
+    elements = [
+        decode(slot.below(position, hint, old), element)
+        for position, (hint, old, element) in enumerate(zip(hints, before, value, strict=False))
+    ]
+    as_tuple = origin is tuple or (origin is not list and not isinstance(slot.current, list))
+    return tuple(elements) if as_tuple else elements
+
+
+def _decode_dict(slot: Slot, value: Any) -> dict[str, Any]:
+    """Decode every value; present values keep their types if the annotation names none."""
+    _require_mapping(slot, value)
+    arguments = typing.get_args(slot.hint)
+    hint = arguments[1] if arguments else Any
+    current = slot.current if isinstance(slot.current, Mapping) else {}
+    for key in value:
+        if not isinstance(key, str):
+            raise ConfigurationError(
+                f"{slot.path} has the key {shown(key)}, but keys are text. Write it in quotes."
+            )
+    if slot.current is not ABSENT and slot.current is not None and not slot.given_keys:
+        _require_known(slot, value, current)
+    result = {} if slot.given_keys else dict(current)
+    for key, given in value.items():
+        result[key] = decode(slot.below(key, hint, current.get(key, ABSENT), untyped=True), given)
+    return result
+
+
+def _decode_class(slot: Slot, origin: Any, value: Any) -> Any:
+    """Decode into an enum, a dataclass, a function or class, or an instance of some other class."""
+    if origin in (collections.abc.Callable, type):
+        return _decode_reference(slot, origin, value)
+    if not isinstance(origin, type):
+        raise slot.wrong(value)
+    if isinstance(value, origin):
+        return value
+    if issubclass(origin, enum.Enum) and isinstance(value, str) and value in origin.__members__:
+        return origin[value]
+    if dataclasses.is_dataclass(origin) and isinstance(value, Mapping):
+        return build_group(origin, value, slot)
+    raise slot.wrong(value)
+
+
+def _decode_reference(slot: Slot, origin: Any, value: Any) -> Any:
+    try:
+        target = resolve(value) if isinstance(value, str) else value
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{slot.path}: {error}") from None
+    bounds = [bound for bound in typing.get_args(slot.hint) if isinstance(bound, type)]
+    if not callable(target) or (origin is type and not isinstance(target, type)):
+        raise slot.wrong(value)
+    if origin is type and bounds and not issubclass(target, bounds[0]):
+        raise slot.wrong(value)
+    encode(target, slot.path)  # refuses what could not be written down again
+    return target
+
+
+def _default_of(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return ABSENT if field.default is dataclasses.MISSING else field.default
+
+
+def _require_mapping(slot: Slot, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise slot.wrong(value)
+
+
+def _require_known(
+    slot: Slot, values: Mapping[str, Any], names: Mapping[str, Any], owner: object = None
+) -> None:
+    for name in values:
+        if name not in names:
+            raise unknown_key(slot.path, str(name), names, owner)

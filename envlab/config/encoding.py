@@ -1,0 +1,67 @@
+"""Configs as plain values: dictionaries, lists, text, numbers, ``True``/``False`` and ``None``."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from envlab.config.references import reference_of
+from envlab.config.tree import children, is_group
+from envlab.errors import ConfigurationError
+
+
+def encode(value: object, path: str) -> Any:
+    """Return ``value`` as plain data; ``path`` is its dotted name, for errors.
+
+    Dataclasses become dictionaries, tuples become lists, enum members become their names, functions
+    and classes become ``module:name``.
+
+    Raises:
+        ConfigurationError: Something below ``path`` has no plain form.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, enum.Enum):
+        return value.name
+    for scalar in (int, float, str):
+        if isinstance(value, scalar):
+            # NumPy's float64 and others derive from these; YAML would refuse the derived type.
+            return value if type(value) is scalar else scalar(value)
+    if isinstance(value, Mapping):
+        _require_text_keys(value, path)
+    if is_group(value) or isinstance(value, Mapping):
+        return {name: encode(child, f"{path}.{name}") for name, child in children(value).items()}
+    if isinstance(value, list | tuple):
+        return [encode(child, f"{path}.{position}") for position, child in enumerate(value)]
+    if callable(value):
+        return _encode_reference(value, path)
+    raise ConfigurationError(
+        f"{path} holds {value!r} ({type(value).__name__}), which a configuration cannot hold. Use "
+        "numbers, text, true/false, None, lists, dicts, dataclasses, enums, functions or classes."
+    )
+
+
+def same(left: object, right: object) -> bool:
+    """Tell whether two plain values are equal in value and type (1, 1.0 and True all differ)."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    return type(left) is type(right) and (left == right or (left != left and right != right))
+
+
+def _require_text_keys(value: Mapping[Any, Any], path: str) -> None:
+    for key in value:
+        if not isinstance(key, str):
+            raise ConfigurationError(
+                f"{path} has the key {key!r} ({type(key).__name__}), but the keys of a "
+                "configuration are text. Write it as a string."
+            )
+
+
+def _encode_reference(value: object, path: str) -> str:
+    try:
+        return reference_of(value)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None

@@ -1,0 +1,160 @@
+"""Configs as YAML files, exact in both directions.
+
+PyYAML follows YAML 1.1, where ``1e-3`` is text, ``yes`` is true, ``010`` is eight and
+``2026-01-31`` is a date. Reading here follows the core schema of YAML 1.2, where they are a number,
+text, ten and text. Writing quotes whatever either version would misread, so that others agree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import yaml
+
+from envlab.config.codec import from_dict, merge, to_dict
+from envlab.errors import ConfigurationError
+
+Config = TypeVar("Config")
+
+_FLOAT = re.compile(
+    r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+_INT = re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$")
+_BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
+_NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
+_WIDTH = 100
+
+
+class _Reader(yaml.SafeLoader):
+    """YAML 1.2 scalars; a key that is there twice is an error."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
+                )
+            seen.add((key.tag, key.value))
+        return node
+
+
+def _construct_int(loader: yaml.SafeLoader, node: Any) -> int:
+    text = loader.construct_scalar(node)
+    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+
+
+# int has to come before float, whose pattern matches whole numbers too.
+_Reader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+_Reader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_Reader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOL, list("tTfF"))
+_Reader.add_implicit_resolver("tag:yaml.org,2002:null", _NULL, ["~", "n", "N", ""])
+_Reader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"])
+_Reader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+
+
+class _Writer(yaml.SafeDumper):
+    """Block style, with lists of scalars on one line and without anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _represent_list(writer: yaml.SafeDumper, values: list[Any]) -> yaml.Node:
+    inline = all(not isinstance(value, list | dict) for value in values)
+    return writer.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=inline)
+
+
+_Writer.add_representer(list, _represent_list)
+# On top of PyYAML's own 1.1 patterns, so that text is quoted if either version would misread it.
+_Writer.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_Writer.add_implicit_resolver("tag:yaml.org,2002:int", _INT, ["0"])
+
+
+def write_yaml(path: str | Path, cfg: object) -> None:
+    """Write a config, or a plain dict, as YAML; a reader never sees half a file.
+
+    Raises:
+        ConfigurationError: ``cfg`` holds something that a configuration cannot hold.
+    """
+    path = Path(path)
+    text = yaml.dump(
+        to_dict(cfg, path.stem), Dumper=_Writer, sort_keys=False, allow_unicode=True, width=_WIDTH
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@overload
+def read_yaml(path: str | Path, target: type[Config], root: str = "env") -> Config: ...
+@overload
+def read_yaml(path: str | Path, target: Config, root: str = "env") -> Config: ...
+def read_yaml(path: str | Path, target: Any, root: str = "env") -> Any:
+    """Return the config in a file, typed by ``target``; ``root`` is its name in errors.
+
+    Args:
+        path: A file as :func:`write_yaml` makes it, or one that gives only some settings.
+        target: The config class, or an instance: settings that the file lacks are taken from it,
+            and groups keep its classes where annotations name a base class only. A free-form dict
+            takes exactly the keys in the file, so that what an override added or removed returns.
+        root: First part of the dotted paths in errors.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is not YAML, has a key that ``target`` does not
+            know, or a value of another type.
+    """
+    values = load_yaml(path)
+    try:
+        if isinstance(target, type):
+            return from_dict(target, values, root)
+        return merge(target, values, root, given_keys=True)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path} does not fit: {error}") from None
+
+
+def load_yaml(path: str | Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file, ``{}`` if it is empty.
+
+    Numbers are as in YAML 1.2 (``1e-3`` is a float), and a key that is there twice is an error.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is not YAML, or holds no mapping.
+    """
+    try:
+        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Reader)
+    except FileNotFoundError:
+        raise ConfigurationError(f"There is no file {path}. Give an existing YAML file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}. Give a YAML file.") from None
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path} is not valid YAML: {_reason(error)}.") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigurationError(
+            f"{path} holds {type(values).__name__}, not keys and values. "
+            "Write 'key: value' lines at its top level."
+        )
+    return values
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return str(error).splitlines()[0]
+    mark = error.problem_mark
+    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem or error.context}"

@@ -1,0 +1,233 @@
+"""One object that knows where this process is: rank, device, world, seed.
+
+No other module reads ``RANK``, ``LOCAL_RANK`` or ``WORLD_SIZE``. The context is made once per process,
+before any RL library or CUDA context, because libraries hard-code ``nccl`` and read the variables
+themselves, and because memory allocated before the device is set lands on ``cuda:0`` on every rank.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from envlab.errors import DeviceError, LaunchError
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = timedelta(minutes=10)
+"""How long a collective may wait. Warp compiles kernels for up to a minute on a first run."""
+
+LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedContext:
+    """Where this process is. Build it with :meth:`create`, or :meth:`single` for one process."""
+
+    rank: int = 0
+    """Global rank of this process."""
+    local_rank: int = 0
+    """Rank among the processes of this node."""
+    world_size: int = 1
+    """Number of processes."""
+    local_world_size: int = 1
+    """Number of processes on this node."""
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    """The device that this process is pinned to."""
+    backend: str | None = None
+    """Backend of the process group, null without one."""
+    num_threads: int = 1
+    """CPU threads for this process: the node's cores divided by its processes."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process does what is done once: files, progress, messages."""
+        return self.rank == 0
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether there are other ranks to agree with."""
+        return self.world_size > 1
+
+    @property
+    def node(self) -> str:
+        """Host name of this node."""
+        return socket.gethostname()
+
+    @classmethod
+    def create(cls, distributed: bool, device: str | None = None) -> DistributedContext:
+        """Pin this process, set its threads, and join the process group if there are other ranks.
+
+        Args:
+            distributed: Whether ``--distributed`` was given.
+            device: ``cpu``, ``cuda``, ``cuda:<index>``, or None: ``cuda`` if there is one, else ``cpu``.
+
+        Raises:
+            LaunchError: If ``distributed`` does not match how the process was launched.
+            DeviceError: If the device does not exist or is needed by two ranks.
+        """
+        ranks = read_ranks(distributed, os.environ)
+        num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        resolved = resolve_device(device, ranks["local_rank"], ranks["local_world_size"], num_gpus)
+        num_threads = max(1, len(os.sched_getaffinity(0)) // ranks["local_world_size"])
+        torch.set_num_threads(num_threads)
+        if resolved.type == "cuda":
+            torch.cuda.set_device(resolved)
+        backend = None
+        if ranks["world_size"] > 1:
+            backend = "cpu:gloo,cuda:nccl" if resolved.type == "cuda" else "gloo"
+            dist.init_process_group(backend, timeout=TIMEOUT)
+            if resolved.type == "cuda":
+                _check_gpus_differ(resolved)
+        return cls(device=resolved, backend=backend, num_threads=num_threads, **ranks)
+
+    @classmethod
+    def single(cls, device: str | None = None) -> DistributedContext:
+        """Return the context of a lone process, whatever the environment variables say."""
+        num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        num_threads = len(os.sched_getaffinity(0))
+        return cls(device=resolve_device(device, 0, 1, num_gpus), num_threads=num_threads)
+
+    def broadcast(self, value: Any) -> Any:
+        """Return rank 0's ``value`` on every rank (any picklable object)."""
+        if not self.is_distributed:
+            return value
+        box = [value]
+        dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
+        return box[0]
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return every rank's ``value`` on every rank, in rank order (any picklable object)."""
+        if not self.is_distributed:
+            return [value]
+        values: list[Any] = [None] * self.world_size
+        dist.all_gather_object(values, value)
+        return values
+
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the sum of ``tensor`` over ranks."""
+        if self.is_distributed:
+            tensor = tensor.clone()
+            dist.all_reduce(tensor)
+        return tensor
+
+    def gather_to_main(self, value: Any) -> list[Any] | None:
+        """Return every rank's ``value`` on rank 0, in rank order, and None on the others."""
+        if not self.is_distributed:
+            return [value]
+        values: list[Any] | None = [None] * self.world_size if self.is_main else None
+        dist.gather_object(value, values, dst=0)
+        return values
+
+    def close(self) -> None:
+        """Leave the process group. Safe to call twice, and after an error on another rank."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
+    """Return rank, local_rank, world_size and local_world_size as torchrun gives them.
+
+    Raises:
+        LaunchError: If ``--distributed`` was given without torchrun, or torchrun started several
+            processes without it (which would train independent copies).
+    """
+    world_size = environ.get("WORLD_SIZE", "1")
+    hint = LAUNCH_HINT.format(script=sys.argv[0] or "scripts/.../train.py")
+    if not distributed:
+        if int(world_size) > 1:
+            raise LaunchError(
+                f"torch.distributed.run started {world_size} processes, but --distributed was not "
+                "given, so they would train separately. Add --distributed."
+            )
+        return {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    missing = [name for name in names if name not in environ]
+    if missing:
+        raise LaunchError(
+            f"--distributed was given, but {', '.join(missing)} is not set, so no launcher started "
+            f"this process. Launch it with: {hint}"
+        )
+    return {
+        "rank": int(environ["RANK"]),
+        "local_rank": int(environ["LOCAL_RANK"]),
+        "world_size": int(world_size),
+        "local_world_size": int(environ.get("LOCAL_WORLD_SIZE", world_size)),
+    }
+
+
+def resolve_device(
+    requested: str | None, local_rank: int, local_world_size: int, num_gpus: int
+) -> torch.device:
+    """Return the device for a process.
+
+    Where each process sees exactly one GPU (as Slurm masks them), every rank uses its ``cuda:0``;
+    :meth:`DistributedContext.create` then checks that these are different GPUs.
+
+    Raises:
+        DeviceError: For a device that is unknown or absent, or fewer GPUs than local processes.
+    """
+    if requested is None:
+        requested = "cuda" if num_gpus else "cpu"
+    kind, _, index = requested.partition(":")
+    if kind not in ("cpu", "cuda") or (index and not index.isdigit()) or (kind == "cpu" and index):
+        raise DeviceError(f"--device is {requested!r}, but must be cpu, cuda or cuda:<index>.")
+    if kind == "cpu":
+        return torch.device("cpu")
+    if num_gpus == 0:
+        raise DeviceError(
+            f"--device is {requested!r}, but torch sees no CUDA device on this machine "
+            f"(torch {torch.__version__}). Use --device cpu, or leave the flag out."
+        )
+    if index and local_world_size > 1:
+        raise DeviceError(
+            f"--device is {requested!r}, but {local_world_size} processes run on this node and each "
+            "needs its own GPU. Use --device cuda, and CUDA_VISIBLE_DEVICES to choose the GPUs."
+        )
+    if index:
+        wanted = int(index)
+    else:
+        wanted = 0 if num_gpus == 1 else local_rank
+    if wanted >= num_gpus or (num_gpus > 1 and local_world_size > num_gpus):
+        raise DeviceError(
+            f"{local_world_size} processes run on this node and device cuda:{wanted} is needed, but "
+            f"torch sees {num_gpus} GPUs. Start at most {num_gpus} processes per node, or use --device cpu."
+        )
+    return torch.device("cuda", wanted)
+
+
+def _check_gpus_differ(device: torch.device) -> None:
+    """Refuse two ranks on one GPU; NCCL would hang or fail later with a worse message."""
+    mine = (socket.gethostname(), str(torch.cuda.get_device_properties(device).uuid))
+    everyone: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, mine)
+    check_distinct_gpus(everyone)
+
+
+def check_distinct_gpus(gpus: list[tuple[str, str]]) -> None:
+    """Raise unless all (node, GPU identifier) pairs, in rank order, differ.
+
+    Raises:
+        DeviceError: Naming a node, its number of processes and its number of GPUs.
+    """
+    for node in dict.fromkeys(node for node, _ in gpus):
+        used = [gpu for other, gpu in gpus if other == node]
+        if len(set(used)) < len(used):
+            raise DeviceError(
+                f"{len(used)} processes run on node {node}, but they see only {len(set(used))} different "
+                f"GPUs. Start at most {len(set(used))} processes there, or use --device cpu."
+            )
+
+
+def launched_rank() -> int:
+    """Return the rank a launcher gave this process, before (or without) a context; 0 without one."""
+    return int(os.environ.get("RANK", "0"))

@@ -1,0 +1,74 @@
+"""Statistics over the samples of all ranks: what one process would compute on all the data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+
+
+def pooled_moments(
+    values: torch.Tensor, context: DistributedContext
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the mean and the unbiased standard deviation of ``values`` over all ranks' elements.
+
+    The mean is reduced first and the squared deviations from it second: two collectives of two
+    numbers each, without the cancellation of a sum of squares.
+
+    Args:
+        values: This rank's samples, any shape.
+        context: The process's context.
+
+    Returns:
+        Mean and standard deviation, both 0-d float32.
+    """
+    if not context.is_distributed:
+        return values.mean(), values.std()
+    count = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
+    total, count = context.sum(torch.stack((values.sum(dtype=torch.float64), count)))
+    mean = total / count
+    squares = context.sum((values.double() - mean).square().sum())
+    return mean.float(), (squares / (count - 1)).sqrt().float()
+
+
+class Mean(NamedTuple):
+    """A mean and the number of samples behind it."""
+
+    value: float
+    weight: float
+
+
+class WeightedMeans:
+    """Means by name over everything added on every rank since the last reduction.
+
+    Values stay on their device until :meth:`reduce`, so that adding never waits for a GPU.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def add(self, name: str, total: torch.Tensor | float, weight: torch.Tensor | float) -> None:
+        """Add ``total``, the sum of ``weight`` samples, to the mean called ``name``."""
+        total, weight = torch.as_tensor(total).detach(), torch.as_tensor(weight).detach()
+        if name in self._sums:
+            old_total, old_weight = self._sums[name]
+            total, weight = old_total + total, old_weight + weight
+        self._sums[name] = (total, weight)
+
+    def reduce(self, context: DistributedContext) -> dict[str, Mean]:
+        """Return the means over all ranks and start anew; names without a sample are left out.
+
+        Every rank must call this, and gets the same result.
+        """
+        mine = {name: (float(total), float(weight)) for name, (total, weight) in self._sums.items()}
+        self._sums.clear()
+        everyone = context.gather(mine)
+        means = {}
+        for name in dict.fromkeys(name for sums in everyone for name in sums):
+            parts = [sums[name] for sums in everyone if name in sums]
+            weight = sum(part[1] for part in parts)
+            if weight > 0:
+                means[name] = Mean(sum(part[0] for part in parts) / weight, weight)
+        return means

@@ -1,0 +1,49 @@
+"""Configuration that all environments share (``env.*``)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from envlab.envs.scene import SceneCfg
+from envlab.sim.simulation import SimulationCfg
+
+
+@dataclass(kw_only=True)
+class NanGuardCfg:
+    """What happens when physics, observations or rewards stop being finite (``env.nan_guard.*``)."""
+
+    max_bad_share: float = 0.05
+    """Share of environments that may be reset for it in one step (on a GPU: on average between two
+    health checks). More stops the run, with the offending states saved."""
+
+
+@dataclass(kw_only=True)
+class EnvCfg:
+    """What :class:`envlab.envs.VectorEnv` needs to know."""
+
+    decimation: int = 1
+    """Physics steps per environment step."""
+    episode_length_s: float = 10.0
+    """Time limit of an episode, in seconds."""
+    is_finite_horizon: bool = False
+    """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
+    seed: int | None = None
+    """Base seed of the environments' random streams; null: the agent's."""
+    sim: SimulationCfg = field(default_factory=SimulationCfg)
+    """Physics."""
+    scene: SceneCfg = field(default_factory=SceneCfg)
+    """Model and number of environments."""
+    nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
+    """Limits for non-finite values."""
+
+    @property
+    def step_dt(self) -> float:
+        """Environment step, in seconds."""
+        return self.sim.dt * self.decimation
+
+    @property
+    def max_episode_length(self) -> int:
+        """Time limit in environment steps: ``ceil(episode_length_s / step_dt)``."""
+        # The tolerance keeps 5 s / (2 / 120 s) at 300 where division gives 300.00000000000006.
+        return math.ceil(self.episode_length_s / self.step_dt - 1e-6)

@@ -1,0 +1,76 @@
+"""Environments written as one class: subclass :class:`DirectEnv` and override its methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from envlab.envs.cfg import EnvCfg
+from envlab.envs.noise import NoiseCfg
+from envlab.envs.vector_env import VectorEnv
+from envlab.errors import ConfigurationError
+
+
+@dataclass(kw_only=True)
+class DirectEnvCfg(EnvCfg):
+    """Configuration of a :class:`DirectEnv`; a task's own settings are further fields."""
+
+    action_space: int = 1
+    """Size of an action."""
+    observation_space: int = 1
+    """Size of the ``policy`` observation; checked against what the environment returns."""
+    state_space: int = 0
+    """Size of the ``critic`` observation, where :meth:`DirectEnv._get_observations` returns one."""
+    action_noise_model: NoiseCfg | None = None
+    """Noise on actions, before :meth:`DirectEnv._pre_physics_step` sees them."""
+    observation_noise_model: NoiseCfg | None = None
+    """Noise on the ``policy`` observation (not on ``critic``)."""
+
+
+class DirectEnv(VectorEnv):
+    """A task whose rewards, observations and resets are methods.
+
+    Override ``_pre_physics_step(actions)``, ``_apply_action()``, ``_get_observations()``,
+    ``_get_rewards()``, ``_get_dones()`` and ``_reset_envs(mask)``; ``_setup()`` runs once. The names
+    are Isaac Lab's, but for ``_reset_envs``, which takes a mask, and for one rule: as physics runs all
+    substeps in one call, ``_apply_action()`` is called once per step, not per substep.
+    """
+
+    cfg: DirectEnvCfg
+
+    def _pre_physics_step(self, actions: torch.Tensor) -> None:
+        """Keep what :meth:`_apply_action` needs of ``actions``, ``(num_envs, num_actions)``."""
+        raise NotImplementedError
+
+    def _apply_action(self) -> None:
+        """Write ``self.sim.ctrl``."""
+        raise NotImplementedError
+
+    def _num_actions(self) -> int:
+        return self.cfg.action_space
+
+    def _apply_actions(self, actions: torch.Tensor) -> None:
+        noise = self.cfg.action_noise_model
+        if noise is not None:
+            actions = noise.apply(actions, self.random.stream("action_noise"))
+        self._pre_physics_step(actions)
+        self._apply_action()
+
+    def _sample_observations(self) -> dict[str, torch.Tensor]:
+        observations = self._get_observations()
+        noise = self.cfg.observation_noise_model
+        if noise is not None:
+            stream = self.random.stream("observation_noise")
+            observations["policy"] = noise.apply(observations["policy"], stream)
+        return observations
+
+    def _make_spaces(self) -> None:
+        super()._make_spaces()
+        declared = {"policy": self.cfg.observation_space, "critic": self.cfg.state_space}
+        for name, values in self._get_observations().items():
+            if values.shape[1:] != (declared.get(name, 0),):
+                raise ConfigurationError(
+                    f"The task observes {name!r} of shape {tuple(values.shape[1:])}, but its configuration "
+                    f"declares {declared.get(name, 0)}. Set observation_space (or state_space) to match."
+                )

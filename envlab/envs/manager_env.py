@@ -1,0 +1,108 @@
+"""Environments composed of terms: :class:`ManagerEnv` and its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from envlab.envs.cfg import EnvCfg
+from envlab.envs.managers import (
+    ActionManager,
+    CommandManager,
+    CurriculumManager,
+    EventManager,
+    ObservationManager,
+    RewardManager,
+    TerminationManager,
+)
+from envlab.envs.vector_env import VectorEnv
+
+
+@dataclass(kw_only=True)
+class ManagerEnvCfg(EnvCfg):
+    """Configuration of a :class:`ManagerEnv`: each field is a dataclass whose fields are terms."""
+
+    observations: Any
+    """Groups of observation terms; ``policy`` is a must, ``critic`` an option."""
+    actions: Any
+    """Action terms."""
+    rewards: Any = None
+    """Reward terms."""
+    terminations: Any = None
+    """Termination terms."""
+    events: Any = None
+    """Event terms."""
+    commands: Any = None
+    """Command terms."""
+    curriculum: Any = None
+    """Curriculum terms."""
+
+
+class ManagerEnv(VectorEnv):
+    """An environment whose parts are the terms of its configuration, in Isaac Lab's order.
+
+    A step is: actions, physics, terminations, rewards (weight times step duration), resets
+    (curriculum, events, managers), commands, interval events, observations.
+    """
+
+    cfg: ManagerEnvCfg
+
+    def _setup(self) -> None:
+        self.event_manager = EventManager(self.cfg.events, self)
+        self.event_manager.apply("startup", torch.ones_like(self.env_ids, dtype=torch.bool))
+        self.command_manager = CommandManager(self.cfg.commands, self)
+        self.action_manager = ActionManager(self.cfg.actions, self)
+        self.observation_manager = ObservationManager(self.cfg.observations, self)
+        self.termination_manager = TerminationManager(self.cfg.terminations, self)
+        self.reward_manager = RewardManager(self.cfg.rewards, self)
+        self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self)
+
+    def _num_actions(self) -> int:
+        return self.action_manager.total_action_dim
+
+    def _apply_actions(self, actions: torch.Tensor) -> None:
+        self.action_manager.process_action(actions)
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.termination_manager.compute()
+
+    def _get_rewards(self) -> torch.Tensor:
+        return self.reward_manager.compute(self.step_dt)
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        return self.observation_manager.compute(corrupt=False)
+
+    def _sample_observations(self) -> dict[str, torch.Tensor]:
+        return self.observation_manager.compute(corrupt=True)
+
+    def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.curriculum_manager.compute(mask)
+        self.event_manager.apply("reset", mask)
+        self.action_manager.reset(mask)
+        log = self.reward_manager.reset(mask, count)
+        log |= self.termination_manager.reset(mask, count)
+        log |= self.command_manager.reset(mask, count)
+        log |= self.curriculum_manager.log()
+        self.event_manager.reset(mask)
+        return log
+
+    def _after_resets(self) -> None:
+        self.command_manager.compute(self.step_dt)
+        self.event_manager.apply_intervals(self.step_dt)
+
+    def _task_state(self) -> dict[str, Any]:
+        return {
+            "actions": self.action_manager.state(),
+            "rewards": self.reward_manager.state(),
+            "events": self.event_manager.state(),
+            "commands": self.command_manager.state(),
+        }
+
+    def _set_task_state(self, state: Mapping[str, Any]) -> None:
+        self.action_manager.set_state(state["actions"])
+        self.reward_manager.set_state(state["rewards"])
+        self.event_manager.set_state(state["events"])
+        self.command_manager.set_state(state["commands"])

@@ -1,0 +1,36 @@
+"""Managers of :class:`envlab.envs.ManagerEnv`, with Isaac Lab's names: one concern each."""
+
+from envlab.envs.managers.action import ActionManager, ActionTerm, ActionTermCfg
+from envlab.envs.managers.command import CommandManager, CommandTerm, CommandTermCfg
+from envlab.envs.managers.curriculum import CurriculumManager, CurriculumTermCfg
+from envlab.envs.managers.event import EventManager, EventTermCfg
+from envlab.envs.managers.observation import (
+    ObservationGroupCfg,
+    ObservationManager,
+    ObservationTermCfg,
+)
+from envlab.envs.managers.reward import RewardManager, RewardTermCfg
+from envlab.envs.managers.term import FunctionTermCfg, TermCfg
+from envlab.envs.managers.termination import TerminationManager, TerminationTermCfg
+
+__all__ = [
+    "ActionManager",
+    "ActionTerm",
+    "ActionTermCfg",
+    "CommandManager",
+    "CommandTerm",
+    "CommandTermCfg",
+    "CurriculumManager",
+    "CurriculumTermCfg",
+    "EventManager",
+    "EventTermCfg",
+    "FunctionTermCfg",
+    "ObservationGroupCfg",
+    "ObservationManager",
+    "ObservationTermCfg",
+    "RewardManager",
+    "RewardTermCfg",
+    "TermCfg",
+    "TerminationManager",
+    "TerminationTermCfg",
+]

@@ -1,0 +1,95 @@
+"""Actions: the policy's output, cut into terms, each of which writes controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.envs.managers.term import TermCfg, terms_of
+from envlab.envs.noise import NoiseCfg
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class ActionTermCfg(TermCfg):
+    """Configuration of an action term; :meth:`build` makes the term."""
+
+    asset_name: str = "robot"
+    """Kept for Isaac Lab's configurations; one MJCF holds the whole scene."""
+    clip: tuple[float, float] | None = None
+    """Bounds of the raw action."""
+    noise: NoiseCfg | None = None
+    """Noise on the raw action, before clipping."""
+
+    def build(self, env: ManagerEnv) -> ActionTerm:
+        """Return the term for ``env``."""
+        raise NotImplementedError
+
+
+class ActionTerm:
+    """A slice of the action that writes ``sim.ctrl``."""
+
+    dim: int
+    """Size of the slice."""
+
+    def apply(self, actions: torch.Tensor) -> None:
+        """Write controls from ``actions``, ``(num_envs, dim)``, after noise and clipping."""
+        raise NotImplementedError
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Forget the ended episodes of ``mask``."""
+
+
+class ActionManager:
+    """Cuts actions into terms and remembers the last two."""
+
+    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+        self._env = env
+        self._cfgs = terms_of(cfg, ActionTermCfg)
+        self._terms = {name: term.build(env) for name, term in self._cfgs.items()}
+        self.total_action_dim = sum(term.dim for term in self._terms.values())
+        self.action = torch.zeros(env.num_envs, self.total_action_dim, device=env.device)
+        """Last action, ``(num_envs, total_action_dim)``; zero after a reset."""
+        self.prev_action = self.action.clone()
+        """The action before it."""
+
+    @property
+    def active_terms(self) -> list[str]:
+        """Names of the terms."""
+        return list(self._terms)
+
+    def process_action(self, actions: torch.Tensor) -> None:
+        """Remember ``actions``, ``(num_envs, total_action_dim)``, and write all controls."""
+        self.prev_action.copy_(self.action)
+        self.action.copy_(actions)
+        start = 0
+        for name, term in self._terms.items():
+            cfg = self._cfgs[name]
+            part = actions[:, start : start + term.dim]
+            start += term.dim
+            if cfg.noise is not None:
+                part = cfg.noise.apply(part, self._env.random.stream(f"actions.{name}"))
+            if cfg.clip is not None:
+                part = part.clamp(*cfg.clip)
+            term.apply(part)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Forget the last actions of the environments of ``mask``."""
+        self.action.masked_fill_(mask.unsqueeze(1), 0.0)
+        self.prev_action.masked_fill_(mask.unsqueeze(1), 0.0)
+        for term in self._terms.values():
+            term.reset(mask)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume."""
+        return {"action": self.action.cpu().clone(), "prev_action": self.prev_action.cpu().clone()}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.action.copy_(state["action"])
+        self.prev_action.copy_(state["prev_action"])

@@ -1,0 +1,126 @@
+"""Commands: goals that are drawn at resets and again every so often, and that policies observe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.envs.managers.term import TermCfg, masked_mean, terms_of
+from envlab.envs.random import RandomStream
+from envlab.errors import ConfigurationError, did_you_mean
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class CommandTermCfg(TermCfg):
+    """Configuration of a command; :meth:`build` makes the term."""
+
+    resampling_time_range: tuple[float, float]
+    """Bounds of the time between two draws, in seconds."""
+
+    def build(self, env: ManagerEnv) -> CommandTerm:
+        """Return the term for ``env``."""
+        raise NotImplementedError
+
+
+class CommandTerm:
+    """A goal per environment. Subclasses fill :attr:`command` in :meth:`resample`."""
+
+    command: torch.Tensor
+    """The goal, ``(num_envs, k)``."""
+    metrics: dict[str, torch.Tensor]
+    """Sums over the episode by name, ``(num_envs,)`` each, for the log."""
+
+    def __init__(self, cfg: CommandTermCfg, env: ManagerEnv) -> None:
+        self.cfg = cfg
+        self.env = env
+        self.metrics = {}
+        self.time_left = torch.zeros(env.num_envs, device=env.device)
+
+    def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        """Draw new goals for the environments of ``mask``."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Update :attr:`command` and :attr:`metrics` from the current state, once per step."""
+
+
+class CommandManager:
+    """Keeps the commands' clocks and draws them when they are due."""
+
+    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+        self._env = env
+        self._terms = {
+            name: term.build(env) for name, term in terms_of(cfg, CommandTermCfg).items()
+        }
+
+    @property
+    def active_terms(self) -> list[str]:
+        """Names of the terms."""
+        return list(self._terms)
+
+    def get_term(self, name: str) -> CommandTerm:
+        """Return a term.
+
+        Raises:
+            ConfigurationError: If there is none of this name.
+        """
+        if name not in self._terms:
+            raise ConfigurationError(
+                f"There is no command {name!r}; there are {', '.join(self._terms) or 'none'}."
+                f"{did_you_mean(name, self._terms)}"
+            )
+        return self._terms[name]
+
+    def get_command(self, name: str) -> torch.Tensor:
+        """Return a command, ``(num_envs, k)``."""
+        return self.get_term(name).command
+
+    def reset(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return ``Metrics/<command>/<metric>`` of the ended episodes, and draw new commands."""
+        log = {}
+        for name, term in self._terms.items():
+            for metric, values in term.metrics.items():
+                log[f"Metrics/{name}/{metric}"] = masked_mean(values, mask, count)
+                values.masked_fill_(mask, 0.0)
+            self._draw(name, term, mask)
+        return log
+
+    def compute(self, dt: float) -> None:
+        """Let ``dt`` seconds pass, update the terms, and draw the commands that are due."""
+        for name, term in self._terms.items():
+            term.update()
+            term.time_left -= dt
+            due = term.time_left <= 0.0
+            if self._env.device.type != "cpu" or due.any():
+                self._draw(name, term, due)
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a resume."""
+        return {
+            name: {
+                "command": term.command.cpu().clone(),
+                "time_left": term.time_left.cpu().clone(),
+                "metrics": {key: values.cpu().clone() for key, values in term.metrics.items()},
+            }
+            for name, term in self._terms.items()
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        for name, term in self._terms.items():
+            term.command.copy_(state[name]["command"])
+            term.time_left.copy_(state[name]["time_left"])
+            for key, values in term.metrics.items():
+                values.copy_(state[name]["metrics"][key])
+
+    def _draw(self, name: str, term: CommandTerm, mask: torch.Tensor) -> None:
+        streams = self._env.random
+        drawn = streams.stream(f"commands.{name}.time").uniform(*term.cfg.resampling_time_range, 1)
+        term.time_left = torch.where(mask, drawn[:, 0], term.time_left)
+        term.resample(mask, streams.stream(f"commands.{name}"))

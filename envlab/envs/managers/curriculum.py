@@ -1,0 +1,47 @@
+"""Curricula: functions that make the task harder as training goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.envs.managers.term import FunctionTermCfg, bind, terms_of
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class CurriculumTermCfg(FunctionTermCfg):
+    """``func(env, mask, **params)`` runs before the environments of ``mask`` are reset.
+
+    What it returns, a number or a 0-d tensor, is logged as ``Curriculum/<term>``; None is not.
+    """
+
+
+class CurriculumManager:
+    """Calls curriculum terms at resets."""
+
+    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+        self._functions = {
+            name: bind(term, env) for name, term in terms_of(cfg, CurriculumTermCfg).items()
+        }
+        self._values: dict[str, torch.Tensor] = {}
+
+    @property
+    def active_terms(self) -> list[str]:
+        """Names of the terms."""
+        return list(self._functions)
+
+    def compute(self, mask: torch.Tensor) -> None:
+        """Run all terms on the environments of ``mask``."""
+        for name, function in self._functions.items():
+            value = function(mask=mask)
+            if value is not None:
+                self._values[f"Curriculum/{name}"] = torch.as_tensor(value, dtype=torch.float32)
+
+    def log(self) -> dict[str, torch.Tensor]:
+        """Return the terms' latest values."""
+        return dict(self._values)

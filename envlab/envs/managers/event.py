@@ -1,0 +1,88 @@
+"""Events: what changes an environment at start-up, at resets, or every so often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from envlab.envs.managers.term import FunctionTermCfg, bind, terms_of
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class EventTermCfg(FunctionTermCfg):
+    """``func(env, mask, stream, **params)`` changes the environments of ``mask``.
+
+    ``stream`` is the term's own random stream, so that what it draws does not depend on other terms.
+    """
+
+    mode: Literal["startup", "reset", "interval"]
+    """``startup``: once, on all environments. ``reset``: when an episode begins; the function edits
+    ``env.reset_qpos`` and ``env.reset_qvel``. ``interval``: see :attr:`interval_range_s`."""
+    interval_range_s: tuple[float, float] | None = None
+    """Bounds of the time between two calls, in seconds, drawn per environment."""
+
+
+class EventManager:
+    """Calls event terms when they are due."""
+
+    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+        self._env = env
+        terms = terms_of(cfg, EventTermCfg)
+        self._functions: dict[str, dict[str, Callable[..., None]]] = {}
+        self._intervals: dict[str, tuple[float, float]] = {}
+        self._time_left: dict[str, torch.Tensor] = {}
+        for name, term in terms.items():
+            self._functions.setdefault(term.mode, {})[name] = bind(term, env)
+            if (term.mode == "interval") != (term.interval_range_s is not None):
+                raise ConfigurationError(
+                    f"env.events.{name} has mode {term.mode!r} and interval_range_s "
+                    f"{term.interval_range_s}; an interval event needs a range, the others have none."
+                )
+            if term.interval_range_s is not None:
+                self._intervals[name] = term.interval_range_s
+                self._time_left[name] = torch.zeros(env.num_envs, device=env.device)
+
+    @property
+    def active_terms(self) -> dict[str, list[str]]:
+        """Names of the terms by mode."""
+        return {mode: list(functions) for mode, functions in self._functions.items()}
+
+    def apply(self, mode: Literal["startup", "reset"], mask: torch.Tensor) -> None:
+        """Call the terms of ``mode`` on the environments of ``mask``."""
+        for name, function in self._functions.get(mode, {}).items():
+            function(mask=mask, stream=self._env.random.stream(f"events.{name}"))
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Draw new times for the interval terms of the environments of ``mask``."""
+        for name in self._intervals:
+            self._draw_interval(name, mask)
+
+    def apply_intervals(self, dt: float) -> None:
+        """Let ``dt`` seconds pass and call the interval terms that are due."""
+        for name, function in self._functions.get("interval", {}).items():
+            self._time_left[name] -= dt
+            due = self._time_left[name] <= 0.0
+            if self._env.device.type != "cpu" or due.any():
+                function(mask=due, stream=self._env.random.stream(f"events.{name}"))
+                self._draw_interval(name, due)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume."""
+        return {name: left.cpu().clone() for name, left in self._time_left.items()}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        for name, left in self._time_left.items():
+            left.copy_(state[name])
+
+    def _draw_interval(self, name: str, mask: torch.Tensor) -> None:
+        stream = self._env.random.stream(f"events.{name}.interval")
+        drawn = stream.uniform(*self._intervals[name], 1)[:, 0]
+        self._time_left[name] = torch.where(mask, drawn, self._time_left[name])

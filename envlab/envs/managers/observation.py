@@ -1,0 +1,83 @@
+"""Observations: groups of terms, each term scaled, clipped and corrupted as configured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.envs.managers.term import FunctionTermCfg, TermCfg, bind, terms_of
+from envlab.envs.noise import NoiseCfg
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class ObservationTermCfg(FunctionTermCfg):
+    """``func(env, **params)`` returns ``(num_envs, k)``; then noise, clip and scale, in this order."""
+
+    noise: NoiseCfg | None = None
+    """Noise, where the group's ``enable_corruption`` is true."""
+    clip: tuple[float, float] | None = None
+    """Bounds."""
+    scale: float | None = None
+    """Factor."""
+
+
+@dataclass(kw_only=True)
+class ObservationGroupCfg(TermCfg):
+    """A group of terms; a task adds one field per term."""
+
+    enable_corruption: bool = False
+    """Whether the terms' noise is applied."""
+
+
+class ObservationManager:
+    """Computes each group as one ``(num_envs, dim)`` tensor, its terms side by side in field order."""
+
+    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+        self._env = env
+        self._groups = terms_of(cfg, ObservationGroupCfg)
+        if "policy" not in self._groups:
+            raise ConfigurationError("env.observations needs a group called 'policy'.")
+        self._terms: dict[str, dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]] = {
+            group: {
+                name: (term, bind(term, env))
+                for name, term in terms_of(group_cfg, ObservationTermCfg).items()
+            }
+            for group, group_cfg in self._groups.items()
+        }
+        empty = [group for group, terms in self._terms.items() if not terms]
+        if empty:
+            raise ConfigurationError(
+                f"The observation group {empty[0]!r} has no terms; keep one, or remove the group."
+            )
+
+    @property
+    def active_terms(self) -> dict[str, list[str]]:
+        """Names of the terms by group."""
+        return {group: list(terms) for group, terms in self._terms.items()}
+
+    def compute(self, *, corrupt: bool) -> dict[str, torch.Tensor]:
+        """Return all groups, each ``(num_envs, dim)``; ``corrupt``: with noise where enabled."""
+        return {
+            group: self._compute_group(group, corrupt and cfg.enable_corruption)
+            for group, cfg in self._groups.items()
+        }
+
+    def _compute_group(self, group: str, corrupt: bool) -> torch.Tensor:
+        values = []
+        for name, (cfg, function) in self._terms[group].items():
+            value = function()
+            if corrupt and cfg.noise is not None:
+                value = cfg.noise.apply(value, self._env.random.stream(f"obs.{group}.{name}"))
+            if cfg.clip is not None:
+                value = value.clamp(*cfg.clip)
+            if cfg.scale is not None:
+                value = value * cfg.scale
+            values.append(value)
+        return torch.cat(values, dim=1)

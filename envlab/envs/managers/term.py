@@ -1,0 +1,100 @@
+"""What all terms share: a configuration that can be removed, and parameters that are looked up once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import torch
+
+from envlab.envs.scene import SceneEntityCfg, resolve_entity
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class TermCfg:
+    """A part of an environment; an override may remove it (``env.events.push=null``)."""
+
+    __removable__: ClassVar[bool] = True
+
+
+@dataclass(kw_only=True)
+class FunctionTermCfg(TermCfg):
+    """A term that is a function ``func(env, ..., **params)`` over the batch."""
+
+    func: Callable[..., Any]
+    """The function, or ``module:name`` of it."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments; a :class:`SceneEntityCfg` arrives as the looked-up :class:`SceneEntity`."""
+
+
+def terms_of(container: Any, kind: type[T]) -> dict[str, T]:
+    """Return the terms of type ``kind`` in a container dataclass by name, without removed ones.
+
+    Args:
+        container: A dataclass whose fields are terms, or None.
+        kind: The configuration class that its terms derive from.
+
+    Raises:
+        ConfigurationError: If a field holds something that is no such term.
+    """
+    if container is None:
+        return {}
+    terms = {}
+    for item in dataclasses.fields(container):
+        value = getattr(container, item.name)
+        if isinstance(value, kind):
+            terms[item.name] = value
+        elif value is not None and isinstance(value, TermCfg):
+            raise ConfigurationError(
+                f"{type(container).__name__}.{item.name} is a {type(value).__name__}, "
+                f"but must be a {kind.__name__}."
+            )
+    return terms
+
+
+def bind(term: FunctionTermCfg, env: ManagerEnv) -> Callable[..., Any]:
+    """Return ``term.func`` with ``env`` and its parameters filled in, scene entities looked up.
+
+    Raises:
+        ConfigurationError: If the parameters do not fit the function.
+    """
+    signature = inspect.signature(term.func)
+    unknown = set(term.params) - set(signature.parameters)
+    if unknown:
+        raise ConfigurationError(
+            f"The term function {term.func.__name__} has no parameter {sorted(unknown)[0]!r}; "
+            f"it has {', '.join(list(signature.parameters)[1:]) or 'none'}."
+        )
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if isinstance(parameter.default, SceneEntityCfg)
+    }
+    params = {
+        name: resolve_entity(value, env.sim.model, env.device)
+        if isinstance(value, SceneEntityCfg)
+        else value
+        for name, value in (defaults | term.params).items()
+    }
+    return functools.partial(term.func, env, **params)
+
+
+def masked_mean(values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """Return the mean of ``values`` over the ``count`` environments of ``mask``.
+
+    Args:
+        values: ``(num_envs,)`` or ``(k, num_envs)``.
+        mask: bool ``(num_envs,)``.
+        count: Number of true elements in ``mask``, at least 1; 0-d.
+    """
+    return (values * mask).sum(dim=-1) / count

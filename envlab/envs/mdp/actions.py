@@ -1,0 +1,74 @@
+"""Action terms that write the actuators of named joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.managers.action import ActionTerm, ActionTermCfg
+from envlab.envs.scene import SceneEntityCfg, joint_actuators, resolve_entity
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class JointActionCfg(ActionTermCfg):
+    """``ctrl = action * scale + offset`` for the actuators of the named joints, in the model's order."""
+
+    joint_names: str | list[str]
+    """Joints; regular expressions."""
+    scale: float = 1.0
+    """Control per unit of action."""
+    offset: float = 0.0
+    """Control at action 0."""
+
+    def build(self, env: ManagerEnv) -> JointAction:
+        return JointAction(self, env, self.offset)
+
+
+@dataclass(kw_only=True)
+class JointEffortActionCfg(JointActionCfg):
+    """For motor actuators: controls are forces in N or torques in N m."""
+
+
+@dataclass(kw_only=True)
+class JointVelocityActionCfg(JointActionCfg):
+    """For velocity actuators: controls are target velocities in m/s or rad/s."""
+
+
+@dataclass(kw_only=True)
+class JointPositionActionCfg(JointActionCfg):
+    """For position actuators: controls are target positions in m or rad."""
+
+    use_default_offset: bool = True
+    """Whether action 0 means the default joint positions, in place of ``offset``."""
+
+    def build(self, env: ManagerEnv) -> JointAction:
+        if not self.use_default_offset:
+            return super().build(env)
+        entity = resolve_entity(
+            SceneEntityCfg(joint_names=self.joint_names), env.sim.model, env.device
+        )
+        return JointAction(self, env, env.default_qpos[:, entity.qpos_ids])
+
+
+class JointAction(ActionTerm):
+    """The term of a :class:`JointActionCfg`."""
+
+    def __init__(self, cfg: JointActionCfg, env: ManagerEnv, offset: torch.Tensor | float) -> None:
+        actuators = joint_actuators(env.sim.model, cfg.joint_names)
+        self.dim = len(actuators)
+        self._ctrl = env.sim.ctrl
+        self._ids = torch.tensor(actuators, device=env.device)
+        self._covers_all = actuators == list(range(env.sim.model.nu))
+        self._scale, self._offset = cfg.scale, offset
+
+    def apply(self, actions: torch.Tensor) -> None:
+        controls = actions * self._scale + self._offset
+        if self._covers_all:
+            self._ctrl.copy_(controls)
+        else:
+            self._ctrl.index_copy_(1, self._ids, controls)

@@ -1,0 +1,39 @@
+"""Command terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.managers.command import CommandTerm, CommandTermCfg
+from envlab.envs.random import RandomStream
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class UniformCommandCfg(CommandTermCfg):
+    """A vector whose elements are drawn uniformly, each from its own range."""
+
+    ranges: list[tuple[float, float]]
+    """Bounds of each element."""
+
+    def build(self, env: ManagerEnv) -> UniformCommand:
+        return UniformCommand(self, env)
+
+
+class UniformCommand(CommandTerm):
+    """The term of a :class:`UniformCommandCfg`."""
+
+    def __init__(self, cfg: UniformCommandCfg, env: ManagerEnv) -> None:
+        super().__init__(cfg, env)
+        bounds = torch.tensor(cfg.ranges, device=env.device)
+        self._low, self._width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        self.command = torch.zeros(env.num_envs, len(cfg.ranges), device=env.device)
+
+    def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        drawn = stream.uniform(0.0, 1.0, len(self._low)) * self._width + self._low
+        self.command = torch.where(mask.unsqueeze(1), drawn, self.command)

@@ -1,0 +1,53 @@
+"""Reward terms; each returns ``(num_envs,)``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.scene import SceneEntity, SceneEntityCfg
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_ROBOT = SceneEntityCfg("robot")
+
+
+def is_alive(env: ManagerEnv) -> torch.Tensor:
+    """Return 1 where the episode goes on or ends by a time limit, else 0."""
+    return (~env.termination_manager.terminated).float()
+
+
+def is_terminated(env: ManagerEnv) -> torch.Tensor:
+    """Return 1 where the episode ends by a failure, else 0."""
+    return env.termination_manager.terminated.float()
+
+
+def joint_pos_target_l2(env: ManagerEnv, target: float, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the squared distance of joint angles, wrapped to [-pi, pi), from ``target``, in rad^2."""
+    angle = env.sim.data.qpos[:, asset_cfg.qpos_ids]
+    wrapped = torch.remainder(angle + math.pi, 2.0 * math.pi) - math.pi
+    return (wrapped - target).square().sum(dim=1)
+
+
+def joint_vel_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the sum of absolute joint velocities, in m/s or rad/s."""
+    return env.sim.data.qvel[:, asset_cfg.qvel_ids].abs().sum(dim=1)
+
+
+def joint_vel_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the sum of squared joint velocities."""
+    return env.sim.data.qvel[:, asset_cfg.qvel_ids].square().sum(dim=1)
+
+
+def action_l2(env: ManagerEnv) -> torch.Tensor:
+    """Return the sum of squared actions."""
+    return env.action_manager.action.square().sum(dim=1)
+
+
+def action_rate_l2(env: ManagerEnv) -> torch.Tensor:
+    """Return the squared change of the action since the step before."""
+    manager = env.action_manager
+    return (manager.action - manager.prev_action).square().sum(dim=1)

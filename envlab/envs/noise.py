@@ -1,0 +1,63 @@
+"""Noise models for observations and actions, drawn from the environments' own streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from envlab.envs.random import RandomStream
+
+
+@dataclass(kw_only=True)
+class NoiseCfg:
+    """Noise that is combined with a value, elementwise."""
+
+    operation: Literal["add", "scale", "abs"] = "add"
+    """``add`` to the value, ``scale`` it (multiply), or replace it (``abs``)."""
+
+    def sample(self, stream: RandomStream, num: int) -> torch.Tensor | float:
+        """Return noise, ``(num_envs, num)``."""
+        raise NotImplementedError
+
+    def apply(self, values: torch.Tensor, stream: RandomStream) -> torch.Tensor:
+        """Return ``values``, ``(num_envs, k)``, with noise."""
+        noise = self.sample(stream, values.shape[1])
+        if self.operation == "add":
+            return values + noise
+        if self.operation == "scale":
+            return values * noise
+        return torch.zeros_like(values) + noise
+
+
+@dataclass(kw_only=True)
+class UniformNoiseCfg(NoiseCfg):
+    """Uniform noise from ``[n_min, n_max)``."""
+
+    n_min: float = -1.0
+    n_max: float = 1.0
+
+    def sample(self, stream: RandomStream, num: int) -> torch.Tensor:
+        return stream.uniform(self.n_min, self.n_max, num)
+
+
+@dataclass(kw_only=True)
+class GaussianNoiseCfg(NoiseCfg):
+    """Normal noise."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def sample(self, stream: RandomStream, num: int) -> torch.Tensor:
+        return stream.normal(self.mean, self.std, num)
+
+
+@dataclass(kw_only=True)
+class ConstantNoiseCfg(NoiseCfg):
+    """The same bias everywhere."""
+
+    bias: float = 0.0
+
+    def sample(self, stream: RandomStream, num: int) -> float:
+        return self.bias

@@ -1,0 +1,124 @@
+"""Randomness that belongs to the environment, not to the process.
+
+Every draw is a function of (seed, stream name, global environment index, draw counter) and of nothing
+else. So one process with 1024 environments and two with 512 start from the same states and see the
+same noise, on CPU and GPU, and a resumed run draws what it would have drawn.
+
+The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
+OOPSLA 2014): its n-th output is a hash of ``key + n * GAMMA``, so any draw is reached at once. A draw
+is 12 tensor operations; Philox 4x32-10 in torch takes 140, which cost 7 % of a Cartpole step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import torch
+
+_GAMMA = 0x9E3779B97F4A7C15
+_MULTIPLIER_1 = 0xBF58476D1CE4E5B9
+_MULTIPLIER_2 = 0x94D049BB133111EB
+_DRAWS_PER_TICK = 1 << 20
+"""Room for the draws that one stream makes between two ticks, per environment."""
+
+
+def _signed(value: int) -> int:
+    """Return the 64-bit two's complement of ``value``: torch has no unsigned 64-bit arithmetic."""
+    value &= 0xFFFFFFFFFFFFFFFF
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _shift_right(values: torch.Tensor, bits: int) -> torch.Tensor:
+    """Shift logically; torch's ``>>`` on int64 repeats the sign bit."""
+    return (values >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def mix(values: torch.Tensor) -> torch.Tensor:
+    """Return SplitMix64's output function of int64 ``values`` (any shape), taken modulo 2^64."""
+    values = (values ^ _shift_right(values, 30)) * _signed(_MULTIPLIER_1)
+    values = (values ^ _shift_right(values, 27)) * _signed(_MULTIPLIER_2)
+    return values ^ _shift_right(values, 31)
+
+
+class EnvRandom:
+    """The random streams of a batch of environments."""
+
+    def __init__(self, seed: int, first_env: int, num_envs: int, device: torch.device) -> None:
+        """Make streams for environments ``first_env`` to ``first_env + num_envs - 1``.
+
+        Args:
+            seed: The run's base seed, the same on every rank.
+            first_env: Global index of this process's first environment.
+            num_envs: Number of environments of this process.
+            device: Device of all draws.
+        """
+        self.device = device
+        self.env_ids = torch.arange(first_env, first_env + num_envs, device=device)
+        self.tick = 0
+        """Draw counter: advanced once per step and reset, together on all ranks."""
+        self._streams: dict[str, RandomStream] = {}
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Restart all streams from ``seed``."""
+        self.base_seed = int(seed)
+        self.tick = 0
+        for stream in self._streams.values():
+            stream.set_keys(self._keys(stream.name))
+
+    def advance(self) -> None:
+        """Move to the next tick, whose draws are independent of all earlier ones."""
+        self.tick += 1
+
+    def stream(self, name: str) -> RandomStream:
+        """Return the stream called ``name``; its draws do not depend on what other streams draw."""
+        if name not in self._streams:
+            self._streams[name] = RandomStream(self, name, self._keys(name))
+        return self._streams[name]
+
+    def _keys(self, name: str) -> torch.Tensor:
+        text = f"{self.base_seed}/{name}".encode()
+        stream_key = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
+        return mix(self.env_ids * _signed(_GAMMA) + _signed(stream_key))
+
+
+class RandomStream:
+    """Draws for one purpose, one row per environment. Get it from :meth:`EnvRandom.stream`."""
+
+    def __init__(self, source: EnvRandom, name: str, keys: torch.Tensor) -> None:
+        self.name = name
+        self._source = source
+        self._columns: dict[int, torch.Tensor] = {}
+        self.set_keys(keys)
+
+    def set_keys(self, keys: torch.Tensor) -> None:
+        """Set SplitMix64's start state of each environment, int64 ``(num_envs,)``, and rewind."""
+        self._keys = keys.unsqueeze(1)
+        self._tick, self._drawn = -1, 0
+
+    def bits(self, num: int) -> torch.Tensor:
+        """Return the next ``num`` outputs of each environment, int64 ``(num_envs, num)``."""
+        if self._tick != self._source.tick:
+            self._tick, self._drawn = self._source.tick, 0
+        if num not in self._columns:
+            steps = torch.arange(1, num + 1, device=self._source.device)
+            self._columns[num] = steps * _signed(_GAMMA)
+        start = _signed((self._tick * _DRAWS_PER_TICK + self._drawn) * _GAMMA)
+        self._drawn += num
+        return mix(self._keys + (self._columns[num] + start))
+
+    def uniform(self, low: float, high: float, num: int) -> torch.Tensor:
+        """Return float32 draws from ``[low, high)``, ``(num_envs, num)``, of 24 random bits each."""
+        unit = _shift_right(self.bits(num), 40).float() * 2.0**-24
+        return unit * (high - low) + low
+
+    def normal(self, mean: float, std: float, num: int) -> torch.Tensor:
+        """Return float32 normal draws, ``(num_envs, num)``, by the Box-Muller transform."""
+        unit = _shift_right(self.bits(2 * num), 40).float() * 2.0**-24
+        radius = torch.sqrt(-2.0 * torch.log1p(-unit[:, :num]))
+        return radius * torch.cos(2.0 * math.pi * unit[:, num:]) * std + mean
+
+    def integers(self, low: int, high: int) -> torch.Tensor:
+        """Return int64 draws from ``[low, high)``, ``(num_envs,)``."""
+        return _shift_right(self.bits(1)[:, 0], 1) % (high - low) + low

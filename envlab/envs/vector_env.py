@@ -1,0 +1,441 @@
+"""The vectorised environment that every task is: a Gymnasium ``VectorEnv`` over torch tensors."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs.cfg import EnvCfg
+from envlab.envs.random import EnvRandom
+from envlab.envs.scene import load_model
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.registry import load_entry_point
+from envlab.sim.simulation import Simulation, create_simulation
+
+logger = logging.getLogger(__name__)
+
+
+class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
+    """``num_envs`` environments that are stepped together and reset themselves in the same step.
+
+    Subclasses say what happens at each point of :meth:`step` by the methods with a leading
+    underscore; use :class:`envlab.envs.DirectEnv` or :class:`envlab.envs.ManagerEnv`. It is a
+    ``gymnasium.Env`` too, so that ``gymnasium.make`` returns it.
+
+    Attributes:
+        cfg: The task's configuration.
+        context: Where this process is.
+        sim: The physics.
+        device: Device of all tensors.
+        num_envs: Environments of this process.
+        env_ids: Their global indices, int64 ``(num_envs,)``.
+        random: The environments' random streams.
+        episode_length_buf: Steps since the last reset, int64 ``(num_envs,)``.
+        common_step_counter: Steps that this environment has made in all.
+        reset_qpos: Positions that a reset will write, ``(num_envs, nq)``; reset terms edit it.
+        reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
+        actions: The last actions, ``(num_envs, num_actions)``.
+        log_dir: Where to save the states of failed environments; null: the temporary directory.
+    """
+
+    metadata = {
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "render_modes": ["rgb_array"],
+    }
+
+    def __init__(
+        self,
+        cfg: EnvCfg | None = None,
+        *,
+        context: DistributedContext | None = None,
+        num_envs: int | None = None,
+        device: str | None = None,
+        seed: int | None = None,
+        render_mode: str | None = None,
+        env_cfg_entry_point: str | None = None,
+        **registry_kwargs: Any,
+    ) -> None:
+        """Build the simulation and reset all environments.
+
+        Args:
+            cfg: The configuration; None: the one at ``env_cfg_entry_point``.
+            context: Where this process is; None: a lone process on ``device``.
+            num_envs: Overrides ``cfg.scene.num_envs``.
+            device: ``cpu``, ``cuda`` or ``cuda:<index>`` where there is no ``context``.
+            seed: Base seed; None: ``cfg.seed``, or a random one.
+            render_mode: None or ``rgb_array``.
+            env_cfg_entry_point: ``module:Class`` of the configuration, from the registry.
+            registry_kwargs: The registry's other entries, which an environment does not need.
+
+        Raises:
+            ConfigurationError: For a value that makes no environment.
+        """
+        if cfg is None:
+            if env_cfg_entry_point is None:
+                raise ConfigurationError("An environment needs a configuration; pass cfg=...")
+            cfg = load_entry_point(env_cfg_entry_point)()
+        self.cfg = cfg
+        self.render_mode = render_mode
+        self.context = context or DistributedContext.single(device)
+        self.num_envs = _positive("env.scene.num_envs", num_envs or cfg.scene.num_envs)
+        _positive("env.decimation", cfg.decimation)
+        _positive("env.sim.dt", cfg.sim.dt)
+        _positive("env.episode_length_s", cfg.episode_length_s)
+        self.log_dir: Path | None = None
+        self.sim: Simulation = create_simulation(
+            cfg.sim,
+            load_model(cfg.scene.model),
+            self.num_envs,
+            decimation=cfg.decimation,
+            device=self.context.device,
+            num_threads=self.context.num_threads,
+        )
+        self.device = self.sim.device
+        seed = seed if seed is not None else cfg.seed
+        if seed is None:
+            seed = self.context.broadcast(secrets.randbits(31))
+        first_env = self.context.rank * self.num_envs
+        self.random = EnvRandom(seed, first_env, self.num_envs, self.device)
+        self.env_ids = self.random.env_ids
+        self.common_step_counter = 0
+        self._episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self._allocate_states()
+        self._setup()
+        self._make_spaces()
+        self.reset()
+
+    @property
+    def physics_dt(self) -> float:
+        """Physics time step, in seconds."""
+        return self.sim.physics_dt
+
+    @property
+    def step_dt(self) -> float:
+        """Environment step, in seconds."""
+        return self.sim.step_dt
+
+    @property
+    def max_episode_length(self) -> int:
+        """Time limit of an episode, in steps."""
+        return self.cfg.max_episode_length
+
+    @property
+    def episode_length_buf(self) -> torch.Tensor:
+        """Steps since the last reset, int64 ``(num_envs,)``."""
+        return self._episode_length
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, values: torch.Tensor) -> None:
+        self._episode_length.copy_(values)
+
+    def reset(  # type: ignore[override]
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        """Reset all environments, or those of ``options["reset_mask"]``, bool ``(num_envs,)``.
+
+        Args:
+            seed: Restarts the random streams of all environments. One base seed makes all of them
+                different; a list, as Gymnasium allows, must hold one seed for all.
+            options: See above.
+
+        Returns:
+            Observations by group, each ``(num_envs, dim)``, and an empty info.
+        """
+        if seed is not None:
+            self.random.seed(_base_seed(seed))
+        self.random.advance()
+        mask = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
+        if options and "reset_mask" in options:
+            mask = torch.as_tensor(options["reset_mask"], dtype=torch.bool, device=self.device)
+        self._reset_masked(mask)
+        self._observe()
+        return self.obs_buf, {}
+
+    def step(  # type: ignore[override]
+        self, actions: torch.Tensor | np.ndarray
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Apply actions for one environment step and reset the environments that end.
+
+        Args:
+            actions: ``(num_envs, num_actions)``.
+
+        Returns:
+            Observations by group, float32 ``(num_envs, dim)``, of the new episode where one ended;
+            rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
+            info. Where episodes ended, info holds ``final_obs``, observations as above but of the
+            states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means over
+            the ended episodes, and ``num_ended``, how many these are. On a GPU, which is not asked
+            whether an episode ended, info always holds them.
+
+        Raises:
+            ValueError: If ``actions`` has another shape.
+            SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
+        """
+        self.actions = self._check_actions(actions)
+        self.random.advance()
+        self.common_step_counter += 1
+        self._last_qpos.copy_(self.sim.data.qpos)
+        self._last_qvel.copy_(self.sim.data.qvel)
+        self._apply_actions(self.actions)
+        self.sim.step()
+        self._episode_length += 1
+
+        terminated, time_outs = self._get_dones()
+        if self.cfg.is_finite_horizon:
+            terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
+        reward = self._get_rewards()
+        terminated, reward = self._guard(terminated, reward)
+        truncated = time_outs & ~terminated
+        ended = terminated | truncated
+
+        info: dict[str, Any] = {}
+        if self.device.type != "cpu" or ended.any():
+            info["final_obs"] = {
+                name: torch.nan_to_num(values) for name, values in self._get_observations().items()
+            }
+            info["_final_obs"] = ended
+            info["num_ended"] = ended.sum()
+            info["log"] = self._reset_masked(ended)
+        self._after_resets()
+        self._observe()
+        return self.obs_buf, reward, terminated, truncated, info
+
+    def check_health(self) -> None:
+        """Report environments that failed or overflowed since the last call. Waits for the GPU.
+
+        Raises:
+            SimulationError: If more than ``env.nan_guard.max_bad_share`` of the environments failed
+                per step, on average.
+        """
+        steps = max(1, self.common_step_counter - self._health_step)
+        failed = int(self._num_bad)
+        self._num_bad.zero_()
+        self._health_step = self.common_step_counter
+        if failed:
+            logger.warning(
+                "%d environment episodes were ended by non-finite values in the last %d steps.",
+                failed,
+                steps,
+            )
+        if failed > self.cfg.nan_guard.max_bad_share * self.num_envs * steps:
+            self._stop_for_bad_states(failed, steps)
+        overflowed = int(self.sim.overflow().sum())
+        if overflowed:
+            logger.warning(
+                "%d environments ran out of contact memory. %s",
+                overflowed,
+                self.sim.overflow_advice(),
+            )
+
+    def state(self) -> dict[str, Any]:
+        """Return copies of all that the next step depends on, for an exact resume."""
+        return {
+            "sim": self.sim.state(),
+            "episode_length": self._episode_length.cpu().clone(),
+            "common_step_counter": self.common_step_counter,
+            "seed": self.random.base_seed,
+            "tick": self.random.tick,
+            "bad_obs": self._bad_obs.cpu().clone(),
+            "obs": {name: values.cpu().clone() for name, values in self.obs_buf.items()},
+            "task": self._task_state(),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.sim.set_state(state["sim"])
+        self._episode_length.copy_(state["episode_length"])
+        self.common_step_counter = self._health_step = int(state["common_step_counter"])
+        self.random.seed(int(state["seed"]))
+        self.random.tick = int(state["tick"])
+        self._bad_obs.copy_(state["bad_obs"])
+        self.obs_buf = {name: values.to(self.device) for name, values in state["obs"].items()}
+        self._set_task_state(state["task"])
+
+    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
+        """Return a picture of environment 0, uint8 ``(height, width, 3)``, in a tuple of one."""
+        if self.render_mode is None:
+            return None
+        if self._renderer is None:
+            self._renderer = mujoco.Renderer(self.sim.model, height=480, width=640)
+        self._renderer.update_scene(self.sim.data_of(0), camera=self._camera())
+        return (self._renderer.render(),)
+
+    def close(self, **kwargs: Any) -> None:
+        """Free the renderer and the simulation."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+        self.sim.close()
+
+    # What subclasses define ---------------------------------------------------------------------
+
+    def _setup(self) -> None:
+        """Prepare the task: called once, when the simulation exists."""
+
+    def _apply_actions(self, actions: torch.Tensor) -> None:
+        """Write ``sim.ctrl`` (and wrenches) from ``actions``, ``(num_envs, num_actions)``."""
+        raise NotImplementedError
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return terminated and time-outs, both bool ``(num_envs,)``."""
+        raise NotImplementedError
+
+    def _get_rewards(self) -> torch.Tensor:
+        """Return rewards, ``(num_envs,)``, of the state before any reset."""
+        raise NotImplementedError
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        """Return ``{"policy": (num_envs, dim), ...}`` of the current state, without side effects."""
+        raise NotImplementedError
+
+    def _sample_observations(self) -> dict[str, torch.Tensor]:
+        """Return the observations that the policy sees: with noise, where the task has some."""
+        return self._get_observations()
+
+    def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Edit ``reset_qpos`` and ``reset_qvel`` and forget what belongs to the ended episodes.
+
+        Isaac Lab's ``_reset_idx``, with a mask in place of indices, which a GPU need not count.
+
+        Args:
+            mask: Environments to reset, bool ``(num_envs,)``.
+            count: How many these are, at least 1; 0-d.
+
+        Returns:
+            What to log: 0-d means over the episodes that end.
+        """
+        return {}
+
+    def _after_resets(self) -> None:
+        """Run what follows the resets of a step: commands, interval events."""
+
+    def _num_actions(self) -> int:
+        """Return the size of an action."""
+        raise NotImplementedError
+
+    def _task_state(self) -> dict[str, Any]:
+        """Return what the task itself remembers between steps, as CPU copies."""
+        return {}
+
+    def _set_task_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`_task_state` returned."""
+
+    # --------------------------------------------------------------------------------------------
+
+    def _allocate_states(self) -> None:
+        model = self.sim.model
+        key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")
+        qpos = model.qpos0 if key < 0 else model.key_qpos[key]
+        row = torch.as_tensor(np.asarray(qpos), dtype=torch.float32, device=self.device)
+        self.default_qpos = row.unsqueeze(0)
+        self.reset_qpos = row.repeat(self.num_envs, 1)
+        self.reset_qvel = torch.zeros(self.num_envs, model.nv, device=self.device)
+        self._last_qpos, self._last_qvel = self.reset_qpos.clone(), self.reset_qvel.clone()
+        self._bad_obs = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        self._num_bad = torch.zeros((), dtype=torch.int64, device=self.device)
+        self._health_step = 0
+        self._renderer: mujoco.Renderer | None = None
+
+    def _make_spaces(self) -> None:
+        self.actions = torch.zeros(self.num_envs, self._num_actions(), device=self.device)
+        groups: dict[str, spaces.Space] = {
+            name: spaces.Box(-np.inf, np.inf, tuple(values.shape[1:]), np.float32)
+            for name, values in self._get_observations().items()
+        }
+        self.single_observation_space = spaces.Dict(groups)
+        self.single_action_space = spaces.Box(-np.inf, np.inf, (self._num_actions(),), np.float32)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
+        actions = torch.as_tensor(actions, dtype=torch.float32, device=self.device)
+        if actions.shape != self.actions.shape:
+            raise ValueError(
+                f"actions have shape {tuple(actions.shape)}, but must be {tuple(self.actions.shape)}: "
+                "(num_envs, num_actions)."
+            )
+        return actions
+
+    def _reset_masked(self, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.reset_qpos.copy_(self.default_qpos)
+        self.reset_qvel.zero_()
+        log = self._reset_envs(mask, mask.sum().clamp(min=1))
+        self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
+        self._episode_length.masked_fill_(mask, 0)
+        self._bad_obs &= ~mask
+        return log
+
+    def _observe(self) -> None:
+        """Compute ``obs_buf``; an environment with a non-finite observation is reset at the next step."""
+        self.obs_buf = self._sample_observations()
+        for name, values in self.obs_buf.items():
+            finite = torch.isfinite(values)
+            if self.device.type != "cpu" or not finite.all():
+                self._bad_obs |= ~finite.flatten(1).all(dim=1)
+                self.obs_buf[name] = torch.nan_to_num(values, posinf=0.0, neginf=0.0)
+
+    def _guard(
+        self, terminated: torch.Tensor, reward: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """End the episodes of environments that are no longer finite, with reward 0."""
+        bad = self.sim.bad() | self._bad_obs | ~torch.isfinite(reward)
+        if self.device.type != "cpu" or bad.any():
+            self._num_bad += bad.sum()
+            terminated = terminated | bad
+            reward = torch.where(bad, 0.0, reward)
+            limit = max(1.0, self.cfg.nan_guard.max_bad_share * self.num_envs)
+            if self.device.type == "cpu" and bad.sum() > limit:
+                self._stop_for_bad_states(int(bad.sum()), 1)
+        return terminated, reward
+
+    def _stop_for_bad_states(self, failed: int, steps: int) -> None:
+        path = Path(self.log_dir or tempfile.gettempdir()) / (
+            f"nan_state_rank{self.context.rank}_step{self.common_step_counter}.pt"
+        )
+        saved = {
+            "qpos": self._last_qpos.cpu(),
+            "qvel": self._last_qvel.cpu(),
+            "actions": self.actions.cpu(),
+            "bad": (self.sim.bad() | self._bad_obs).cpu(),
+            "env_ids": self.env_ids.cpu(),
+            "step": self.common_step_counter,
+        }
+        torch.save(saved, path)
+        raise SimulationError(
+            f"{failed} of {self.num_envs} environments became non-finite within {steps} steps, more "
+            f"than the share env.nan_guard.max_bad_share={self.cfg.nan_guard.max_bad_share}. Their "
+            f"states and actions before the step are in {path}; a smaller env.sim.dt or smaller "
+            "actions are the usual cure."
+        )
+
+    def _camera(self) -> int:
+        """Return the model's first camera, or -1 for the free camera."""
+        return 0 if self.sim.model.ncam else -1
+
+
+def _positive(name: str, value: float) -> Any:
+    if value <= 0:
+        raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
+    return value
+
+
+def _base_seed(seed: int | list[int | None]) -> int:
+    if isinstance(seed, int):
+        return seed
+    first = seed[0]
+    if first is None:
+        raise ConfigurationError("reset(seed=[None, ...]) is not supported; give one base seed.")
+    return first

@@ -1,0 +1,64 @@
+"""Exceptions that envlab raises on purpose.
+
+Everything that a user can cause derives from :class:`EnvlabError`. The command line prints such an
+error as one sentence and exits with code 2, without a traceback; see :func:`envlab.cli.guarded`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EnvlabError(Exception):
+    """Base of all errors a user can cause; its text is complete: what, value, expected, next step."""
+
+    same_on_all_ranks = True
+    """Whether every rank raises it alike, so that one of them may speak for all."""
+
+
+class UnknownTaskError(EnvlabError):
+    """No registered task has this id."""
+
+
+class ConfigurationError(EnvlabError):
+    """A configuration key, value or flag is wrong."""
+
+
+class DeviceError(EnvlabError):
+    """The requested device does not exist or cannot be shared this way."""
+
+
+class LaunchError(EnvlabError):
+    """The processes were not launched the way the flags say."""
+
+
+class CheckpointError(EnvlabError):
+    """A checkpoint is missing, truncated, or belongs to something else."""
+
+
+class RunDirectoryError(EnvlabError):
+    """A run directory cannot be made, written or found."""
+
+
+class SimulationError(EnvlabError):
+    """The simulation cannot be built or has failed in too many environments."""
+
+    same_on_all_ranks = False
+
+
+class RankDivergenceError(EnvlabError):
+    """Ranks that must agree hold different values, or environments that must differ are equal."""
+
+
+def nearest(word: str, candidates: Iterable[str], count: int = 3) -> list[str]:
+    """Return up to ``count`` candidates that look like ``word``, best first."""
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=count, cutoff=0.4)
+    return [by_lower[match] for match in matches]
+
+
+def did_you_mean(word: str, candidates: Iterable[str], count: int = 3) -> str:
+    """Return ``" Did you mean a, b?"`` for the nearest candidates, or ``""`` if none is near."""
+    matches = nearest(word, candidates, count)
+    return f" Did you mean {', '.join(matches)}?" if matches else ""

@@ -1,0 +1,175 @@
+"""Tasks as data: Gymnasium's registry is the store, and listing imports neither torch nor MuJoCo.
+
+A task package registers itself with strings only, with Isaac Lab's own keywords::
+
+    gymnasium.register(
+        id="Isaac-Cartpole-v0",
+        entry_point="envlab.envs:ManagerEnv",
+        kwargs={
+            "env_cfg_entry_point": "envlab_tasks.classic.cartpole.cartpole_env_cfg:CartpoleEnvCfg",
+            "rsl_rl_cfg_entry_point": "envlab_tasks.classic.cartpole.agents:rsl_rl_ppo_cfg.yaml",
+            "description": "Balance a pole on a cart.",
+        },
+        ...
+    )
+
+Third-party suites register by being installed: the entry points of the group ``envlab.tasks`` name
+modules to import. One that fails is reported and skipped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.resources
+import logging
+import pkgutil
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
+
+logger = logging.getLogger(__name__)
+
+ENTRY_POINT_GROUP = "envlab.tasks"
+LIBRARIES = ("rsl_rl", "rl_games", "skrl")
+_AGENT_SUFFIX = "_cfg_entry_point"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One registered task, as listed."""
+
+    id: str
+    kind: str
+    """``manager``, ``direct``, or the entry point's class name."""
+    libraries: list[str]
+    """Configurations there are: ``rsl_rl``, ``skrl``, ``skrl_mappo``, ..."""
+    description: str
+    kwargs: dict[str, Any] = field(repr=False)
+    """The registration's keywords."""
+
+    def make(self, cfg: Any, **kwargs: Any) -> Any:
+        """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""
+        return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
+
+
+@cache
+def discover() -> dict[str, str]:
+    """Import all task packages, once; return what failed, as ``{package: error}``."""
+    failed = {}
+    import envlab_tasks
+
+    for module in pkgutil.walk_packages(envlab_tasks.__path__, "envlab_tasks."):
+        if module.ispkg:
+            importlib.import_module(module.name)
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            entry_point.load()
+        except Exception as error:
+            failed[entry_point.value] = f"{type(error).__name__}: {error}"
+            logger.warning(
+                "The task package %s (entry point %r) cannot be imported and is skipped: %s",
+                entry_point.value,
+                entry_point.name,
+                failed[entry_point.value],
+            )
+    return failed
+
+
+def list_tasks(keyword: str | None = None) -> list[Task]:
+    """Return the registered tasks by id, those whose id or description contains ``keyword``."""
+    discover()
+    tasks = [
+        _task(spec) for spec in gymnasium.registry.values() if "env_cfg_entry_point" in spec.kwargs
+    ]
+    if keyword:
+        wanted = keyword.lower()
+        tasks = [task for task in tasks if wanted in f"{task.id} {task.description}".lower()]
+    return sorted(tasks, key=lambda task: task.id)
+
+
+def get_task(task_id: str) -> Task:
+    """Return a task by its id; ``module:Id`` imports the module first, and ``-v0`` may be left out.
+
+    Raises:
+        UnknownTaskError: With the nearest ids.
+    """
+    module, _, name = task_id.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise UnknownTaskError(
+                f"The task {task_id!r} names the module {module!r}, which cannot be imported: {error}."
+            ) from error
+    tasks = {task.id: task for task in list_tasks()}
+    for candidate in (name, f"{name}-v0"):
+        if candidate in tasks:
+            return tasks[candidate]
+    raise UnknownTaskError(
+        f"There is no task {task_id!r}.{did_you_mean(name, tasks)} 'envlab list' shows all."
+    )
+
+
+def load_env_cfg(task: Task) -> Any:
+    """Return a new environment configuration of ``task``."""
+    return load_entry_point(task.kwargs["env_cfg_entry_point"])()
+
+
+def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
+    """Return the agent configuration that a task registered under ``<key>_cfg_entry_point``.
+
+    Args:
+        task: The task.
+        key: A library (``rsl_rl``), or with an algorithm (``skrl_mappo``).
+
+    Returns:
+        Values to lay over the library's own defaults, or None if the task has no such configuration.
+    """
+    from envlab.config import load_yaml, to_dict
+
+    entry_point = task.kwargs.get(f"{key}{_AGENT_SUFFIX}")
+    if entry_point is None:
+        return None
+    if isinstance(entry_point, str) and entry_point.endswith((".yaml", ".yml")):
+        package, _, relative = entry_point.partition(":")
+        return load_yaml(Path(str(importlib.resources.files(package))) / relative)
+    return to_dict(load_entry_point(entry_point)())
+
+
+def load_entry_point(entry_point: Any) -> Any:
+    """Return the object that ``module:name`` names; an object is returned as it is.
+
+    Raises:
+        ConfigurationError: If there is no such module or name.
+    """
+    if not isinstance(entry_point, str):
+        return entry_point
+    module, _, name = entry_point.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        raise ConfigurationError(
+            f"The entry point {entry_point!r} names nothing: {module} has no {name!r}."
+        ) from error
+
+
+def _task(spec: EnvSpec) -> Task:
+    keys = [key.removesuffix(_AGENT_SUFFIX) for key in spec.kwargs if key.endswith(_AGENT_SUFFIX)]
+    class_name = str(spec.entry_point).rpartition(":")[2]
+    kind = {"ManagerEnv": "manager"}.get(
+        class_name, "direct" if "Direct" in spec.id else class_name
+    )
+    return Task(
+        id=spec.id,
+        kind=kind,
+        libraries=[key for key in keys if key != "env"],
+        description=str(spec.kwargs.get("description", "")),
+        kwargs=dict(spec.kwargs),
+    )

@@ -1,0 +1,197 @@
+"""Command-line flags, the same for every library and with Isaac Lab's names.
+
+What is not a flag is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag wins
+over an override of the same value.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from envlab.errors import ConfigurationError, did_you_mean
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and whose leftovers must be overrides."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigurationError(f"{message[0].upper()}{message[1:]}. See --help.")
+
+    def parse_with_overrides(
+        self, arguments: Sequence[str]
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Return the flags, and the overrides in the order given.
+
+        Raises:
+            ConfigurationError: For an unknown flag, with the nearest ones.
+        """
+        flags, overrides = self.parse_known_args(list(arguments))
+        for word in overrides:
+            if word.startswith("-"):
+                known = [option for action in self._actions for option in action.option_strings]
+                raise ConfigurationError(
+                    f"There is no flag {word.split('=')[0]!r}.{did_you_mean(word.split('=')[0], known)} "
+                    "See --help."
+                )
+            if "=" not in word and not word.startswith("~"):
+                raise ConfigurationError(
+                    f"{word!r} is neither a flag nor an override; an override is key=value, "
+                    "as in agent.max_iterations=20."
+                )
+        return flags, overrides
+
+
+def train_parser(library: str) -> ArgumentParser:
+    """Return the parser of ``scripts/reinforcement_learning/<library>/train.py``."""
+    parser = _parser(library, f"Train a task with {library}.")
+    parser.add_argument(
+        "--num_envs",
+        type=int,
+        metavar="N",
+        help="environments per process (default: the task's; on CPU, what suits the machine)",
+    )
+    parser.add_argument(
+        "--global_num_envs", type=int, metavar="N", help="environments of all processes together"
+    )
+    parser.add_argument(
+        "--max_iterations", type=int, metavar="N", help="iterations in all, resumed ones included"
+    )
+    parser.add_argument(
+        "--max_frames",
+        type=int,
+        metavar="N",
+        help="environment steps of all processes, instead of iterations",
+    )
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="one of several processes of torch.distributed.run",
+    )
+    parser.add_argument(
+        "--grad_sync",
+        choices=("ddp", "library"),
+        default="ddp",
+        help="who averages gradients: torch's DistributedDataParallel (default), or the library itself",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the newest run of the experiment"
+    )
+    parser.add_argument(
+        "--load_run", metavar="RUN", help="with --resume: the run's folder, a name or a pattern"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="CKPT",
+        help="with --resume: latest (default), best, a file name, or a path",
+    )
+    parser.add_argument(
+        "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
+    )
+    parser.add_argument("--run_name", metavar="NAME", help="appended to the run's timestamp")
+    parser.add_argument("--logger", metavar="NAME", help="tensorboard (default), wandb or neptune")
+    parser.add_argument(
+        "-m",
+        "--multirun",
+        action="store_true",
+        help="run every combination of comma-separated override values",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="RUN",
+        help="start from the params/ of this run instead of the task's defaults",
+    )
+    _add_video_flags(parser)
+    return parser
+
+
+def play_parser(library: str) -> ArgumentParser:
+    """Return the parser of ``scripts/reinforcement_learning/<library>/play.py``."""
+    parser = _parser(
+        library, f"Run a policy trained with {library}, print its returns and export it."
+    )
+    parser.add_argument("--num_envs", type=int, metavar="N", help="environments (default: 64)")
+    parser.add_argument(
+        "--num_episodes",
+        type=int,
+        metavar="N",
+        help="episodes to run (default: one per environment)",
+    )
+    parser.add_argument(
+        "--load_run",
+        metavar="RUN",
+        help="the run's folder, a name or a pattern (default: the newest)",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="CKPT",
+        default="latest",
+        help="latest (default), best, a file name, or a path",
+    )
+    parser.add_argument(
+        "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
+    )
+    parser.add_argument(
+        "--no_export", action="store_true", help="do not write exported/policy.pt and policy.onnx"
+    )
+    _add_video_flags(parser)
+    return parser
+
+
+def agent_parser(kind: str) -> ArgumentParser:
+    """Return the parser of ``random_agent.py`` and ``zero_agent.py``."""
+    parser = ArgumentParser(prog=f"{kind}_agent", description=f"Step a task with {kind} actions.")
+    _add_task_flags(parser)
+    parser.add_argument("--num_envs", type=int, metavar="N", help="environments (default: 64)")
+    parser.add_argument(
+        "--num_steps", type=int, default=300, metavar="N", help="steps (default: 300)"
+    )
+    return parser
+
+
+def _parser(library: str, description: str) -> ArgumentParser:
+    parser = ArgumentParser(
+        prog=f"{library} {'train' if 'Train' in description else 'play'}",
+        description=description,
+        epilog="All else is an override in Hydra's grammar: env.rewards.alive.weight=2.0 agent.seed=7",
+    )
+    _add_task_flags(parser)
+    parser.add_argument(
+        "--agent",
+        metavar="KEY",
+        help=f"registry key of the agent's configuration (default: {library}_cfg_entry_point)",
+    )
+    return parser
+
+
+def _add_task_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--task", required=True, metavar="ID", help="task id; 'envlab list' shows all"
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="base seed of everything random; -1 draws one"
+    )
+    parser.add_argument(
+        "--device",
+        metavar="DEVICE",
+        help="cpu, cuda or cuda:<index> (default: cuda if there is one)",
+    )
+    parser.add_argument(
+        "--headless", action="store_true", help="accepted for Isaac Lab's commands; always true"
+    )
+    parser.add_argument("--verbose", action="store_true", help="log everything, on every process")
+
+
+def _add_video_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--video", action="store_true", help="record environment 0 to videos/")
+    parser.add_argument(
+        "--video_length", type=int, metavar="N", help="steps of a video (default: 200)"
+    )
+    if "train" in str(parser.prog):
+        parser.add_argument(
+            "--video_interval",
+            type=int,
+            metavar="N",
+            help="steps between the starts of two videos (default: 2000)",
+        )

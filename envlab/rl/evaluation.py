@@ -1,0 +1,101 @@
+"""Running a policy for whole episodes and summing up how it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from envlab.envs import VectorEnv
+
+NUM_JOINTS_MAX = 8
+"""Models with more joints get no per-joint line."""
+
+
+@dataclass(kw_only=True)
+class Evaluation:
+    """Episodes of one policy."""
+
+    returns: torch.Tensor
+    """Undiscounted returns, ``(num_episodes,)``."""
+    lengths: torch.Tensor
+    """Lengths in steps, ``(num_episodes,)``."""
+    last_second: dict[str, float]
+    """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
+
+    def lines(self, max_episode_length: int) -> list[str]:
+        """Return the summary for a person."""
+        num = len(self.returns)
+        std = float(self.returns.std()) if num > 1 else 0.0
+        lines = [
+            f"Mean return {float(self.returns.mean()):.3f} (std {std:.3f}) over {num} episodes",
+            f"Mean episode length {float(self.lengths.float().mean()):.1f} of {max_episode_length} steps",
+        ]
+        if self.last_second:
+            joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
+            lines.append(f"Mean absolute joint positions in the last second (rad or m): {joints}")
+        return lines
+
+
+def evaluate(
+    env: VectorEnv,
+    policy: Callable[[dict[str, torch.Tensor]], torch.Tensor],
+    episodes_per_env: int = 1,
+    after_step: Callable[[], None] | None = None,
+) -> Evaluation:
+    """Run the same number of episodes in each environment, so that short ones are not over-counted.
+
+    Args:
+        env: The environment; it is reset first.
+        policy: Maps observations by group to actions ``(num_envs, num_actions)``.
+        episodes_per_env: Episodes of each environment.
+        after_step: Called after each step, as for a video.
+    """
+    obs, _ = env.reset()
+    joints = _joints(env)
+    window = max(1, round(1.0 / env.step_dt))
+    history = torch.zeros(window, env.num_envs, len(joints), device=env.device)
+    length = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+    total = torch.zeros(env.num_envs, device=env.device)
+    left = torch.full_like(length, episodes_per_env)
+    returns, lengths, ends = [], [], []
+    while bool((left > 0).any()):
+        # The position before the step: after it, an environment that ended is in its next episode.
+        positions = env.sim.data.qpos[:, list(joints.values())].abs()
+        history[torch.remainder(length, window), torch.arange(env.num_envs, device=env.device)] = (
+            positions
+        )
+        obs, reward, terminated, truncated, _ = env.step(policy(obs))
+        total += reward
+        length += 1
+        if after_step is not None:
+            after_step()
+        ended = (terminated | truncated) & (left > 0)
+        if bool(ended.any()):
+            returns.append(total[ended].cpu())
+            lengths.append(length[ended].cpu())
+            seen = length[ended].clamp(max=window).float().unsqueeze(1)
+            ends.append((history[:, ended].sum(dim=0) / seen).cpu())
+            left -= ended.long()
+        reset = terminated | truncated
+        total.masked_fill_(reset, 0.0)
+        length.masked_fill_(reset, 0)
+        history.masked_fill_(reset[None, :, None], 0.0)
+    means = torch.cat(ends).mean(dim=0).tolist() if joints else []
+    return Evaluation(
+        returns=torch.cat(returns),
+        lengths=torch.cat(lengths),
+        last_second=dict(zip(joints, means, strict=True)),
+    )
+
+
+def _joints(env: VectorEnv) -> dict[str, int]:
+    """Return the columns of ``qpos`` of scalar joints by name, if there are few."""
+    model = env.sim.model
+    scalar = {
+        model.joint(i).name: int(model.jnt_qposadr[i])
+        for i in range(model.njnt)
+        if model.jnt_type[i] >= 2
+    }
+    return scalar if len(scalar) <= NUM_JOINTS_MAX else {}

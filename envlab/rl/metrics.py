@@ -1,0 +1,247 @@
+"""Metrics of a run: one schema for all libraries, over the environments of all ranks."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.tensorboard import SummaryWriter
+from tqdm import tqdm
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.statistics import Mean, WeightedMeans
+from envlab.errors import ConfigurationError
+from envlab.rl.run import Run
+
+WINDOW_EPISODES = 100
+"""Mean return and length speak of at least so many last episodes, as in the libraries."""
+
+
+class EpisodeTracker:
+    """Returns and lengths of episodes, and the environments' own log, summed over steps."""
+
+    def __init__(self, num_envs: int, device: torch.device) -> None:
+        self._returns = torch.zeros(num_envs, device=device)
+        self._lengths = torch.zeros(num_envs, device=device)
+        self.means = WeightedMeans()
+
+    def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
+        """Add a step of all environments.
+
+        Args:
+            rewards: ``(num_envs,)``.
+            ended: Whether an episode ended, bool ``(num_envs,)``.
+            info: What the environment returned; ``log`` and ``num_ended`` are read.
+        """
+        self._returns += rewards
+        self._lengths += 1
+        if "num_ended" not in info:
+            return
+        count = info["num_ended"]
+        self.means.add("return", (self._returns * ended).sum(), count)
+        self.means.add("length", (self._lengths * ended).sum(), count)
+        for name, value in info["log"].items():
+            self.means.add(name, value * count, count)
+        self._returns.masked_fill_(ended, 0.0)
+        self._lengths.masked_fill_(ended, 0.0)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume."""
+        return {"returns": self._returns.cpu().clone(), "lengths": self._lengths.cpu().clone()}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        self._returns.copy_(state["returns"])
+        self._lengths.copy_(state["lengths"])
+
+
+@dataclass(kw_only=True)
+class IterationRecord:
+    """A line of ``metrics.jsonl``: what every library reports after an iteration."""
+
+    iteration: int
+    """Iterations done, counted from the first run on."""
+    frames: int
+    """Environment steps of all ranks so far."""
+    wall_s: float
+    """Wall time so far, in seconds, resumed runs added up."""
+    fps: float
+    """Frames of all ranks per second of this iteration."""
+    collect_s: float
+    """Time of this iteration's rollouts on rank 0, in seconds."""
+    learn_s: float
+    """Time of this iteration's updates on rank 0, in seconds."""
+    mean_return: float | None
+    """Mean undiscounted return of the last 100 episodes or more, of all ranks; null before the first."""
+    mean_episode_length: float | None
+    """Mean length of the same episodes, in steps."""
+    learning_rate: float
+    """The optimizer's learning rate."""
+    losses: dict[str, float]
+    """Losses by the library's names, averaged over ranks."""
+    episode: dict[str, float]
+    """The environments' own statistics, over the episodes of this iteration."""
+
+
+class RunMetrics:
+    """Turns what ranks have counted into records, the progress line, and event files."""
+
+    def __init__(
+        self,
+        run: Run,
+        context: DistributedContext,
+        tracker: EpisodeTracker,
+        *,
+        frames_per_iteration: int,
+    ) -> None:
+        """Start counting.
+
+        Args:
+            run: Where to write.
+            context: The process's context.
+            tracker: This rank's episodes.
+            frames_per_iteration: Environment steps of one iteration, of all ranks.
+        """
+        self._run, self._context, self._tracker = run, context, tracker
+        self._frames_per_iteration = frames_per_iteration
+        self._window: deque[tuple[Mean, Mean]] = deque()
+        self._start = time.perf_counter()
+        self._wall_before = 0.0
+        self.best_return: float | None = None
+        """Best mean return at a checkpoint so far."""
+
+    @property
+    def wall_s(self) -> float:
+        """Wall time so far, in seconds."""
+        return self._wall_before + time.perf_counter() - self._start
+
+    def reduce(
+        self,
+        iteration: int,
+        *,
+        collect_s: float,
+        learn_s: float,
+        learning_rate: float,
+        losses: Mapping[str, float],
+    ) -> IterationRecord:
+        """Return the record of an iteration; every rank must call this, and gets the same one.
+
+        Args:
+            iteration: Iterations done.
+            collect_s: Time of the rollouts, in seconds.
+            learn_s: Time of the updates, in seconds.
+            learning_rate: The optimizer's learning rate.
+            losses: This rank's losses.
+        """
+        means = self._tracker.means
+        for name, loss in losses.items():
+            means.add(f"loss/{name}", loss, 1.0)
+        reduced = means.reduce(self._context)
+        if "return" in reduced:
+            self._window.append((reduced.pop("return"), reduced.pop("length")))
+            self._trim_window()
+        return IterationRecord(
+            iteration=iteration,
+            frames=iteration * self._frames_per_iteration,
+            wall_s=round(self.wall_s, 3),
+            fps=round(self._frames_per_iteration / max(collect_s + learn_s, 1e-9), 1),
+            collect_s=round(collect_s, 4),
+            learn_s=round(learn_s, 4),
+            mean_return=self._window_mean(0),
+            mean_episode_length=self._window_mean(1),
+            learning_rate=learning_rate,
+            losses={name: reduced[f"loss/{name}"].value for name in losses},
+            episode={
+                name: mean.value for name, mean in reduced.items() if not name.startswith("loss/")
+            },
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a resume."""
+        return {
+            "wall_s": self.wall_s,
+            "window": [[list(mean) for mean in pair] for pair in self._window],
+            "best_return": self.best_return,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self._wall_before = float(state["wall_s"])
+        self._window = deque((Mean(*pair[0]), Mean(*pair[1])) for pair in state["window"])
+        self.best_return = state["best_return"]
+
+    def _trim_window(self) -> None:
+        while sum(pair[0].weight for pair in list(self._window)[1:]) >= WINDOW_EPISODES:
+            self._window.popleft()
+
+    def _window_mean(self, index: int) -> float | None:
+        if not self._window:
+            return None
+        means = [pair[index] for pair in self._window]
+        return sum(mean.value * mean.weight for mean in means) / sum(mean.weight for mean in means)
+
+
+class Progress:
+    """The progress line on rank 0: ETA, mean return, episode length, frames per second."""
+
+    def __init__(self, context: DistributedContext, *, done: int, total: int) -> None:
+        self._bar = tqdm(
+            total=total,
+            initial=done,
+            unit="it",
+            file=sys.stderr,
+            disable=not context.is_main,
+            dynamic_ncols=True,
+            # A terminal is redrawn; a log file gets a line now and then.
+            mininterval=0.5 if sys.stderr.isatty() else 5.0,
+            maxinterval=0.5 if sys.stderr.isatty() else 5.0,
+            bar_format="{n_fmt}/{total_fmt} iterations |{bar:20}| {elapsed}<{remaining}{postfix}",
+        )
+
+    def show(self, record: IterationRecord) -> None:
+        """Advance by one iteration."""
+        returns, length = record.mean_return, record.mean_episode_length
+        self._bar.set_postfix_str(
+            f"return {'-' if returns is None else f'{returns:.2f}'}, "
+            f"length {'-' if length is None else f'{length:.0f}'}, "
+            f"{record.fps:,.0f} frames/s",
+            refresh=False,
+        )
+        self._bar.update()
+
+    def close(self) -> None:
+        """Leave the line as it stands."""
+        self._bar.refresh()
+        self._bar.close()
+
+
+def make_event_writer(name: str, run: Run) -> Any:
+    """Return a writer with ``add_scalar(tag, value, step)``, into the run directory.
+
+    Args:
+        name: ``tensorboard``, or a logging service that rsl_rl supports: ``wandb``, ``neptune``.
+        run: The run; a service's project is the experiment's name.
+
+    Raises:
+        ConfigurationError: If the service is unknown or its package is not installed.
+    """
+    if name == "tensorboard":
+        return SummaryWriter(log_dir=str(run.directory), flush_secs=10)
+    writers = {"wandb": "WandbLogWriter", "neptune": "NeptuneLogWriter"}
+    if name not in writers:
+        raise ConfigurationError(
+            f"--logger is {name!r}, but must be tensorboard, {' or '.join(writers)}."
+        )
+    if importlib.util.find_spec(name) is None:
+        raise ConfigurationError(
+            f"--logger {name} needs the package {name!r}, which is not installed: pip install {name}"
+        )
+    writer = getattr(importlib.import_module(f"rsl_rl.utils.{name}_log_writer"), writers[name])
+    return writer(log_dir=str(run.directory), project_name=run.directory.parent.name)

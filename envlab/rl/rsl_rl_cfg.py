@@ -1,0 +1,119 @@
+"""Agent configuration for rsl_rl (``agent.*``): rsl_rl 5's own names and defaults, with types."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(kw_only=True)
+class ModelCfg:
+    """A network; fields that are null are left to rsl_rl's model class."""
+
+    class_name: str = "MLPModel"
+    """``MLPModel``, ``RNNModel``, ``CNNModel``, or ``module:Class``."""
+    hidden_dims: list[int] = field(default_factory=lambda: [256, 256, 256])
+    """Sizes of the hidden layers."""
+    activation: str = "elu"
+    """Activation function."""
+    obs_normalization: bool = False
+    """Whether to normalise observations by their running mean and deviation, pooled over ranks."""
+    distribution_cfg: dict[str, Any] | None = None
+    """Action distribution; the actor needs one."""
+    rnn_type: Literal["lstm", "gru"] | None = None
+    """Recurrent cell of an ``RNNModel``."""
+    rnn_hidden_dim: int | None = None
+    """Size of its state."""
+    rnn_num_layers: int | None = None
+    """Number of its layers."""
+    cnn_cfg: dict[str, Any] | None = None
+    """Convolutions of a ``CNNModel``."""
+
+
+@dataclass(kw_only=True)
+class AlgorithmCfg:
+    """PPO (Schulman et al. 2017), as implemented in rsl_rl."""
+
+    class_name: str = "PPO"
+    """Only ``PPO`` so far."""
+    num_learning_epochs: int = 5
+    num_mini_batches: int = 4
+    clip_param: float = 0.2
+    gamma: float = 0.99
+    lam: float = 0.95
+    value_loss_coef: float = 1.0
+    entropy_coef: float = 0.01
+    learning_rate: float = 1e-3
+    max_grad_norm: float = 1.0
+    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = "adam"
+    use_clipped_value_loss: bool = True
+    schedule: Literal["adaptive", "fixed"] = "adaptive"
+    desired_kl: float = 0.01
+    normalize_advantage_per_mini_batch: bool = False
+    use_mixed_precision: bool = False
+    """bfloat16 forward passes."""
+    rnd_cfg: dict[str, Any] | None = None
+    """Random network distillation."""
+    symmetry_cfg: dict[str, Any] | None = None
+    """Symmetry augmentation."""
+    share_cnn_encoders: bool = False
+    grad_reduce_bucket_mb: float = 25.0
+    """Bucket size of the library's own gradient reduction, in MB."""
+
+
+@dataclass(kw_only=True)
+class RslRlCfg:
+    """What ``OnPolicyRunner`` needs, and what envlab adds to it."""
+
+    seed: int = 42
+    """Base seed; -1 draws one."""
+    num_steps_per_env: int = 24
+    """Steps of each environment per iteration."""
+    max_iterations: int = 1500
+    """Iterations in all, those before a resume included."""
+    save_interval: int = 50
+    """Iterations between two checkpoints."""
+    audit_interval: int = 50
+    """Iterations between two audits; the first update and every checkpoint are audited too."""
+    experiment_name: str = "default"
+    """Folder of the runs: ``logs/rsl_rl/<experiment_name>``."""
+    run_name: str = ""
+    """Appended to the run's timestamp."""
+    logger: str = "tensorboard"
+    """``tensorboard``, ``wandb`` or ``neptune``."""
+    obs_groups: dict[str, list[str]] = field(
+        default_factory=lambda: {"actor": ["policy"], "critic": ["policy"]}
+    )
+    """Observation groups of the actor and the critic."""
+    clip_actions: float | None = None
+    """Bound of the actions that the environment gets."""
+    check_for_nan: bool = True
+    """Whether rsl_rl checks every step for non-finite values."""
+    init_at_random_ep_len: bool = True
+    """Whether the first episodes begin at random steps, so that resets spread over time."""
+    torch_compile_mode: str | None = None
+    """``torch.compile`` mode of the networks; null: not compiled."""
+    actor: ModelCfg = field(
+        default_factory=lambda: ModelCfg(
+            distribution_cfg={
+                "class_name": "GaussianDistribution",
+                "init_std": 1.0,
+                "std_type": "scalar",
+            }
+        )
+    )
+    """Policy network."""
+    critic: ModelCfg = field(default_factory=ModelCfg)
+    """Value network."""
+    algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
+    """Learning algorithm."""
+
+    def for_library(self) -> dict[str, Any]:
+        """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""
+        values = asdict(self)
+        for name in ("actor", "critic"):
+            values[name] = {key: value for key, value in values[name].items() if value is not None}
+        if not values["algorithm"].pop("share_cnn_encoders"):
+            return values
+        values["algorithm"]["share_cnn_encoders"] = True
+        return values

@@ -1,0 +1,292 @@
+"""The run directory: one per run, decided by rank 0, with a manifest that always tells the status.
+
+``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest), ``params/``,
+``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0 writes it all.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from envlab import __version__
+from envlab.config import write_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import Interrupted
+from envlab.errors import CheckpointError, RunDirectoryError
+
+logger = logging.getLogger(__name__)
+
+LOG_ROOT = "logs"
+MANIFEST_VERSION = 1
+_CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
+
+
+class Run:
+    """A run directory and its manifest. A context manager: leaving it writes the final status.
+
+    The status is ``running``, then ``finished``, ``failed`` (with the error) or ``interrupted``.
+    """
+
+    def __init__(
+        self, directory: Path, context: DistributedContext, manifest: dict[str, Any]
+    ) -> None:
+        self.directory = directory
+        self._context = context
+        self._manifest = manifest
+        self.interrupt_signal: Callable[[], int | None] = lambda: None
+        """Returns the signal that ended this process, if any: an error may be only its consequence."""
+
+    @classmethod
+    def create(
+        cls,
+        context: DistributedContext,
+        *,
+        library: str,
+        experiment: str,
+        run_name: str = "",
+        facts: dict[str, Any],
+        configs: dict[str, Any],
+        root: str = LOG_ROOT,
+    ) -> Run:
+        """Make a new directory on rank 0 and tell the others; every rank must call this.
+
+        Args:
+            context: The process's context.
+            library: RL library, the first folder.
+            experiment: Experiment name, the second folder.
+            run_name: Appended to the timestamp.
+            facts: What the manifest shall hold beside versions, command line and world.
+            configs: Written to ``params/<name>.yaml``.
+            root: Folder of all runs.
+
+        Raises:
+            RunDirectoryError: On every rank, if the directory cannot be made.
+        """
+        parent = Path(root).absolute() / library / experiment
+        outcome: tuple[str, str | None] = ("", None)
+        if context.is_main:
+            try:
+                outcome = (str(_make_directory(parent, run_name)), None)
+            except OSError as error:
+                outcome = ("", f"{error.strerror}: {error.filename}")
+        directory, problem = context.broadcast(outcome)
+        if problem is not None:
+            raise RunDirectoryError(
+                f"The run directory under {parent} cannot be made ({problem}). Run from a folder that "
+                "you may write to, and where there is room."
+            )
+        manifest = _manifest(context, library, facts)
+        run = cls(Path(directory), context, manifest)
+        if context.is_main:
+            for name, cfg in configs.items():
+                write_yaml(run.directory / "params" / f"{name}.yaml", cfg)
+            run.update(status="running")
+        return run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.update(status="finished")
+        elif self.interrupt_signal() is not None or isinstance(
+            error, (Interrupted, KeyboardInterrupt)
+        ):
+            self.update(status="interrupted", error=str(error) or type(error).__name__)
+        else:
+            self.update(status="failed", error=f"{type(error).__name__}: {error}")
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.directory / "checkpoints"
+
+    def update(self, **values: Any) -> None:
+        """Change the manifest's values and write it, on rank 0."""
+        if not self._context.is_main:
+            return
+        self._manifest |= values | {"updated_at": _now()}
+        write_json(self.directory / "run.json", self._manifest)
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        """Append a line to ``metrics.jsonl``, on rank 0."""
+        if not self._context.is_main:
+            return
+        with (self.directory / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Return a run's manifest.
+
+    Raises:
+        RunDirectoryError: If there is none.
+    """
+    path = directory / "run.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise RunDirectoryError(
+            f"{directory} is no run directory: {path} cannot be read ({error})."
+        ) from error
+
+
+def find_run(
+    library: str, experiment: str, load_run: str | None = None, root: str = LOG_ROOT
+) -> Path:
+    """Return the newest run of an experiment that has a checkpoint.
+
+    Args:
+        library: RL library.
+        experiment: Experiment name.
+        load_run: A run's folder name, a regular expression for it, or a path. None: any.
+        root: Folder of all runs.
+
+    Raises:
+        RunDirectoryError: If there is none, naming those there are.
+    """
+    if load_run and (Path(load_run) / "run.json").is_file():
+        return Path(load_run).absolute()
+    parent = Path(root).absolute() / library / experiment
+    runs = sorted(path.parent for path in parent.glob("*/run.json")) if parent.is_dir() else []
+    if load_run:
+        runs = [run for run in runs if run.name == load_run or re.fullmatch(load_run, run.name)]
+    with_checkpoint = [run for run in runs if checkpoint_iterations(run)]
+    if not with_checkpoint:
+        wanted = f" that matches {load_run!r}" if load_run else ""
+        raise RunDirectoryError(
+            f"There is no run with a checkpoint{wanted} in {parent}. Train first, or give a "
+            "checkpoint's path with --checkpoint."
+        )
+    return max(with_checkpoint, key=lambda run: (read_manifest(run)["created_at"], run.name))
+
+
+def checkpoint_iterations(run: Path) -> list[int]:
+    """Return the iterations of a run's checkpoints, in rising order."""
+    matches = [_CHECKPOINT_NAME.fullmatch(path.name) for path in run.glob("checkpoints/model_*.pt")]
+    return sorted(int(match.group(1)) for match in matches if match)
+
+
+def find_checkpoint(run: Path, selector: str = "latest") -> Path:
+    """Return a checkpoint of a run: ``latest``, ``best``, or a file name.
+
+    Raises:
+        CheckpointError: If there is no such checkpoint.
+    """
+    if selector == "latest":
+        iterations = checkpoint_iterations(run)
+        if iterations:
+            return run / "checkpoints" / f"model_{iterations[-1]}.pt"
+    path = run / "checkpoints" / ("best.pt" if selector == "best" else selector)
+    if not path.is_file():
+        raise CheckpointError(
+            f"The run {run} has no checkpoint {selector!r}; it has those of the iterations "
+            f"{checkpoint_iterations(run) or 'none'}. Use 'latest', 'best', or a file's path."
+        )
+    return path
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write JSON atomically."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(values, indent=2) + "\n")
+    temporary.replace(path)
+
+
+def _make_directory(parent: Path, run_name: str) -> Path:
+    """Make a folder that did not exist: a second run in the same second gets a number."""
+    name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S") + (f"_{run_name}" if run_name else "")
+    for attempt in range(1000):
+        directory = parent / (name if attempt == 0 else f"{name}_{attempt}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            if directory.exists():
+                continue
+            raise
+        for folder in ("params", "checkpoints"):
+            (directory / folder).mkdir()
+        return directory
+    raise FileExistsError(0, "1000 runs in one second", str(parent / name))
+
+
+def _manifest(context: DistributedContext, library: str, facts: dict[str, Any]) -> dict[str, Any]:
+    packages = (
+        "torch",
+        "mujoco",
+        "gymnasium",
+        "numpy",
+        "hydra-core",
+        "mujoco-warp",
+        *_distribution(library),
+    )
+    versions = {"envlab": __version__, "python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "version": MANIFEST_VERSION,
+        "library": library,
+        "created_at": _now(),
+        "command": shlex.join([Path(sys.executable).name, *sys.argv]),
+        "versions": versions,
+        "git": _git_state(),
+        "world": {
+            "size": context.world_size,
+            "local_size": context.local_world_size,
+            "device": context.device.type,
+            "backend": context.backend,
+            "num_threads": context.num_threads,
+        },
+        "host": context.node,
+        "pid": os.getpid(),
+        **facts,
+    }
+
+
+def _distribution(library: str) -> tuple[str, ...]:
+    return {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",)}.get(library, (library,))
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Return commit and whether files changed, of the repository that envlab runs from, if any."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder)]
+    try:
+        commit = subprocess.run(
+            [*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+        status = subprocess.run(
+            [*command, "status", "--porcelain"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit.stdout.strip(), "dirty": bool(status.stdout.strip())}
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")

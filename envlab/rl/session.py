@@ -1,0 +1,189 @@
+"""From a command line to configurations: what every train and play script does before its library."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envlab.config import compose, merge, read_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
+from envlab.rl.run import find_checkpoint, find_run, read_manifest
+
+logger = logging.getLogger(__name__)
+
+ENVS_PER_CORE = 1024
+"""Default environments per core on a CPU: large enough to amortise a step's fixed cost (Cartpole gains
+nothing beyond it), small enough that an iteration of the shipped configurations takes under a second."""
+
+
+@dataclass(kw_only=True)
+class Session:
+    """What a script runs: a task with its composed configurations."""
+
+    task: Task
+    env_cfg: Any
+    agent_cfg: Any
+    overrides: list[str]
+    flags: argparse.Namespace
+
+
+def compose_session(
+    flags: argparse.Namespace,
+    overrides: Sequence[str],
+    *,
+    library: str,
+    agent_cfg: Any,
+    params: Path | None = None,
+) -> Session:
+    """Compose the configurations of a task for a library.
+
+    Args:
+        flags: Parsed flags; they win over overrides.
+        overrides: Hydra overrides.
+        library: ``rsl_rl``, ...
+        agent_cfg: The library's default agent configuration, a dataclass.
+        params: A run directory whose ``params/`` to start from, in place of the task's defaults.
+
+    Raises:
+        EnvlabError: For anything wrong in flags, overrides or files.
+    """
+    task = get_task(flags.task)
+    env_cfg = load_env_cfg(task)
+    if params is not None:
+        env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
+        agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
+    else:
+        agent_cfg = _lay_task_values(task, library, flags.agent, agent_cfg)
+    composed = compose({"env": env_cfg, "agent": agent_cfg}, overrides)
+    named = {
+        name: getattr(flags, name)
+        for name in ("seed", "max_iterations", "experiment_name", "run_name", "logger")
+        if getattr(flags, name, None) is not None
+    }
+    agent_cfg = merge(composed["agent"], named, "agent")
+    return Session(
+        task=task,
+        env_cfg=composed["env"],
+        agent_cfg=agent_cfg,
+        overrides=list(overrides),
+        flags=flags,
+    )
+
+
+def agree_on_seed(seed: int, context: DistributedContext) -> int:
+    """Return rank 0's seed on every rank; -1 draws one."""
+    return context.broadcast(secrets.randbits(31) if seed == -1 else seed)
+
+
+def choose_num_envs(session: Session, context: DistributedContext) -> int:
+    """Return the number of environments of this process.
+
+    ``--num_envs`` rules, then ``--global_num_envs``, then ``env.scene.num_envs`` if it was set by hand.
+    Else it is the task's default on a GPU, and what suits the machine on a CPU.
+
+    Raises:
+        ConfigurationError: If a number is not positive, both flags are given, or the total cannot be
+            divided.
+    """
+    flags = session.flags
+    total = getattr(flags, "global_num_envs", None)
+    if flags.num_envs is not None and total is not None:
+        raise ConfigurationError(
+            "--num_envs and --global_num_envs were both given; the first counts per process, the second "
+            "in all. Keep one."
+        )
+    for name, value in (("--num_envs", flags.num_envs), ("--global_num_envs", total)):
+        if value is not None and value <= 0:
+            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
+    if flags.num_envs is not None:
+        return flags.num_envs
+    if total is not None:
+        if total % context.world_size:
+            raise ConfigurationError(
+                f"--global_num_envs is {total}, which {context.world_size} processes cannot share "
+                f"equally. Use a multiple, such as {-(-total // context.world_size) * context.world_size}."
+            )
+        return total // context.world_size
+    default = session.env_cfg.scene.num_envs
+    by_hand = any(word.lstrip("+").startswith("env.scene.num_envs=") for word in session.overrides)
+    if by_hand or flags.config or context.device.type != "cpu":
+        return default
+    suited = min(default, ENVS_PER_CORE * context.num_threads)
+    if suited < default:
+        logger.info(
+            "Using %d environments per process, which suits %d CPU threads (the task's default is %d; "
+            "--num_envs sets it).",
+            suited,
+            context.num_threads,
+            default,
+        )
+    return suited
+
+
+def locate_checkpoint(
+    library: str, experiment: str, load_run: str | None, checkpoint: str | None
+) -> tuple[Path, Path]:
+    """Return a checkpoint and its run directory.
+
+    Args:
+        library: RL library.
+        experiment: Experiment name, where no path is given.
+        load_run: A run's folder, a name or a pattern; None: the newest run with a checkpoint.
+        checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``.
+    """
+    selector = checkpoint or "latest"
+    if (Path(selector).suffix == ".pt" and "/" in selector) or Path(selector).is_file():
+        path = Path(selector).absolute()
+        if not path.is_file():
+            raise CheckpointError(
+                f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
+            )
+        return path, path.parent.parent
+    run = find_run(library, experiment, load_run)
+    return find_checkpoint(run, selector), run
+
+
+def check_origin(values: dict[str, Any], path: Path, *, task: Task, library: str) -> None:
+    """Refuse a checkpoint of another library or task.
+
+    Raises:
+        CheckpointError: Naming both.
+    """
+    for name, wanted in (("library", library), ("task", task.id)):
+        if values.get(name) != wanted:
+            raise CheckpointError(
+                f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was asked "
+                f"for. Choose a checkpoint of this {name}, or the script and --task that it belongs to."
+            )
+
+
+def run_params(flags: argparse.Namespace) -> Path | None:
+    """Return the run directory that ``--config`` names, if any."""
+    if getattr(flags, "config", None) is None:
+        return None
+    directory = Path(flags.config)
+    directory = directory.parent if directory.name == "params" else directory
+    read_manifest(directory)
+    return directory
+
+
+def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:
+    """Return the library's defaults with the task's own values over them."""
+    name = (key or library).removesuffix("_cfg_entry_point")
+    values = load_agent_values(task, name)
+    if values is None and key is not None:
+        raise ConfigurationError(
+            f"The task {task.id} has no agent configuration {key!r}; it has "
+            f"{', '.join(task.libraries) or 'none'}."
+        )
+    if values is None:
+        logger.info("The task %s has no %s configuration; using the defaults.", task.id, library)
+        return merge(agent_cfg, {"experiment_name": task.id.lower().removesuffix("-v0")}, "agent")
+    return merge(agent_cfg, values, "agent")

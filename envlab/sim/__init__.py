@@ -1,0 +1,1 @@
+"""Physics behind one contract; see :mod:`envlab.sim.simulation`."""

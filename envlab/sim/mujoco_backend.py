@@ -1,0 +1,264 @@
+"""The CPU backend: ``mujoco.batch.Batch`` (MuJoCo >= 3.17), native threads, bit-identical at any count.
+
+``Batch`` holds float64 rows; the tensors that tasks see are float32 mirrors, filled after every call.
+Traps of ``mujoco.batch`` that this file answers (each has a test in ``tests/sim``):
+
+1. A derived field that a call did not compute holds another simulation's value. So a step asks for
+   the velocity stage as soon as one derived field is declared, and fields that need more are refused.
+2. After reset + forward(velocity stage), acceleration-stage sensors are stale. So the reset
+   environments run the acceleration stage.
+3. Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
+9. ``torch.from_numpy`` on read-only outputs warns and would alias memory that each call rewrites:
+   hence the mirrors.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import mujoco
+import numpy as np
+import torch
+from mujoco import batch
+
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields
+
+logger = logging.getLogger(__name__)
+
+NUM_THREADS_MAX = 32
+"""More threads were slower on large two-socket machines (64 against 320: public report, UniLab #659)."""
+
+_STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
+_STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
+_STAGE_ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
+_BAD_WARNINGS = [
+    int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}"))
+    for name in ("QPOS", "QVEL", "QACC", "CTRL")
+]
+_FULL_WARNINGS = [
+    int(getattr(mujoco.mjtWarning, f"mjWARN_{name}")) for name in ("CONTACTFULL", "CNSTRFULL")
+]
+_ROW_FIELDS = frozenset(("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat"))
+"""Fields that live in the state row, so that a step leaves them current without a further stage."""
+
+
+class MujocoSimulation(Simulation):
+    """See :class:`envlab.sim.simulation.Simulation`."""
+
+    def __init__(
+        self,
+        cfg: SimulationCfg,
+        model: mujoco.MjModel,
+        num_envs: int,
+        *,
+        decimation: int,
+        device: torch.device,
+        num_threads: int = 0,
+    ) -> None:
+        route_mujoco_warnings()
+        fields = check_fields(model, cfg.data_fields)
+        threads = cfg.num_threads or min(num_threads or 1, NUM_THREADS_MAX)
+        self.model, self.num_envs, self.decimation = model, num_envs, decimation
+        self.device = torch.device("cpu")
+        self._batch = batch.Batch(model, num_envs, threads)
+        self._stage = _STAGE_NONE if _ROW_FIELDS.issuperset(fields) else _STAGE_VEL
+
+        self._sources = {name: self._bind(name) for name in fields}
+        mirrors = {
+            name: torch.zeros(source.shape, dtype=torch.float32)
+            for name, source in self._sources.items()
+        }
+        self._mirrors = {name: mirror.numpy() for name, mirror in mirrors.items()}
+        self.data = Fields("data", "env.sim.data_fields", mirrors)
+        self._params = {name: self._expand(name) for name in cfg.model_fields}
+        self.params = Fields(
+            "model",
+            "env.sim.model_fields",
+            {
+                name: torch.from_numpy(rows.astype(np.float32))
+                for name, rows in self._params.items()
+            },
+        )
+        self._qpos_rows, self._qvel_rows = self._batch.bind("qpos"), self._batch.bind("qvel")
+        self.ctrl = torch.zeros(num_envs, model.nu)
+        self._ctrl, self._ctrl_rows = self.ctrl.numpy(), self._batch.bind("ctrl")
+        self.xfrc_applied = torch.zeros(num_envs, model.nbody, 6)
+        self._wrench, self._wrench_rows = (
+            self.xfrc_applied.numpy(),
+            self._batch.bind("xfrc_applied"),
+        )
+        self._wrench_used = False
+        self._batch.reset(stage=_STAGE_NONE)
+        self._reset_row = self._batch.state[0].copy()
+        self._raised = np.zeros(num_envs, dtype=bool)
+        self._warnings_seen = np.zeros((num_envs, len(_BAD_WARNINGS)), dtype=np.int32)
+        self._full_seen = np.zeros((num_envs, len(_FULL_WARNINGS)), dtype=np.int32)
+        self.reset(torch.ones(num_envs, dtype=torch.bool))
+
+    def step(self) -> None:
+        np.copyto(self._ctrl_rows, self._ctrl)
+        if self._wrench_used:
+            np.copyto(self._wrench_rows, self._wrench)
+        self._call(lambda: self._batch.step(nstep=self.decimation, stage=self._stage))
+        self._pull()
+
+    def reset(
+        self,
+        mask: torch.Tensor,
+        qpos: torch.Tensor | None = None,
+        qvel: torch.Tensor | None = None,
+    ) -> None:
+        rows = mask.numpy()
+        if not rows.any():
+            return
+        # A row is all of a simulation's state, so this is Batch.reset without waking its threads,
+        # which took longer than everything else in a reset of a few environments.
+        self._batch.state[rows] = self._reset_row
+        if qpos is not None:
+            self._qpos_rows[rows] = qpos.numpy()[rows]
+        if qvel is not None:
+            self._qvel_rows[rows] = qvel.numpy()[rows]
+        # Where no forward pass follows, nothing else would notice a state that is not finite.
+        self._raised[rows] = ~np.isfinite(self._qpos_rows[rows]).all(axis=1)
+        self._raised[rows] |= ~np.isfinite(self._qvel_rows[rows]).all(axis=1)
+        self._warnings_seen[rows] = self._batch.warning[rows][:, _BAD_WARNINGS, 1]
+        self._ctrl[rows] = 0.0
+        self._wrench[rows] = 0.0
+        if self._stage != _STAGE_NONE:
+            self._call(lambda: self._batch.forward(rows, stage=_STAGE_ACC))
+        self._pull()
+
+    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+        rows = None if mask is None else mask.numpy()
+        for name, target in self._params.items():
+            source = self.params[name].numpy()
+            if rows is None:
+                np.copyto(target, source, casting="unsafe")
+            else:
+                target[rows] = source[rows]
+        self._batch.set_const(rows)
+
+    def apply_wrench(
+        self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
+    ) -> None:
+        self.xfrc_applied[:, list(body_ids)] = torch.cat((force, torque), dim=-1)
+        self._wrench_used = True
+
+    def rays(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        *,
+        geom_groups: Sequence[int] | None = None,
+        exclude_body: int = -1,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        groups = None
+        if geom_groups is not None:
+            groups = np.isin(np.arange(mujoco.mjNGROUP), list(geom_groups)).astype(np.uint8)
+        distance, geom = self._batch.ray(
+            origins.numpy().astype(np.float64),
+            directions.numpy().astype(np.float64),
+            geomgroup=groups,
+            bodyexclude=exclude_body,
+        )
+        return torch.from_numpy(distance.astype(np.float32)), torch.from_numpy(
+            geom.astype(np.int64)
+        )
+
+    def bad(self) -> torch.Tensor:
+        # MuJoCo resets an unstable simulation by itself and counts it here.
+        counts = self._batch.warning[:, _BAD_WARNINGS, 1]
+        return torch.from_numpy((counts != self._warnings_seen).any(axis=1) | self._raised)
+
+    def overflow(self) -> torch.Tensor:
+        counts = self._batch.warning[:, _FULL_WARNINGS, 1].copy()
+        full = (counts > self._full_seen).any(axis=1)
+        self._full_seen = counts
+        return torch.from_numpy(full)
+
+    def overflow_advice(self) -> str:
+        return (
+            f"MuJoCo's arena of {self.model.narena} bytes is full. Raise it in the MJCF: "
+            f'<size memory="{max(1, 2 * self.model.narena // 2**20)}M"/>.'
+        )
+
+    def state(self) -> dict[str, torch.Tensor]:
+        values = {
+            "rows": torch.from_numpy(self._batch.state.copy()),
+            "ctrl": self.ctrl.clone(),
+            "xfrc_applied": self.xfrc_applied.clone(),
+        }
+        values |= {f"data.{name}": tensor.clone() for name, tensor in self.data.items()}
+        return values | {f"params.{name}": tensor.clone() for name, tensor in self.params.items()}
+
+    def set_state(self, state: dict[str, torch.Tensor]) -> None:
+        for name, tensor in self.params.items():
+            tensor.copy_(state[f"params.{name}"])
+        if self._params:
+            self.apply_params()
+        np.copyto(self._batch.state, state["rows"].numpy())
+        self.ctrl.copy_(state["ctrl"])
+        self.xfrc_applied.copy_(state["xfrc_applied"])
+        self._wrench_used = bool(self.xfrc_applied.any())
+        # Fields are copied rather than recomputed: sensors of the acceleration stage belong to the
+        # last physics step and would differ after a forward pass.
+        for name, tensor in self.data.items():
+            tensor.copy_(state[f"data.{name}"])
+        self._raised[:] = False
+        self._warnings_seen = self._batch.warning[:, _BAD_WARNINGS, 1].copy()
+
+    def model_of(self, index: int) -> mujoco.MjModel:
+        return self._batch.get_model(index)
+
+    def data_of(self, index: int) -> mujoco.MjData:
+        data = self._batch.get_data(index)
+        mujoco.mj_forward(self.model_of(index), data)
+        return data
+
+    def _call(self, function: Callable[[], None]) -> None:
+        """Run a batch call; a simulation in which MuJoCo raises is marked bad, the others went on."""
+        try:
+            function()
+        except batch.SimulationError as error:
+            self._raised[error.ids] = True
+            logger.warning("%s", error)
+
+    def _pull(self) -> None:
+        for name, source in self._sources.items():
+            np.copyto(self._mirrors[name], source, casting="same_kind")
+
+    def _bind(self, name: str) -> np.ndarray:
+        try:
+            return self._batch.bind(name)
+        except (AttributeError, ValueError) as error:
+            raise ConfigurationError(
+                f"env.sim.data_fields names {name!r}, which the mujoco backend cannot read: {error}"
+            ) from error
+
+    def _expand(self, name: str) -> np.ndarray:
+        try:
+            return self._batch.expand(name)
+        except (AttributeError, ValueError) as error:
+            raise ConfigurationError(
+                f"env.sim.model_fields names {name!r}, which is not a per-environment model field."
+                f"{did_you_mean(name, batch.MODEL_FIELDS)}"
+            ) from error
+
+
+_WARNINGS_LOUD = 5
+_warning_count = 0
+
+
+def route_mujoco_warnings() -> None:
+    """Send MuJoCo's warnings to our log; its default writes MUJOCO_LOG.TXT where the user stands."""
+    mujoco.set_mju_user_warning(_log_warning)
+
+
+def _log_warning(message: str) -> None:
+    """Log the first warnings aloud and the rest at debug level: a diverging batch emits thousands."""
+    global _warning_count
+    _warning_count += 1
+    level = logging.WARNING if _warning_count <= _WARNINGS_LOUD else logging.DEBUG
+    logger.log(level, "MuJoCo: %s", message)

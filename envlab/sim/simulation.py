@@ -1,0 +1,301 @@
+"""The contract between tasks and physics: one small class, MuJoCo's own field names.
+
+Tasks read ``data`` and write ``ctrl``, wrenches, randomised ``params`` and, through ``reset``, states.
+The backends are ``mujoco`` (CPU, :mod:`envlab.sim.mujoco_backend`) and ``mujoco_warp`` (NVIDIA GPU, or
+Warp's CPU device in tests, :mod:`envlab.sim.warp_backend`).
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import torch
+
+from envlab.errors import ConfigurationError, SimulationError, did_you_mean
+
+BACKENDS = {
+    "mujoco": "envlab.sim.mujoco_backend:MujocoSimulation",
+    "mujoco_warp": "envlab.sim.warp_backend:WarpSimulation",
+}
+"""Backend name -> ``module:class``. Imported only when used, so Warp stays optional."""
+
+STATE_FIELDS = ("qpos", "qvel")
+"""Data fields that every simulation exposes without being asked."""
+
+ARENA_FIELDS = ("contact", "efc_J", "efc_force", "efc_pos", "efc_vel", "efc_aref")
+"""Per-step lists of varying length. They have no fixed address, so no backend can bind them."""
+
+ON_DEMAND_FIELDS = ("cacc", "cfrc_int", "cfrc_ext", "subtree_linvel", "subtree_angmom", "energy")
+"""Fields that MuJoCo fills only when some sensor or flag asks for them; otherwise they hold zeros, or
+the values of another simulation (trap 1 of ``mujoco.batch``)."""
+
+
+@dataclass(kw_only=True)
+class SimulationCfg:
+    """Physics settings of a task (``env.sim.*``)."""
+
+    dt: float = 1.0 / 120.0
+    """Physics time step, in seconds."""
+    backend: str = "auto"
+    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU device, else ``mujoco_warp``."""
+    data_fields: tuple[str, ...] = ()
+    """MjData fields that terms read, beside ``qpos`` and ``qvel`` (``xpos``, ``sensordata``, ...)."""
+    model_fields: tuple[str, ...] = ()
+    """MjModel fields that events randomise per environment (``body_mass``, ``geom_friction``, ...)."""
+    num_threads: int = 0
+    """Threads of the ``mujoco`` backend; 0 divides the machine's cores by the local processes."""
+    num_contacts_max: int | None = None
+    """Contacts per environment that ``mujoco_warp`` has room for (its ``nconmax``); null: a guess."""
+    num_constraints_max: int | None = None
+    """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``); null: a guess."""
+    graph: bool = True
+    """Whether ``mujoco_warp`` records the step and the reset as graphs (13 times faster on a GPU)."""
+
+
+class Fields:
+    """Named tensors with fixed addresses: ``sim.data.qpos``.
+
+    Reading a field that was not declared raises an error that says where to declare it.
+    """
+
+    def __init__(self, kind: str, declare_in: str, tensors: dict[str, torch.Tensor]) -> None:
+        self._kind = kind
+        self._declare_in = declare_in
+        self._tensors = tensors
+        self.__dict__.update(tensors)
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"The {self._kind} field {name!r} was not declared for this simulation; it has "
+            f"{', '.join(self._tensors) or 'none'}. Add {name!r} to {self._declare_in}."
+        )
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def items(self) -> list[tuple[str, torch.Tensor]]:
+        """Return (name, tensor) pairs in the order of declaration."""
+        return list(self._tensors.items())
+
+
+class Simulation(ABC):
+    """``num_envs`` copies of one MuJoCo model, stepped together.
+
+    Tensors are float32, ``(num_envs, ...)``, on :attr:`device`, at fixed addresses for life.
+
+    Attributes:
+        model: The model that all environments share, but for :attr:`params`.
+        num_envs: Number of environments.
+        decimation: Physics steps per control step.
+        device: Device of all tensors.
+        ctrl: Actuator controls, ``(num_envs, nu)``; tasks write it before :meth:`step`.
+        xfrc_applied: External wrenches in the world frame, force (N) then torque (N m),
+            ``(num_envs, nbody, 6)``; written through :meth:`apply_wrench`.
+        data: Declared MjData fields, ``(num_envs, ...)``. Read only.
+        params: Declared MjModel fields, ``(num_envs, ...)``; write rows, then :meth:`apply_params`.
+    """
+
+    model: mujoco.MjModel
+    num_envs: int
+    decimation: int
+    device: torch.device
+    ctrl: torch.Tensor
+    xfrc_applied: torch.Tensor
+    data: Fields
+    params: Fields
+
+    @property
+    def physics_dt(self) -> float:
+        """Physics time step, in seconds."""
+        return float(self.model.opt.timestep)
+
+    @property
+    def step_dt(self) -> float:
+        """Control step, in seconds: ``physics_dt * decimation``."""
+        return self.physics_dt * self.decimation
+
+    @abstractmethod
+    def step(self) -> None:
+        """Run one control step (``decimation`` physics steps); every declared field is then current."""
+
+    @abstractmethod
+    def reset(
+        self,
+        mask: torch.Tensor,
+        qpos: torch.Tensor | None = None,
+        qvel: torch.Tensor | None = None,
+    ) -> None:
+        """Reset the masked environments and refresh their fields.
+
+        Args:
+            mask: Which environments, bool ``(num_envs,)``.
+            qpos: New positions of all environments, ``(num_envs, nq)``; rows outside the mask are
+                ignored. None: the model's ``qpos0``.
+            qvel: New velocities, ``(num_envs, nv)``. None: zero.
+        """
+
+    @abstractmethod
+    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+        """Make values written to :attr:`params` effective, with the constants derived from them.
+
+        Write only rows inside the mask: whether other rows take effect depends on the backend.
+
+        Args:
+            mask: Which environments changed, bool ``(num_envs,)``. None: all.
+        """
+
+    @abstractmethod
+    def apply_wrench(
+        self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
+    ) -> None:
+        """Apply world-frame wrenches at the bodies' centres of mass until they are overwritten.
+
+        Args:
+            body_ids: Indices of ``k`` bodies.
+            force: Forces in N, ``(num_envs, k, 3)``.
+            torque: Torques in N m, ``(num_envs, k, 3)``.
+        """
+
+    @abstractmethod
+    def rays(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        *,
+        geom_groups: Sequence[int] | None = None,
+        exclude_body: int = -1,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cast rays against each environment's geoms.
+
+        Args:
+            origins: World-frame origins in m, ``(num_envs, num_rays, 3)``.
+            directions: Directions, ``(num_envs, num_rays, 3)``; distances are in units of their length.
+            geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
+            exclude_body: Body whose geoms rays pass through, -1 for none.
+
+        Returns:
+            Distances float32 and geom indices int64, both ``(num_envs, num_rays)``; -1 for a miss.
+        """
+
+    @abstractmethod
+    def bad(self) -> torch.Tensor:
+        """Return which environments have become unstable since their last reset, ``(num_envs,)``."""
+
+    @abstractmethod
+    def overflow(self) -> torch.Tensor:
+        """Return which environments ran out of contacts or constraint rows, bool ``(num_envs,)``.
+
+        The report covers everything since the previous call.
+        """
+
+    @abstractmethod
+    def overflow_advice(self) -> str:
+        """Return a sentence that names the setting to raise after an overflow, and to what value."""
+
+    @abstractmethod
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return copies of all that :meth:`step` depends on, on the CPU, for an exact resume."""
+
+    @abstractmethod
+    def set_state(self, state: dict[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned, and refresh all fields."""
+
+    @abstractmethod
+    def model_of(self, index: int) -> mujoco.MjModel:
+        """Return environment ``index``'s model with its randomised fields, for rendering."""
+
+    @abstractmethod
+    def data_of(self, index: int) -> mujoco.MjData:
+        """Return environment ``index``'s data after a forward pass, for rendering."""
+
+    def close(self) -> None:
+        """Free native memory. The simulation must not be used afterwards."""
+
+
+def check_fields(model: mujoco.MjModel, data_fields: Sequence[str]) -> tuple[str, ...]:
+    """Return :data:`STATE_FIELDS` followed by the declared data fields, without doubles.
+
+    Raises:
+        ConfigurationError: For a field that cannot be read reliably (see :data:`ARENA_FIELDS` and
+            :data:`ON_DEMAND_FIELDS`) or that MjData does not have.
+    """
+    known = [name for name in dir(mujoco.MjData) if not name.startswith("_")]
+    for name in data_fields:
+        if name in ARENA_FIELDS or name.startswith(("efc_", "iefc_")):
+            raise ConfigurationError(
+                f"env.sim.data_fields names {name!r}, whose length changes every step, so it has no "
+                "fixed address. Use a MuJoCo contact sensor and declare 'sensordata'."
+            )
+        if name in ON_DEMAND_FIELDS:
+            raise ConfigurationError(
+                f"env.sim.data_fields names {name!r}, which MuJoCo computes only for some sensors and "
+                "leaves stale otherwise. Use a sensor in the MJCF, for contact forces "
+                '<contact ... data="force" reduce="netforce"/>, and declare "sensordata".'
+            )
+        if name not in known:
+            raise ConfigurationError(
+                f"env.sim.data_fields names {name!r}, which is not an MjData field."
+                f"{did_you_mean(name, known)}"
+            )
+    return tuple(dict.fromkeys((*STATE_FIELDS, *data_fields)))
+
+
+def create_simulation(
+    cfg: SimulationCfg,
+    model: mujoco.MjModel,
+    num_envs: int,
+    *,
+    decimation: int,
+    device: torch.device,
+    num_threads: int = 0,
+) -> Simulation:
+    """Build the simulation that ``cfg`` names.
+
+    Args:
+        cfg: Physics settings; ``cfg.dt`` overrides the time step in ``model``.
+        model: The compiled model. It is not modified.
+        num_envs: Number of environments.
+        decimation: Physics steps per control step.
+        device: Device that the process is pinned to. The ``mujoco`` backend lives on the CPU.
+        num_threads: CPU threads for the ``mujoco`` backend where ``cfg`` does not say.
+
+    Raises:
+        ConfigurationError: For an unknown backend or field.
+        SimulationError: If the backend's package is not installed.
+    """
+    name = cfg.backend
+    if name == "auto":
+        name = "mujoco" if device.type == "cpu" else "mujoco_warp"
+    if name not in BACKENDS:
+        raise ConfigurationError(
+            f"env.sim.backend is {name!r}, but must be one of auto, {', '.join(BACKENDS)}."
+            f"{did_you_mean(name, BACKENDS)}"
+        )
+    module_name, class_name = BACKENDS[name].split(":")
+    try:
+        backend = getattr(importlib.import_module(module_name), class_name)
+    except ModuleNotFoundError as error:
+        raise SimulationError(
+            f"The backend {name!r} needs the package {error.name!r}, which is not installed. "
+            "Install it with: pip install -c constraints.txt -e '.[warp]'"
+        ) from error
+    model = copy_model(model)
+    model.opt.timestep = cfg.dt
+    return backend(
+        cfg, model, num_envs, decimation=decimation, device=device, num_threads=num_threads
+    )
+
+
+def copy_model(model: mujoco.MjModel) -> mujoco.MjModel:
+    """Return a copy of a compiled model, so that changing it leaves the caller's alone."""
+    return copy.copy(model)

@@ -1,0 +1,1 @@
+"""Robots as MJCF, written for this project."""

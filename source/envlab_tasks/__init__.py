@@ -1,0 +1,1 @@
+"""The tasks: one folder a family, one folder a task. Importing a folder registers its tasks."""

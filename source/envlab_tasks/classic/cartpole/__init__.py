@@ -1,0 +1,31 @@
+"""Balance a pole on a cart that is pushed along a rail."""
+
+import gymnasium
+
+_AGENTS = f"{__name__}.agents"
+
+gymnasium.register(
+    id="Isaac-Cartpole-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.cartpole_env_cfg:CartpoleEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
+        "description": "Balance a pole on a cart; composed of managers.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Cartpole-Direct-v0",
+    entry_point=f"{__name__}.cartpole_direct_env:CartpoleDirectEnv",
+    vector_entry_point=f"{__name__}.cartpole_direct_env:CartpoleDirectEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.cartpole_direct_env:CartpoleDirectEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
+        "description": "Balance a pole on a cart; one class, and the pole must not fall.",
+    },
+)

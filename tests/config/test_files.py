@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import yaml
+from config_sample import AgentCfg, BalanceEnvCfg, EveryTypeCfg, RewardTermCfg
+
+from envlab.config import compose, load_yaml, read_yaml, write_yaml
+from envlab.errors import ConfigurationError
+
+AWKWARD_TEXT = [
+    *("1e-3", "1e5", "-1E+2", ".5", "5.", "+.inf", ".nan", "0x1F", "0o17", "017", "-08", "1_000"),
+    *("yes", "no", "on", "off", "true", "False", "null", "~", "", " ", "1:30", "2026-01-31", "<<"),
+    *(
+        "=",
+        "- a",
+        "a: b",
+        "#c",
+        "a #c",
+        "'",
+        '"',
+        "a\nb",
+        "tab\t",
+        "é",
+        "[x",
+        "{y",
+        "%",
+        "@",
+        "!t",
+        "&a",
+    ),
+    "x" * 300 + " y" * 100,
+]
+AWKWARD_FLOATS = [1e-05, 1e20, 1e16, 1e-300, 5e-324, 0.1, 1 / 3, -0.0, 2.0, math.inf, -math.inf]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "params" / "env.yaml"
+
+
+def test_a_composed_config_comes_back_exactly(path, roots):
+    overrides = [
+        "env.sim.dt=1e-05",
+        "env.events.push_robot=null",
+        "+env.rewards.alive.params.new=1e-7",
+        "~env.rewards.joint_vel.params.limit",
+    ]
+    env = compose(roots, overrides)["env"]
+    write_yaml(path, env)
+    assert read_yaml(path, BalanceEnvCfg) == env
+    back = read_yaml(path, BalanceEnvCfg())
+    assert back == env
+    assert type(back.rewards) is type(env.rewards)
+
+
+def test_every_type_comes_back_exactly(path):
+    cfg = EveryTypeCfg(required=2, terms=[RewardTermCfg()] * 2, scale={"hinge": 1e-9})
+    write_yaml(path, cfg)
+    assert read_yaml(path, EveryTypeCfg) == cfg
+    assert read_yaml(path, EveryTypeCfg(required=0)) == cfg
+
+
+def test_awkward_scalars_come_back_here_and_in_plain_yaml(path):
+    values = {
+        "texts": AWKWARD_TEXT,
+        "floats": AWKWARD_FLOATS,
+        "keys": dict.fromkeys(AWKWARD_TEXT, 1),
+    }
+    write_yaml(path, values)
+    for back in (load_yaml(path), yaml.safe_load(path.read_text(encoding="utf-8"))):
+        assert back == values
+        assert [repr(number) for number in back["floats"]] == [repr(n) for n in AWKWARD_FLOATS]
+    write_yaml(path, {"nan": math.nan})
+    assert math.isnan(load_yaml(path)["nan"])
+
+
+def test_the_file_reads_like_the_config(path):
+    write_yaml(path, AgentCfg())
+    assert path.read_text() == (
+        "max_iterations: 150\n"
+        "run_name: ''\n"
+        "hidden_dims: [32, 32]\n"
+        "algorithm:\n"
+        "  learning_rate: 0.001\n"
+        "  schedule: adaptive\n"
+    )
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch):
+    write_yaml(path, AgentCfg())
+    before = path.read_text()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_yaml(path, AgentCfg(max_iterations=1))
+    assert path.read_text() == before
+    assert [entry.name for entry in path.parent.iterdir()] == ["env.yaml"]
+
+
+def test_a_part_of_a_config_is_taken_over_the_target(path):
+    write_yaml(path, {"scene": {"num_envs": 2}})
+    env = read_yaml(path, BalanceEnvCfg(seed=3))
+    assert (env.scene.num_envs, env.seed) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [1, 2\nb: 3\n", "is not valid YAML: line 2, column 2: expected ',' or ']'"),
+        (
+            "sim:\n  dt: 1\n  dt: 2\n",
+            "is not valid YAML: line 3, column 3: the key 'dt' is there twice",
+        ),
+        ("- 1\n", "holds list, not keys and values"),
+        ("a: !!python/object:os.system {}\n", "could not determine a constructor for the tag"),
+        ("sim:\n  d: 1\n", "does not fit: There is no 'env.sim.d'. Did you mean env.sim.dt?"),
+        ("sim:\n  dt: fast\n", "does not fit: env.sim.dt must be a number (float), but is 'fast'"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(path, text, said):
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        read_yaml(path, BalanceEnvCfg)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_one_sentence(path):
+    with pytest.raises(ConfigurationError, match="There is no file"):
+        load_yaml(path)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_yaml(path.parent.parent)
+
+
+def test_hand_written_yaml_is_read_as_yaml_1_2(path):
+    path.parent.mkdir()
+    path.write_text(
+        "lr: 1e-3\neps: 5e-4\nbig: 1E5\nint: 010\nhex: 0x1F\nyes: on\nday: 2026-01-31\nnone: ~\n"
+        "base: &base {a: 1, b: 2}\nderived: {<<: *base, b: 3}\n"
+    )
+    assert load_yaml(path) == {
+        "lr": 0.001,
+        "eps": 0.0005,
+        "big": 1e5,
+        "int": 10,
+        "hex": 31,
+        "yes": "on",
+        "day": "2026-01-31",
+        "none": None,
+        "base": {"a": 1, "b": 2},
+        "derived": {"a": 1, "b": 3},
+    }
+    path.write_text("")
+    assert load_yaml(path) == {}

@@ -1,0 +1,230 @@
+"""What the CPU backend promises, on scenes whose numbers follow by hand."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+
+import pytest
+import torch
+
+from envlab.errors import ConfigurationError
+from envlab.sim import mujoco_backend
+from tests.sim.models import (
+    CARTPOLE,
+    DT,
+    NUM_ENVS,
+    PILE,
+    TARGETS,
+    WALKER,
+    assert_equal,
+    fields,
+    make,
+    only,
+    walk,
+)
+
+GRAVITY = 9.81
+BALL = 1  # body index in TARGETS
+
+
+def test_derived_fields_belong_to_their_own_environment():  # trap 1
+    simulation = make(TARGETS, data_fields=("xpos",), decimation=3)
+    heights = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool), qpos=heights)
+    assert torch.allclose(simulation.data.xpos[:, BALL, 2:], 1.0 + heights)
+    simulation.step()
+    assert torch.allclose(simulation.data.xpos[:, BALL, 2:], 1.0 + simulation.data.qpos)
+    assert (simulation.data.qpos < heights).all()
+
+
+def test_accelerometer_is_fresh_after_a_masked_reset_and_untouched_elsewhere():  # trap 2
+    simulation = make(CARTPOLE, data_fields=("sensordata", "xpos", "qacc"))
+    walk(simulation, 10)
+    before = fields(simulation)
+    simulation.reset(only(1, 3))
+    # Upright and at rest the tip feels only gravity's reaction.
+    expected = torch.tensor([0.0, 0.0, GRAVITY])
+    assert torch.allclose(simulation.data.sensordata[[1, 3], 4:], expected, atol=1e-5)
+    for name, tensor in before.items():
+        assert torch.equal(simulation.data[name][[0, 2]], tensor[[0, 2]]), name
+
+
+@pytest.mark.parametrize(
+    ("field", "advice"),
+    [
+        ("contact", "contact sensor"),  # trap 3
+        ("efc_force", "contact sensor"),
+        ("cfrc_ext", "netforce"),
+        ("xposs", "Did you mean xpos"),
+    ],
+)
+def test_unreadable_data_field_is_refused_with_advice(field, advice):
+    with pytest.raises(ConfigurationError, match=advice):
+        make(CARTPOLE, data_fields=(field,))
+
+
+def test_unknown_model_field_names_the_nearest():
+    with pytest.raises(ConfigurationError, match="Did you mean body_mass"):
+        make(CARTPOLE, model_fields=("body_mas",))
+
+
+def test_undeclared_field_says_where_to_declare_it():
+    simulation = make(CARTPOLE)
+    with pytest.raises(AttributeError, match=r"Add 'xpos' to env\.sim\.data_fields"):
+        _ = simulation.data.xpos
+
+
+def test_unknown_backend_lists_the_backends():
+    with pytest.raises(ConfigurationError, match="auto, mujoco, mujoco_warp"):
+        make(CARTPOLE, backend="bullet")
+
+
+def test_tensors_are_float32_mirrors_at_fixed_addresses():  # trap 9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulation = make(WALKER, data_fields=("xpos", "sensordata"), model_fields=("body_mass",))
+        tensors = [*simulation.data.items(), *simulation.params.items()]
+        tensors += [("ctrl", simulation.ctrl), ("xfrc_applied", simulation.xfrc_applied)]
+        addresses = [tensor.data_ptr() for _, tensor in tensors]
+        walk(simulation, 3)
+        simulation.reset(only(0))
+    assert [tensor.data_ptr() for _, tensor in tensors] == addresses
+    assert all(tensor.dtype == torch.float32 for _, tensor in tensors)
+
+
+def test_reset_defaults_to_the_model_pose_at_rest_and_clears_inputs():
+    simulation = make(CARTPOLE, data_fields=("time",))
+    simulation.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.zeros(NUM_ENVS, 1, 3))
+    walk(simulation, 5)
+    ctrl = simulation.ctrl.clone()
+    simulation.reset(only(2))
+    for name in ("qpos", "qvel", "time"):
+        assert (simulation.data[name][2] == 0).all(), name
+        assert (simulation.data[name][[0, 1, 3]] != 0).all(), name
+    assert (simulation.ctrl[2] == 0).all()
+    assert (simulation.xfrc_applied[2] == 0).all()
+    assert torch.equal(simulation.ctrl[[0, 1, 3]], ctrl[[0, 1, 3]])
+    assert (simulation.xfrc_applied[[0, 1, 3], 1, :3] == 1).all()
+
+
+def test_masked_reset_leaves_the_future_of_the_others_unchanged():
+    disturbed, control = (make(WALKER, data_fields=("sensordata",)) for _ in range(2))
+    for simulation in (disturbed, control):
+        walk(simulation, 20)
+    disturbed.reset(only(0, 2), qpos=torch.randn(NUM_ENVS, disturbed.model.nq))
+    for simulation in (disturbed, control):
+        walk(simulation, 20, seed=1)
+    for name, tensor in disturbed.data.items():
+        assert torch.equal(tensor[[1, 3]], control.data[name][[1, 3]]), name
+
+
+def test_nan_state_is_reported_and_a_reset_recovers():
+    simulation = make(CARTPOLE, data_fields=("sensordata",))
+    assert not simulation.bad().any()
+    simulation.reset(only(1), qpos=torch.full((NUM_ENVS, 2), math.nan))
+    simulation.step()
+    assert simulation.bad().tolist() == [False, True, False, False]
+    simulation.step()
+    assert simulation.bad().tolist() == [False, True, False, False]
+    simulation.reset(only(1))
+    assert not simulation.bad().any()
+    simulation.step()
+    assert not simulation.bad().any()
+    assert all(torch.isfinite(tensor).all() for _, tensor in simulation.data.items())
+
+
+def test_full_arena_is_reported_once_with_the_setting_to_raise():
+    simulation = make(PILE)
+    simulation.step()
+    assert simulation.overflow().all()
+    assert not simulation.overflow().any()
+    assert '<size memory="' in simulation.overflow_advice()
+    assert not make(TARGETS).overflow().any()
+
+
+def test_state_resumes_bit_for_bit():
+    cfg = {"data_fields": ("sensordata", "xpos"), "model_fields": ("body_mass",)}
+    simulation = make(WALKER, decimation=2, **cfg)
+    simulation.params.body_mass.mul_(1.2)
+    simulation.apply_params()
+    walk(simulation, 15)
+    state = simulation.state()
+    saved = fields(simulation)
+    walk(simulation, 15, seed=1)
+    expected = fields(simulation)
+    for resumed in (simulation, make(WALKER, decimation=2, **cfg)):
+        resumed.set_state(state)
+        assert_equal(fields(resumed), saved)
+        walk(resumed, 15, seed=1)
+        assert_equal(fields(resumed), expected)
+
+
+def test_wrench_and_mass_act_on_the_masked_environments():
+    simulation = make(TARGETS, model_fields=("body_mass",))
+    force = torch.tensor([0.0, 0.0, 14.81]).expand(NUM_ENVS, 1, 3)
+    simulation.apply_wrench([BALL], force, torch.zeros(NUM_ENVS, 1, 3))
+    simulation.params.body_mass[only(1, 2), BALL] = 2.0
+    simulation.apply_params(only(1, 2))
+    simulation.step()
+    # Semi-implicit Euler: v = (F / m - g) dt.
+    light, heavy = (14.81 - GRAVITY) * DT, (14.81 / 2 - GRAVITY) * DT
+    assert simulation.data.qvel[:, 0].tolist() == pytest.approx([light, heavy, heavy, light])
+    assert simulation.model_of(1).body_subtreemass[BALL] == pytest.approx(2.0)
+    assert simulation.model_of(1).dof_invweight0[0] == pytest.approx(0.5)
+    assert simulation.model_of(0).dof_invweight0[0] == pytest.approx(1.0)
+    assert simulation.model.body_mass[BALL] == pytest.approx(1.0)
+
+
+def test_ray_distances_are_those_of_the_scene():
+    simulation = make(TARGETS)
+    origins = torch.tensor([[0.0, 0, 3], [1, 0, 3], [1, 0, 1], [1, 0, 1], [1, 0, 3]])
+    directions = torch.tensor([[0.0, 0, -1], [0, 0, -1], [1, 0, 0], [2, 0, 0], [0, 0, 1]])
+    rays = [tensor.expand(NUM_ENVS, -1, -1) for tensor in (origins, directions)]
+    distance, geom = simulation.rays(*rays)
+    # Ball top at 1.25, floor at 0, wall face at 1.9 (then in half units), sky.
+    assert distance[0].tolist() == pytest.approx([1.75, 3.0, 0.9, 0.45, -1.0])
+    assert geom[0].tolist() == [2, 0, 1, 1, -1]
+    assert geom.dtype == torch.int64
+    assert distance.dtype == torch.float32
+    assert torch.equal(distance[0], distance[3])
+    distance, _ = simulation.rays(*rays, geom_groups=[0], exclude_body=BALL)
+    assert distance[0].tolist() == pytest.approx([3.0, 3.0, -1.0, -1.0, -1.0])
+
+
+def test_rays_follow_the_bodies_without_declared_fields():
+    simulation = make(TARGETS)
+    simulation.reset(only(2), qpos=torch.full((NUM_ENVS, 1), 0.5))
+    down = torch.tensor([0.0, 0, -1]).expand(NUM_ENVS, 1, 3)
+    distance, _ = simulation.rays(torch.tensor([0.0, 0, 3]).expand(NUM_ENVS, 1, 3), down)
+    assert distance[:, 0].tolist() == pytest.approx([1.75, 1.75, 1.25, 1.75])
+
+
+def test_data_of_shows_the_randomised_environment():
+    simulation = make(TARGETS, model_fields=("body_mass",))
+    simulation.reset(only(3), qpos=torch.full((NUM_ENVS, 1), 0.5))
+    assert simulation.data_of(3).body("ball").xpos[2] == pytest.approx(1.5)
+    assert simulation.data_of(0).body("ball").xpos[2] == pytest.approx(1.0)
+
+
+def test_warnings_go_to_the_log_and_no_file_is_written(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mujoco_backend, "_warning_count", 0)
+    simulation = make(CARTPOLE)
+    simulation.reset(only(0), qpos=torch.full((NUM_ENVS, 2), math.nan))
+    with caplog.at_level(logging.WARNING):
+        simulation.step()
+    assert "MuJoCo" in caplog.text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_thread_count_does_not_change_a_bit():
+    results = []
+    for num_threads in (1, 2):
+        simulation = make(WALKER, num_threads=num_threads, data_fields=("sensordata",))
+        walk(simulation, 40)
+        simulation.reset(only(1))
+        walk(simulation, 10, seed=1)
+        results.append(fields(simulation))
+    assert_equal(*results)

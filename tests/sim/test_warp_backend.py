@@ -1,0 +1,422 @@
+"""The GPU backend against the CPU backend, on Warp's CPU device with captured graphs.
+
+Tolerances: Warp computes in float32, MuJoCo in float64. Over such trajectories the largest
+differences measured were 1e-6 (cart-pole) and 2e-5 m, 2e-4 m/s (walker, whose contacts amplify
+rounding); its contact forces differed by 8e-3 N. The bounds leave a factor of about five.
+"""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.sim.simulation import Simulation, SimulationCfg
+from envlab.sim.warp_backend import warm_kernel_cache
+from tests.sim.models import (
+    CARTPOLE,
+    NUM_ENVS,
+    TARGETS,
+    WALKER,
+    assert_equal,
+    compile_model,
+    fields,
+    make,
+    only,
+    walk,
+)
+
+CARTPOLE_CFG = {
+    "data_fields": ("sensordata", "xpos", "qacc"),
+    "model_fields": ("body_mass",),
+    "decimation": 2,
+}
+WALKER_CFG = {
+    "data_fields": ("sensordata", "xpos", "xmat", "cvel", "subtree_com", "actuator_force", "nefc"),
+    "model_fields": ("body_mass",),
+    "decimation": 2,
+}
+TOLERANCES = {
+    "cartpole": {"qpos": 1e-5, "qvel": 2e-5, "sensordata": 2e-4, "qacc": 2e-4},
+    "walker": {"qpos": 1e-4, "qvel": 1e-3, "cvel": 1e-3, "sensordata": 5e-2, "nefc": 0.0},
+}
+DEFAULT_TOLERANCE = 1e-4
+ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
+
+needs_gpu = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="torch.cuda.is_available() is false: no NVIDIA GPU here"
+)
+
+
+@pytest.fixture(scope="module")
+def shared_walker() -> Simulation:
+    return make(WALKER, "mujoco_warp", **WALKER_CFG)
+
+
+@pytest.fixture(scope="module")
+def shared_cartpole() -> Simulation:
+    return make(CARTPOLE, "mujoco_warp", **CARTPOLE_CFG)
+
+
+@pytest.fixture(scope="module")
+def shared_targets() -> Simulation:
+    return make(TARGETS, "mujoco_warp", model_fields=("body_mass",))
+
+
+@pytest.fixture
+def walker(shared_walker: Simulation) -> Simulation:
+    return renew(shared_walker)
+
+
+@pytest.fixture
+def cartpole(shared_cartpole: Simulation) -> Simulation:
+    return renew(shared_cartpole)
+
+
+@pytest.fixture
+def targets(shared_targets: Simulation) -> Simulation:
+    return renew(shared_targets)
+
+
+def renew(simulation: Simulation) -> Simulation:
+    """Return a simulation as it was built: capturing it anew would take seconds per test."""
+    mass = torch.as_tensor(simulation.model.body_mass, dtype=torch.float32)
+    simulation.params.body_mass.copy_(mass)
+    simulation.apply_params()
+    simulation.reset(ALL.to(simulation.device))
+    simulation.overflow()
+    return simulation
+
+
+def standing(walker: Simulation) -> torch.Tensor:
+    """Return positions in which the walker's feet are 1 cm inside the floor."""
+    qpos = torch.as_tensor(walker.model.qpos0, dtype=torch.float32).repeat(NUM_ENVS, 1)
+    qpos[:, 2] = 0.3
+    return qpos
+
+
+def assert_agree(left: Simulation, right: Simulation, tolerances: dict[str, float]) -> None:
+    for name, tensor in left.data.items():
+        tolerance = tolerances.get(name, DEFAULT_TOLERANCE)
+        difference = (tensor.cpu() - right.data[name].cpu()).abs().max()
+        assert difference <= tolerance, f"{name} differs by {difference:.1e}"
+
+
+def compare_trajectories(left: Simulation, right: Simulation, tolerances: dict) -> None:
+    """Drive both alike over 80 control steps with masked resets and body mass randomisation."""
+    generator = torch.Generator().manual_seed(0)
+    model = left.model
+    qpos = torch.as_tensor(model.qpos0, dtype=torch.float32).repeat(NUM_ENVS, 1)
+
+    def both(function) -> None:
+        for simulation in (left, right):
+            function(simulation)
+
+    def reset(mask: torch.Tensor) -> None:
+        qvel = 0.1 * torch.randn(NUM_ENVS, model.nv, generator=generator)
+        both(lambda s: s.reset(mask.to(s.device), qpos.to(s.device), qvel.to(s.device)))
+        assert_agree(left, right, tolerances)
+
+    def randomise(mask: torch.Tensor) -> None:
+        scale = torch.where(mask, 0.7 + 0.6 * torch.rand(NUM_ENVS, generator=generator), 1.0)
+        both(lambda s: s.params.body_mass.mul_(scale[:, None].to(s.device)))
+        both(lambda s: s.apply_params(mask.to(s.device)))
+
+    randomise(ALL)
+    reset(ALL)
+    for step in range(80):
+        ctrl = 2 * torch.rand(NUM_ENVS, model.nu, generator=generator) - 1
+        both(lambda s, ctrl=ctrl: s.ctrl.copy_(ctrl))
+        both(lambda s: s.step())
+        assert_agree(left, right, tolerances)
+        mask = torch.rand(NUM_ENVS, generator=generator) < 0.5
+        if step % 20 in (5, 16):
+            randomise(mask)
+        if step % 20 in (5, 12):
+            reset(mask)
+    assert not left.bad().any()
+    assert not right.bad().any()
+
+
+def test_cartpole_follows_the_cpu_backend(cartpole):
+    compare_trajectories(make(CARTPOLE, **CARTPOLE_CFG), cartpole, TOLERANCES["cartpole"])
+
+
+def test_walker_with_contacts_follows_the_cpu_backend(walker):
+    compare_trajectories(make(WALKER, **WALKER_CFG), walker, TOLERANCES["walker"])
+    assert not walker.overflow().any()
+
+
+def test_fields_have_the_shapes_and_dtypes_of_the_cpu_backend(walker):
+    reference = make(WALKER, **WALKER_CFG)
+    for left, right in ((walker.data, reference.data), (walker.params, reference.params)):
+        for name, tensor in left.items():
+            assert tensor.shape == right[name].shape
+            assert tensor.dtype == torch.float32, name
+
+
+def test_tensors_keep_their_addresses(walker):
+    tensors = [tensor for _, tensor in walker.data.items() + walker.params.items()]
+    tensors += [walker.ctrl, walker.xfrc_applied]
+    addresses = [tensor.data_ptr() for tensor in tensors]
+    walk(walker, 2)
+    walker.reset(only(0))
+    walker.apply_params()
+    assert [tensor.data_ptr() for tensor in tensors] == addresses
+
+
+def test_graph_and_eager_agree_to_the_bit(walker):
+    eager = make(WALKER, "mujoco_warp", graph=False, **WALKER_CFG)
+    for simulation in (walker, eager):
+        simulation.params.body_mass[:, 1] = torch.tensor([1.5, 2.0, 2.5, 3.0])
+        simulation.apply_params()
+        simulation.reset(ALL)
+        walk(simulation, 10)
+        simulation.reset(only(1, 2))
+        walk(simulation, 5, seed=1)
+    assert_equal(fields(walker), fields(eager))
+
+
+def test_acceleration_sensors_are_fresh_after_a_masked_reset_and_untouched_elsewhere(walker):
+    reference = make(WALKER, **WALKER_CFG)
+    for simulation in (walker, reference):
+        walk(simulation, 30)
+    before = fields(walker)
+    for simulation in (walker, reference):
+        simulation.reset(only(0, 3), standing(simulation))
+    touch_and_contact = walker.data.sensordata[[0, 3], 6:]
+    assert (touch_and_contact[:, 0] > 1.0).all()
+    assert (touch_and_contact[:, 3].abs() > 1.0).all()
+    assert_agree(reference, walker, TOLERANCES["walker"])
+    for name, tensor in before.items():
+        assert torch.equal(walker.data[name][[1, 2]], tensor[[1, 2]]), name
+
+
+def test_touch_sensor_does_not_add_up_after_a_reset():
+    cfg = WALKER_CFG | {"decimation": 1}
+    warp, reference = make(WALKER, "mujoco_warp", **cfg), make(WALKER, **cfg)
+    for simulation in (warp, reference):
+        simulation.reset(ALL, standing(simulation))
+        simulation.step()
+    assert (reference.data.sensordata[:, 6] > 1.0).all()
+    assert_agree(reference, warp, TOLERANCES["walker"])
+
+
+def test_masked_reset_leaves_the_future_of_the_others_unchanged(walker):
+    walk(walker, 20)
+    state = walker.state()
+    walk(walker, 20, seed=1)
+    expected = fields(walker)
+    walker.set_state(state)
+    walker.reset(only(0, 2))
+    walk(walker, 20, seed=1)
+    for name, tensor in expected.items():
+        assert torch.equal(walker.data[name][[1, 3]], tensor[[1, 3]]), name
+        assert not torch.equal(walker.data["qpos"][0], expected["qpos"][0])
+
+
+def test_derived_constants_are_per_environment(targets):  # trap 4
+    targets.params.body_mass[:, 1] = torch.tensor([1.0, 2.0, 4.0, 8.0])
+    targets.apply_params()
+    constants = targets.state()
+    mass = constants["constants.body_subtreemass"][:, 1]
+    weight = constants["constants.dof_invweight0"][:, 0]
+    assert mass.tolist() == pytest.approx([1.0, 2.0, 4.0, 8.0])
+    assert weight.tolist() == pytest.approx([1.0, 0.5, 0.25, 0.125])
+    assert targets.model_of(3).dof_invweight0[0] == pytest.approx(0.125)
+    assert targets.model.body_mass[1] == pytest.approx(1.0)
+
+
+def test_wrench_accelerates_by_force_over_mass(targets):
+    targets.params.body_mass[1, 1] = 2.0
+    targets.apply_params(only(1))
+    force = torch.tensor([0.0, 0.0, 14.81]).expand(NUM_ENVS, 1, 3)
+    targets.apply_wrench([1], force, torch.zeros(NUM_ENVS, 1, 3))
+    targets.step()
+    # Semi-implicit Euler: v = (F / m - g) dt.
+    light, heavy = (14.81 - 9.81) * 0.005, (14.81 / 2 - 9.81) * 0.005
+    assert targets.data.qvel[:, 0].tolist() == pytest.approx([light, heavy, light, light])
+    targets.reset(only(0))
+    assert (targets.xfrc_applied[0] == 0).all()
+    assert targets.xfrc_applied[1, 1, 2] == pytest.approx(14.81)
+
+
+@pytest.mark.parametrize(
+    ("limits", "advice"),
+    [
+        ({"num_contacts_max": 1}, "env.sim.num_contacts_max is 1"),
+        ({"num_constraints_max": 3}, "env.sim.num_constraints_max is 3"),
+    ],
+)
+def test_overflow_is_reported_once_even_across_a_reset(limits, advice):
+    simulation = make(WALKER, "mujoco_warp", **WALKER_CFG, **limits)
+    simulation.reset(ALL, standing(simulation))
+    assert not simulation.overflow().any()
+    simulation.step()
+    simulation.reset(ALL)
+    assert simulation.overflow().all()
+    assert not simulation.overflow().any()
+    assert advice in simulation.overflow_advice()
+    assert "raise it to" in simulation.overflow_advice()
+
+
+def test_rays_give_the_numbers_of_the_cpu_backend(targets):
+    reference = make(TARGETS)
+    generator = torch.Generator().manual_seed(0)
+    origins = torch.tensor([0.0, 0, 2]) + 0.3 * torch.randn(NUM_ENVS, 40, 3, generator=generator)
+    directions = torch.randn(NUM_ENVS, 40, 3, generator=generator)
+    heights = torch.tensor([[0.0], [0.5], [-0.3], [0.2]])
+    for simulation in (reference, targets):
+        simulation.reset(ALL, heights)
+    for options in ({}, {"geom_groups": [0]}, {"exclude_body": 1}):
+        expected, expected_geom = reference.rays(origins, directions, **options)
+        distance, geom = targets.rays(origins, directions, **options)
+        assert torch.allclose(distance, expected, atol=1e-4)
+        assert torch.equal(geom, expected_geom)
+        assert geom.dtype == torch.int64
+        assert distance.dtype == torch.float32
+        assert (distance == -1.0).any()
+
+
+def test_nan_environments_are_reported_and_recover_entirely(walker):
+    walk(walker, 5)
+    walker.reset(only(1), torch.full((NUM_ENVS, walker.model.nq), math.nan))
+    assert walker.bad().tolist() == [False, True, False, False]
+    walk(walker, 5)
+    assert walker.bad().tolist() == [False, True, False, False]
+    walker.reset(ALL)
+    assert not walker.bad().any()
+    walk(walker, 20)
+    recovered = fields(walker)
+    walker.reset(ALL)
+    walk(walker, 20)
+    assert_equal(fields(walker), recovered)
+
+
+def test_absurd_velocity_counts_as_unstable(targets):
+    targets.reset(only(2), qvel=torch.full((NUM_ENVS, 1), 1e11))
+    assert targets.bad().tolist() == [False, False, True, False]
+
+
+def test_state_resumes_bit_for_bit(walker):
+    walker.params.body_mass[:, 1] = torch.tensor([1.5, 2.0, 2.5, 3.0])
+    walker.apply_params()
+    walker.reset(ALL)
+    walk(walker, 15)
+    walker.apply_wrench([1], torch.ones(NUM_ENVS, 1, 3), torch.ones(NUM_ENVS, 1, 3))
+    state = walker.state()
+    saved = fields(walker)
+    walk(walker, 15, seed=1)
+    expected = fields(walker)
+    walk(renew(walker), 7, seed=2)
+    walker.set_state(state)
+    assert_equal(fields(walker), saved)
+    walk(walker, 15, seed=1)
+    assert_equal(fields(walker), expected)
+
+
+def test_state_without_applied_parameters_resumes_bit_for_bit(shared_cartpole):
+    fresh = make(CARTPOLE, "mujoco_warp", **CARTPOLE_CFG)
+    state = fresh.state()
+    walk(fresh, 10)
+    shared_cartpole.set_state(state)
+    walk(shared_cartpole, 10)
+    assert_equal(fields(shared_cartpole), fields(fresh))
+
+
+def test_data_of_matches_the_tensors(walker):
+    walk(walker, 10)
+    data = walker.data_of(2)
+    assert torch.allclose(torch.as_tensor(data.qpos).float(), walker.data.qpos[2])
+    assert torch.allclose(torch.as_tensor(data.xpos).float(), walker.data.xpos[2], atol=1e-5)
+    assert torch.allclose(torch.as_tensor(data.ctrl).float(), walker.ctrl[2])
+
+
+def test_model_that_warp_cannot_simulate_is_one_sentence():
+    with pytest.raises(
+        SimulationError, match=r"mjSOL_PGS is unsupported.*env\.sim\.backend=mujoco"
+    ):
+        make(CARTPOLE.replace("<option ", '<option solver="PGS" '), "mujoco_warp")
+
+
+def test_fields_that_warp_lacks_are_refused():
+    with pytest.raises(ConfigurationError, match="'ncon'"):
+        make(CARTPOLE, "mujoco_warp", data_fields=("ncon",))
+    with pytest.raises(ConfigurationError, match="Did you mean body_mass"):
+        make(CARTPOLE, "mujoco_warp", model_fields=("body_mas",))
+
+
+def test_integer_parameters_are_float32_and_take_effect(targets):
+    simulation = make(TARGETS, "mujoco_warp", model_fields=("geom_matid",))
+    assert simulation.params.geom_matid.dtype == torch.float32
+    simulation.params.geom_matid[1] = -1.0
+    simulation.apply_params()
+    assert (simulation.params.geom_matid == -1.0).all()
+
+
+def test_runge_kutta_is_not_replaced_by_euler():
+    xml = CARTPOLE.replace("implicitfast", "RK4")
+    cfg = {"data_fields": ("xpos",), "decimation": 5}
+    warp, reference = make(xml, "mujoco_warp", **cfg), make(xml, **cfg)
+    start = torch.tensor([[0.0, 2.0]]).expand(NUM_ENVS, 2)
+    for simulation in (warp, reference):
+        simulation.reset(ALL, start)
+        walk(simulation, 20)
+    assert_agree(reference, warp, TOLERANCES["cartpole"])
+
+
+def test_warming_the_kernel_cache_returns_its_duration():
+    cfg = SimulationCfg(data_fields=("sensordata",))
+    assert 0.0 < warm_kernel_cache(cfg, compile_model(CARTPOLE), torch.device("cpu")) < 600.0
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(("xml", "name"), [(CARTPOLE, "cartpole"), (WALKER, "walker")])
+def test_cuda_follows_the_cpu_backend(xml, name):
+    cfg = {"cartpole": CARTPOLE_CFG, "walker": WALKER_CFG}[name]
+    cuda = make(xml, "mujoco_warp", device="cuda:0", **cfg)
+    compare_trajectories(make(xml, **cfg), cuda, TOLERANCES[name])
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_cuda_step_and_reset_never_wait_for_the_host():
+    simulation = make(WALKER, "mujoco_warp", device="cuda:0", **WALKER_CFG)
+    mask = only(1).to("cuda:0")
+    qpos = simulation.data.qpos.clone()
+    force = torch.zeros(NUM_ENVS, 1, 3, device="cuda:0")
+    simulation.apply_wrench([1], force, force)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(3):
+            simulation.ctrl.uniform_(-1, 1)
+            simulation.apply_wrench([1], force, force)
+            simulation.step()
+            simulation.reset(mask, qpos)
+            simulation.reset(mask)
+            simulation.apply_params(mask)
+            simulation.bad()
+            simulation.overflow()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert not simulation.bad().any()
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_cuda_work_follows_the_current_torch_stream():
+    simulation = make(TARGETS, "mujoco_warp", device="cuda:0", model_fields=("body_mass",))
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(50_000_000)  # The reset must wait for the sleep and the fill behind it.
+        heights = torch.full((NUM_ENVS, 1), 0.5, device="cuda:0")
+        simulation.reset(ALL.to("cuda:0"), heights)
+        shown = simulation.data.qpos.clone()
+    stream.synchronize()
+    assert (shown == 0.5).all()
