@@ -1,4 +1,4 @@
-"""The command line: ``envlab list | train | play | warm | ...``, the same functions as the scripts."""
+"""The command line: ``envlab list | train | play | ...``, the same functions as the scripts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 
-# Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine with
-# other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost at most
-# a quarter on an idle machine.
+# Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
+# with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
+# at most a quarter on an idle machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 TRAINERS = {"rsl_rl": "envlab.rl.rsl_rl:main"}
@@ -89,9 +89,12 @@ def _run_library(table: dict[str, str], library: str, arguments: Sequence[str] |
 def _call(table: dict[str, str], library: str, arguments: Sequence[str]) -> int:
     if library not in table:
         raise ConfigurationError(
-            f"There is no library {library!r}; there are {', '.join(table)}.{did_you_mean(library, table)}"
+            f"There is no library {library!r}; there are "
+            f"{', '.join(table)}.{did_you_mean(library, table)}"
         )
     _check_task_early(arguments)
+    if "--video" in arguments:
+        _choose_opengl_early()
     return _load(table[library])(arguments)
 
 
@@ -104,6 +107,15 @@ def _check_task_early(arguments: Sequence[str]) -> None:
             get_task(word.removeprefix("--task="))
         elif word == "--task" and index + 1 < len(arguments):
             get_task(arguments[index + 1])
+
+
+def _choose_opengl_early() -> None:
+    """Choose what rank 0 renders videos with before mujoco, which then cannot change, is loaded."""
+    from envlab.distributed.context import launched_rank
+    from envlab.rl.opengl import choose_opengl
+
+    if launched_rank() == 0:
+        choose_opengl()
 
 
 def _load(entry_point: str) -> Callable[[Sequence[str]], int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 class EnvlabError(Exception):
-    """Base of all errors a user can cause; its text is complete: what, value, expected, next step."""
+    """Base of all errors a user can cause; its text tells what, value, expected, next step."""
 
     same_on_all_ranks = True
     """Whether every rank raises it alike, so that one of them may speak for all."""

@@ -106,7 +106,8 @@ def get_task(task_id: str) -> Task:
             importlib.import_module(module)
         except ModuleNotFoundError as error:
             raise UnknownTaskError(
-                f"The task {task_id!r} names the module {module!r}, which cannot be imported: {error}."
+                f"The task {task_id!r} names the module {module!r}, which cannot be imported: "
+                f"{error}."
             ) from error
     tasks = {task.id: task for task in list_tasks()}
     for candidate in (name, f"{name}-v0"):
@@ -130,7 +131,8 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
         key: A library (``rsl_rl``), or with an algorithm (``skrl_mappo``).
 
     Returns:
-        Values to lay over the library's own defaults, or None if the task has no such configuration.
+        Values to lay over the library's own defaults, or None if the task has no such
+        configuration.
     """
     from envlab.config import load_yaml, to_dict
 
@@ -139,7 +141,14 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
         return None
     if isinstance(entry_point, str) and entry_point.endswith((".yaml", ".yml")):
         package, _, relative = entry_point.partition(":")
-        return load_yaml(Path(str(importlib.resources.files(package))) / relative)
+        try:
+            folder = Path(str(importlib.resources.files(package)))
+        except ModuleNotFoundError as error:
+            raise ConfigurationError(
+                f"The task {task.id} names {entry_point!r} as its agent, but there is no package "
+                f"{package!r}."
+            ) from error
+        return load_yaml(folder / relative)
     return to_dict(load_entry_point(entry_point)())
 
 
@@ -153,7 +162,13 @@ def load_entry_point(entry_point: Any) -> Any:
         return entry_point
     module, _, name = entry_point.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"The entry point {entry_point!r} cannot be imported: {error}."
+        ) from error
+    try:
+        return getattr(imported, name)
     except AttributeError as error:
         raise ConfigurationError(
             f"The entry point {entry_point!r} names nothing: {module} has no {name!r}."

@@ -1,7 +1,8 @@
 """The audit: what must be equal on all ranks is compared, and what must differ too.
 
-A rank that drifts (an unreduced gradient, a local normaliser, a second seed offset) does not fail, it
-only learns worse. The audit hashes each tensor and compares the hashes, which costs milliseconds.
+A rank that drifts (an unreduced gradient, a local normaliser, a second seed offset) does not fail,
+it only learns worse. The audit hashes each tensor and compares the hashes, which costs
+milliseconds.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """One object that knows where this process is: rank, device, world, seed.
 
-No other module reads ``RANK``, ``LOCAL_RANK`` or ``WORLD_SIZE``. The context is made once per process,
-before any RL library or CUDA context, because libraries hard-code ``nccl`` and read the variables
-themselves, and because memory allocated before the device is set lands on ``cuda:0`` on every rank.
+No other module reads ``RANK``, ``LOCAL_RANK`` or ``WORLD_SIZE``. The context is made once per
+process, before any RL library or CUDA context, because libraries hard-code ``nccl`` and read the
+variables themselves, and because memory allocated before the device is set lands on ``cuda:0`` on
+every rank.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -47,6 +49,8 @@ class DistributedContext:
     """Backend of the process group, null without one."""
     num_threads: int = 1
     """CPU threads for this process: the node's cores divided by its processes."""
+    processes: tuple[tuple[str, int], ...] = ()
+    """Node and process id of every rank; empty where there is one process."""
 
     @property
     def is_main(self) -> bool:
@@ -69,7 +73,8 @@ class DistributedContext:
 
         Args:
             distributed: Whether ``--distributed`` was given.
-            device: ``cpu``, ``cuda``, ``cuda:<index>``, or None: ``cuda`` if there is one, else ``cpu``.
+            device: ``cpu``, ``cuda``, ``cuda:<index>``, or None: ``cuda`` if there is one, else
+                ``cpu``.
 
         Raises:
             LaunchError: If ``distributed`` does not match how the process was launched.
@@ -88,7 +93,13 @@ class DistributedContext:
             dist.init_process_group(backend, timeout=TIMEOUT)
             if resolved.type == "cuda":
                 _check_gpus_differ(resolved)
-        return cls(device=resolved, backend=backend, num_threads=num_threads, **ranks)
+        return cls(
+            device=resolved,
+            backend=backend,
+            num_threads=num_threads,
+            processes=_gather_processes(),
+            **ranks,
+        )
 
     @classmethod
     def single(cls, device: str | None = None) -> DistributedContext:
@@ -128,9 +139,24 @@ class DistributedContext:
         dist.gather_object(value, values, dst=0)
         return values
 
+    def lost_ranks(self) -> list[int]:
+        """Return the ranks of this node whose processes no longer exist.
+
+        torchrun collects a process that dies before it ends the others, and of those that it ends
+        itself it collects rank 0 first. So on rank 0 this tells a death from an interruption.
+        """
+        return [
+            rank
+            for rank, (node, pid) in enumerate(self.processes)
+            if node == self.node and not _exists(pid)
+        ]
+
     def close(self) -> None:
         """Leave the process group. Safe to call twice, and after an error on another rank."""
         if dist.is_initialized():
+            # A DDP module is part of reference cycles. One that outlives the process group keeps
+            # its threads until the interpreter's end, which then aborts now and then (torch 2.13).
+            gc.collect()
             dist.destroy_process_group()
 
 
@@ -190,8 +216,9 @@ def resolve_device(
         )
     if index and local_world_size > 1:
         raise DeviceError(
-            f"--device is {requested!r}, but {local_world_size} processes run on this node and each "
-            "needs its own GPU. Use --device cuda, and CUDA_VISIBLE_DEVICES to choose the GPUs."
+            f"--device is {requested!r}, but {local_world_size} processes run on this node and "
+            "each needs its own GPU. Use --device cuda, and CUDA_VISIBLE_DEVICES to choose the "
+            "GPUs."
         )
     if index:
         wanted = int(index)
@@ -199,8 +226,9 @@ def resolve_device(
         wanted = 0 if num_gpus == 1 else local_rank
     if wanted >= num_gpus or (num_gpus > 1 and local_world_size > num_gpus):
         raise DeviceError(
-            f"{local_world_size} processes run on this node and device cuda:{wanted} is needed, but "
-            f"torch sees {num_gpus} GPUs. Start at most {num_gpus} processes per node, or use --device cpu."
+            f"{local_world_size} processes run on this node and device cuda:{wanted} is needed, "
+            f"but torch sees {num_gpus} GPUs. Start at most {num_gpus} processes per node, or use "
+            "--device cpu."
         )
     return torch.device("cuda", wanted)
 
@@ -223,11 +251,32 @@ def check_distinct_gpus(gpus: list[tuple[str, str]]) -> None:
         used = [gpu for other, gpu in gpus if other == node]
         if len(set(used)) < len(used):
             raise DeviceError(
-                f"{len(used)} processes run on node {node}, but they see only {len(set(used))} different "
-                f"GPUs. Start at most {len(set(used))} processes there, or use --device cpu."
+                f"{len(used)} processes run on node {node}, but they see only {len(set(used))} "
+                f"different GPUs. Start at most {len(set(used))} processes there, or use --device "
+                "cpu."
             )
 
 
+def _gather_processes() -> tuple[tuple[str, int], ...]:
+    """Return node and process id of every rank; every rank must call this."""
+    if not dist.is_initialized():
+        return ()
+    everyone: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(everyone, (socket.gethostname(), os.getpid()))
+    return tuple(everyone)
+
+
+def _exists(pid: int) -> bool:
+    """Return whether a process exists; one that ended and was not collected yet still does."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def launched_rank() -> int:
-    """Return the rank a launcher gave this process, before (or without) a context; 0 without one."""
+    """Return the rank that a launcher gave this process, 0 without one; needs no context."""
     return int(os.environ.get("RANK", "0"))

@@ -34,7 +34,8 @@ def interruptible() -> Iterator[InterruptFlag]:
     """Raise :class:`Interrupted` at the first SIGINT or SIGTERM and ignore further ones.
 
     Further signals are ignored because the launcher sends several (Ctrl-C reaches the whole process
-    group, then torchrun sends SIGTERM), and one must not cut short the teardown that the first began.
+    group, then torchrun sends SIGTERM), and one must not cut short the teardown that the first
+    began.
     """
     flag = InterruptFlag()
 

@@ -11,7 +11,7 @@ from envlab.sim.simulation import SimulationCfg
 
 @dataclass(kw_only=True)
 class NanGuardCfg:
-    """What happens when physics, observations or rewards stop being finite (``env.nan_guard.*``)."""
+    """What happens when physics, observations or rewards are not finite (``env.nan_guard.*``)."""
 
     max_bad_share: float = 0.05
     """Share of environments that may be reset for it in one step (on a GPU: on average between two
@@ -45,5 +45,5 @@ class EnvCfg:
     @property
     def max_episode_length(self) -> int:
         """Time limit in environment steps: ``ceil(episode_length_s / step_dt)``."""
-        # The tolerance keeps 5 s / (2 / 120 s) at 300 where division gives 300.00000000000006.
+        # The tolerance keeps 0.55 s / (11 * 0.001 s) at 50, where division gives 50.00000000000001.
         return math.ceil(self.episode_length_s / self.step_dt - 1e-6)

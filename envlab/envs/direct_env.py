@@ -32,9 +32,9 @@ class DirectEnv(VectorEnv):
     """A task whose rewards, observations and resets are methods.
 
     Override ``_pre_physics_step(actions)``, ``_apply_action()``, ``_get_observations()``,
-    ``_get_rewards()``, ``_get_dones()`` and ``_reset_envs(mask)``; ``_setup()`` runs once. The names
-    are Isaac Lab's, but for ``_reset_envs``, which takes a mask, and for one rule: as physics runs all
-    substeps in one call, ``_apply_action()`` is called once per step, not per substep.
+    ``_get_rewards()``, ``_get_dones()`` and ``_reset_envs(mask)``; ``_setup()`` runs once. The
+    names are Isaac Lab's, but for ``_reset_envs``, which takes a mask, and for one rule: as physics
+    runs all substeps in one call, ``_apply_action()`` is called once per step, not per substep.
     """
 
     cfg: DirectEnvCfg
@@ -58,7 +58,8 @@ class DirectEnv(VectorEnv):
         self._apply_action()
 
     def _sample_observations(self) -> dict[str, torch.Tensor]:
-        observations = self._get_observations()
+        # Copies, because a task may return views of the simulation's memory.
+        observations = {name: obs.clone() for name, obs in self._get_observations().items()}
         noise = self.cfg.observation_noise_model
         if noise is not None:
             stream = self.random.stream("observation_noise")
@@ -68,9 +69,16 @@ class DirectEnv(VectorEnv):
     def _make_spaces(self) -> None:
         super()._make_spaces()
         declared = {"policy": self.cfg.observation_space, "critic": self.cfg.state_space}
-        for name, values in self._get_observations().items():
+        observations = self._get_observations()
+        if self.cfg.state_space and "critic" not in observations:
+            raise ConfigurationError(
+                f"state_space is {self.cfg.state_space}, but the task returns no 'critic' "
+                "observation. Return one, or set state_space to 0."
+            )
+        for name, values in observations.items():
             if values.shape[1:] != (declared.get(name, 0),):
                 raise ConfigurationError(
-                    f"The task observes {name!r} of shape {tuple(values.shape[1:])}, but its configuration "
-                    f"declares {declared.get(name, 0)}. Set observation_space (or state_space) to match."
+                    f"The task observes {name!r} of shape {tuple(values.shape[1:])}, but its "
+                    f"configuration declares {declared.get(name, 0)}. Set observation_space (or "
+                    "state_space) to match."
                 )

@@ -79,7 +79,6 @@ class ManagerEnv(VectorEnv):
         return self.observation_manager.compute(corrupt=True)
 
     def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
-        self.curriculum_manager.compute(mask)
         self.event_manager.apply("reset", mask)
         self.action_manager.reset(mask)
         log = self.reward_manager.reset(mask, count)
@@ -88,6 +87,9 @@ class ManagerEnv(VectorEnv):
         log |= self.curriculum_manager.log()
         self.event_manager.reset(mask)
         return log
+
+    def _before_resets(self, mask: torch.Tensor) -> None:
+        self.curriculum_manager.compute(mask)
 
     def _after_resets(self) -> None:
         self.command_manager.compute(self.step_dt)

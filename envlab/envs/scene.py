@@ -25,7 +25,7 @@ class SceneCfg:
 
 @dataclass
 class SceneEntityCfg:
-    """Which joints, bodies or sensors a term is about; names are regular expressions (full match)."""
+    """The joints, bodies or sensors a term is about, by regular expressions that match in full."""
 
     name: str = "robot"
     """Kept for Isaac Lab's configurations; one MJCF holds the whole scene."""
@@ -132,8 +132,8 @@ def joint_actuators(model: mujoco.MjModel, joint_names: str | list[str] | None) 
         ]
         if len(found) != 1:
             raise ConfigurationError(
-                f"An action names the joint {names[joint]!r}, which has {len(found)} actuators in the "
-                "model, but needs exactly one. Name another joint, or edit the MJCF."
+                f"An action names the joint {names[joint]!r}, which has {len(found)} actuators in "
+                "the model, but needs exactly one. Name another joint, or edit the MJCF."
             )
         actuators += found
     return actuators

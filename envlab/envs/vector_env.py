@@ -55,6 +55,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "render_modes": ["rgb_array"],
     }
+    obs_buf: dict[str, torch.Tensor]
+    """The latest observations by group, ``(num_envs, dim)``."""
+    _renderer: mujoco.Renderer | None = None
+    _health_step: int = 0
 
     def __init__(
         self,
@@ -90,7 +94,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.cfg = cfg
         self.render_mode = render_mode
         self.context = context or DistributedContext.single(device)
-        self.num_envs = _positive("env.scene.num_envs", num_envs or cfg.scene.num_envs)
+        self.num_envs = _positive(
+            "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
+        )
         _positive("env.decimation", cfg.decimation)
         _positive("env.sim.dt", cfg.sim.dt)
         _positive("env.episode_length_s", cfg.episode_length_s)
@@ -153,6 +159,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
 
         Returns:
             Observations by group, each ``(num_envs, dim)``, and an empty info.
+
+        Raises:
+            ValueError: If ``reset_mask`` has another shape.
         """
         if seed is not None:
             self.random.seed(_base_seed(seed))
@@ -160,6 +169,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         mask = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
         if options and "reset_mask" in options:
             mask = torch.as_tensor(options["reset_mask"], dtype=torch.bool, device=self.device)
+            if mask.shape != (self.num_envs,):
+                raise ValueError(
+                    f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
+                )
         self._reset_masked(mask)
         self._observe()
         return self.obs_buf, {}
@@ -176,9 +189,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             Observations by group, float32 ``(num_envs, dim)``, of the new episode where one ended;
             rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
             info. Where episodes ended, info holds ``final_obs``, observations as above but of the
-            states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means over
-            the ended episodes, and ``num_ended``, how many these are. On a GPU, which is not asked
-            whether an episode ended, info always holds them.
+            states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means
+            over the ended episodes, and ``num_ended``, how many these are. On a GPU, which is not
+            asked whether an episode ended, info always holds them.
 
         Raises:
             ValueError: If ``actions`` has another shape.
@@ -200,11 +213,13 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         terminated, reward = self._guard(terminated, reward)
         truncated = time_outs & ~terminated
         ended = terminated | truncated
+        self._before_resets(ended)
 
         info: dict[str, Any] = {}
         if self.device.type != "cpu" or ended.any():
             info["final_obs"] = {
-                name: torch.nan_to_num(values) for name, values in self._get_observations().items()
+                name: torch.nan_to_num(values, posinf=0.0, neginf=0.0)
+                for name, values in self._get_observations().items()
             }
             info["_final_obs"] = ended
             info["num_ended"] = ended.sum()
@@ -230,7 +245,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
                 failed,
                 steps,
             )
-        if failed > self.cfg.nan_guard.max_bad_share * self.num_envs * steps:
+        if failed > self._num_bad_max(steps):
             self._stop_for_bad_states(failed, steps)
         overflowed = int(self.sim.overflow().sum())
         if overflowed:
@@ -260,6 +275,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.common_step_counter = self._health_step = int(state["common_step_counter"])
         self.random.seed(int(state["seed"]))
         self.random.tick = int(state["tick"])
+        self._num_bad.zero_()
         self._bad_obs.copy_(state["bad_obs"])
         self.obs_buf = {name: values.to(self.device) for name, values in state["obs"].items()}
         self._set_task_state(state["task"])
@@ -269,7 +285,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         if self.render_mode is None:
             return None
         if self._renderer is None:
-            self._renderer = mujoco.Renderer(self.sim.model, height=480, width=640)
+            # Environment 0's own model, so that sizes and colours randomised at startup are seen.
+            # Poses always are: they come with its data.
+            self._renderer = mujoco.Renderer(self.sim.model_of(0), height=360, width=640)
         self._renderer.update_scene(self.sim.data_of(0), camera=self._camera())
         return (self._renderer.render(),)
 
@@ -298,7 +316,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         raise NotImplementedError
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
-        """Return ``{"policy": (num_envs, dim), ...}`` of the current state, without side effects."""
+        """Return ``{"policy": (num_envs, dim), ...}`` of the state, without side effects."""
         raise NotImplementedError
 
     def _sample_observations(self) -> dict[str, torch.Tensor]:
@@ -318,6 +336,12 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             What to log: 0-d means over the episodes that end.
         """
         return {}
+
+    def _before_resets(self, mask: torch.Tensor) -> None:
+        """Run what must happen in every step before the environments of ``mask`` are reset.
+
+        It is called in the same steps on all ranks, whether or not one of their environments ends.
+        """
 
     def _after_resets(self) -> None:
         """Run what follows the resets of a step: commands, interval events."""
@@ -346,8 +370,6 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self._last_qpos, self._last_qvel = self.reset_qpos.clone(), self.reset_qvel.clone()
         self._bad_obs = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
         self._num_bad = torch.zeros((), dtype=torch.int64, device=self.device)
-        self._health_step = 0
-        self._renderer: mujoco.Renderer | None = None
 
     def _make_spaces(self) -> None:
         self.actions = torch.zeros(self.num_envs, self._num_actions(), device=self.device)
@@ -364,8 +386,8 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         actions = torch.as_tensor(actions, dtype=torch.float32, device=self.device)
         if actions.shape != self.actions.shape:
             raise ValueError(
-                f"actions have shape {tuple(actions.shape)}, but must be {tuple(self.actions.shape)}: "
-                "(num_envs, num_actions)."
+                f"actions have shape {tuple(actions.shape)}, but must be "
+                f"{tuple(self.actions.shape)}: (num_envs, num_actions)."
             )
         return actions
 
@@ -379,7 +401,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         return log
 
     def _observe(self) -> None:
-        """Compute ``obs_buf``; an environment with a non-finite observation is reset at the next step."""
+        """Compute ``obs_buf``; a non-finite observation resets its environment at the next step."""
         self.obs_buf = self._sample_observations()
         for name, values in self.obs_buf.items():
             finite = torch.isfinite(values)
@@ -396,10 +418,13 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             self._num_bad += bad.sum()
             terminated = terminated | bad
             reward = torch.where(bad, 0.0, reward)
-            limit = max(1.0, self.cfg.nan_guard.max_bad_share * self.num_envs)
-            if self.device.type == "cpu" and bad.sum() > limit:
+            if self.device.type == "cpu" and bad.sum() > self._num_bad_max(1):
                 self._stop_for_bad_states(int(bad.sum()), 1)
         return terminated, reward
+
+    def _num_bad_max(self, steps: int) -> float:
+        """Return how many episodes may end by failures in so many steps; one always may."""
+        return max(1.0, self.cfg.nan_guard.max_bad_share * self.num_envs * steps)
 
     def _stop_for_bad_states(self, failed: int, steps: int) -> None:
         path = Path(self.log_dir or tempfile.gettempdir()) / (
@@ -415,10 +440,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         }
         torch.save(saved, path)
         raise SimulationError(
-            f"{failed} of {self.num_envs} environments became non-finite within {steps} steps, more "
-            f"than the share env.nan_guard.max_bad_share={self.cfg.nan_guard.max_bad_share}. Their "
-            f"states and actions before the step are in {path}; a smaller env.sim.dt or smaller "
-            "actions are the usual cure."
+            f"{failed} of {self.num_envs} environments became non-finite within {steps} steps, "
+            f"more than the share env.nan_guard.max_bad_share={self.cfg.nan_guard.max_bad_share}. "
+            f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
+            "smaller actions are the usual cure."
         )
 
     def _camera(self) -> int:
@@ -433,9 +458,11 @@ def _positive(name: str, value: float) -> Any:
 
 
 def _base_seed(seed: int | list[int | None]) -> int:
-    if isinstance(seed, int):
-        return seed
-    first = seed[0]
+    seeds = list(seed) if isinstance(seed, list | tuple) else [seed]
+    first = seeds[0] if len(set(seeds)) == 1 else None
     if first is None:
-        raise ConfigurationError("reset(seed=[None, ...]) is not supported; give one base seed.")
-    return first
+        raise ConfigurationError(
+            f"reset(seed={seed}) is not supported; give one base seed, from which all environments "
+            "differ by their index."
+        )
+    return int(first)

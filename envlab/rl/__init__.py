@@ -1,1 +1,1 @@
-"""Adapters of the RL libraries, one file a library, and what they share: run directory and flags."""
+"""Adapters of the RL libraries, one file a library, and what they share."""

@@ -1,20 +1,24 @@
 """Command-line flags, the same for every library and with Isaac Lab's names.
 
-What is not a flag is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag wins
-over an override of the same value.
+What is not a flag is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag
+wins over an override of the same value.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from envlab.errors import ConfigurationError, did_you_mean
 
 
 class ArgumentParser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, and whose leftovers must be overrides."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        # Without abbreviations: --num_env would otherwise be --num_envs, or an error, by accident.
+        super().__init__(allow_abbrev=False, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         raise ConfigurationError(f"{message[0].upper()}{message[1:]}. See --help.")
@@ -32,7 +36,8 @@ class ArgumentParser(argparse.ArgumentParser):
             if word.startswith("-"):
                 known = [option for action in self._actions for option in action.option_strings]
                 raise ConfigurationError(
-                    f"There is no flag {word.split('=')[0]!r}.{did_you_mean(word.split('=')[0], known)} "
+                    "There is no flag "
+                    f"{word.split('=')[0]!r}.{did_you_mean(word.split('=')[0], known)} "
                     "See --help."
                 )
             if "=" not in word and not word.startswith("~"):
@@ -40,6 +45,7 @@ class ArgumentParser(argparse.ArgumentParser):
                     f"{word!r} is neither a flag nor an override; an override is key=value, "
                     "as in agent.max_iterations=20."
                 )
+        _check_video_flags(flags)
         return flags, overrides
 
 
@@ -55,10 +61,11 @@ def train_parser(library: str) -> ArgumentParser:
     parser.add_argument(
         "--global_num_envs", type=int, metavar="N", help="environments of all processes together"
     )
-    parser.add_argument(
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument(
         "--max_iterations", type=int, metavar="N", help="iterations in all, resumed ones included"
     )
-    parser.add_argument(
+    budget.add_argument(
         "--max_frames",
         type=int,
         metavar="N",
@@ -73,7 +80,7 @@ def train_parser(library: str) -> ArgumentParser:
         "--grad_sync",
         choices=("ddp", "library"),
         default="ddp",
-        help="who averages gradients: torch's DistributedDataParallel (default), or the library itself",
+        help="who averages gradients: torch's DistributedDataParallel (default) or the library",
     )
     parser.add_argument(
         "--resume", action="store_true", help="continue the newest run of the experiment"
@@ -154,7 +161,7 @@ def _parser(library: str, description: str) -> ArgumentParser:
     parser = ArgumentParser(
         prog=f"{library} {'train' if 'Train' in description else 'play'}",
         description=description,
-        epilog="All else is an override in Hydra's grammar: env.rewards.alive.weight=2.0 agent.seed=7",
+        epilog="All else is an override in Hydra's grammar: env.decimation=4 agent.seed=7",
     )
     _add_task_flags(parser)
     parser.add_argument(
@@ -195,3 +202,14 @@ def _add_video_flags(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             help="steps between the starts of two videos (default: 2000)",
         )
+
+
+def _check_video_flags(flags: argparse.Namespace) -> None:
+    for name in ("video_length", "video_interval"):
+        value = getattr(flags, name, None)
+        if value is not None and not flags.video:
+            raise ConfigurationError(
+                f"--{name} has no effect without --video. Add --video, or leave it out."
+            )
+        if value is not None and value <= 0:
+            raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")

@@ -30,7 +30,8 @@ class Evaluation:
         std = float(self.returns.std()) if num > 1 else 0.0
         lines = [
             f"Mean return {float(self.returns.mean()):.3f} (std {std:.3f}) over {num} episodes",
-            f"Mean episode length {float(self.lengths.float().mean()):.1f} of {max_episode_length} steps",
+            f"Mean episode length {float(self.lengths.float().mean()):.1f} of "
+            f"{max_episode_length} steps",
         ]
         if self.last_second:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())

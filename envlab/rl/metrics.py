@@ -79,7 +79,7 @@ class IterationRecord:
     learn_s: float
     """Time of this iteration's updates on rank 0, in seconds."""
     mean_return: float | None
-    """Mean undiscounted return of the last 100 episodes or more, of all ranks; null before the first."""
+    """Mean undiscounted return of the last 100 or more episodes of all ranks; null before one."""
     mean_episode_length: float | None
     """Mean length of the same episodes, in steps."""
     learning_rate: float
@@ -114,6 +114,8 @@ class RunMetrics:
         self._window: deque[tuple[Mean, Mean]] = deque()
         self._start = time.perf_counter()
         self._wall_before = 0.0
+        self.frames = 0
+        """Environment steps of all ranks so far, those before a resume included."""
         self.best_return: float | None = None
         """Best mean return at a checkpoint so far."""
 
@@ -140,6 +142,7 @@ class RunMetrics:
             learning_rate: The optimizer's learning rate.
             losses: This rank's losses.
         """
+        self.frames += self._frames_per_iteration
         means = self._tracker.means
         for name, loss in losses.items():
             means.add(f"loss/{name}", loss, 1.0)
@@ -149,7 +152,7 @@ class RunMetrics:
             self._trim_window()
         return IterationRecord(
             iteration=iteration,
-            frames=iteration * self._frames_per_iteration,
+            frames=self.frames,
             wall_s=round(self.wall_s, 3),
             fps=round(self._frames_per_iteration / max(collect_s + learn_s, 1e-9), 1),
             collect_s=round(collect_s, 4),
@@ -167,6 +170,7 @@ class RunMetrics:
         """Return what must survive a resume."""
         return {
             "wall_s": self.wall_s,
+            "frames": self.frames,
             "window": [[list(mean) for mean in pair] for pair in self._window],
             "best_return": self.best_return,
         }
@@ -174,6 +178,7 @@ class RunMetrics:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
         self._wall_before = float(state["wall_s"])
+        self.frames = int(state["frames"])
         self._window = deque((Mean(*pair[0]), Mean(*pair[1])) for pair in state["window"])
         self.best_return = state["best_return"]
 
@@ -222,26 +227,35 @@ class Progress:
         self._bar.close()
 
 
+_SERVICES = {"wandb": "WandbLogWriter", "neptune": "NeptuneLogWriter"}
+"""Logging services, by rsl_rl's writers of them."""
+
+
+def check_event_writer(name: str) -> None:
+    """Refuse a logger that :func:`make_event_writer` could not make.
+
+    Raises:
+        ConfigurationError: If it is unknown or its package is not installed.
+    """
+    if name != "tensorboard" and name not in _SERVICES:
+        raise ConfigurationError(
+            f"--logger is {name!r}, but must be tensorboard, {' or '.join(_SERVICES)}."
+        )
+    if name in _SERVICES and importlib.util.find_spec(name) is None:
+        raise ConfigurationError(
+            f"--logger {name} needs the package {name!r}, which is not installed. Install it with: "
+            f"pip install {name}"
+        )
+
+
 def make_event_writer(name: str, run: Run) -> Any:
     """Return a writer with ``add_scalar(tag, value, step)``, into the run directory.
 
     Args:
-        name: ``tensorboard``, or a logging service that rsl_rl supports: ``wandb``, ``neptune``.
+        name: ``tensorboard``, ``wandb`` or ``neptune``.
         run: The run; a service's project is the experiment's name.
-
-    Raises:
-        ConfigurationError: If the service is unknown or its package is not installed.
     """
     if name == "tensorboard":
         return SummaryWriter(log_dir=str(run.directory), flush_secs=10)
-    writers = {"wandb": "WandbLogWriter", "neptune": "NeptuneLogWriter"}
-    if name not in writers:
-        raise ConfigurationError(
-            f"--logger is {name!r}, but must be tensorboard, {' or '.join(writers)}."
-        )
-    if importlib.util.find_spec(name) is None:
-        raise ConfigurationError(
-            f"--logger {name} needs the package {name!r}, which is not installed: pip install {name}"
-        )
-    writer = getattr(importlib.import_module(f"rsl_rl.utils.{name}_log_writer"), writers[name])
+    writer = getattr(importlib.import_module(f"rsl_rl.utils.{name}_log_writer"), _SERVICES[name])
     return writer(log_dir=str(run.directory), project_name=run.directory.parent.name)

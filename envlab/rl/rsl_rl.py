@@ -5,7 +5,8 @@ Gaps of rsl_rl 5.5.1 that this file closes:
 - Its runner hard-codes NCCL and requires ``cuda:LOCAL_RANK``: :class:`Runner` uses our context.
 - It averages gradients by hand; the policy is wrapped in ``DistributedDataParallel`` instead
   (``--grad_sync library`` keeps its own way, with the same result).
-- It normalises advantages with each rank's own mean and deviation: :class:`DistributedPPO` pools them.
+- It normalises advantages with each rank's own mean and deviation: :class:`DistributedPPO` pools
+  them.
 - It bootstraps time limits from the state before the last step: here from the final observation.
 - Its logger sees rank 0's environments only: :class:`IterationLog` sums up all ranks.
 - It resumes at the iteration it had finished, with counters and generators lost, saves in place and
@@ -43,7 +44,13 @@ from envlab.distributed.statistics import pooled_moments
 from envlab.envs import VectorEnv
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.rl.launch import run_training
-from envlab.rl.metrics import EpisodeTracker, Progress, RunMetrics, make_event_writer
+from envlab.rl.metrics import (
+    EpisodeTracker,
+    Progress,
+    RunMetrics,
+    check_event_writer,
+    make_event_writer,
+)
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.run import Run
 from envlab.rl.session import (
@@ -53,6 +60,7 @@ from envlab.rl.session import (
     choose_num_envs,
     locate_checkpoint,
 )
+from envlab.rl.video import VideoRecorder, check_recording, render_mode, start_recording
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +77,7 @@ class RslRlVecEnv(VecEnv):
         self.num_actions = env.actions.shape[1]
         self.max_episode_length = env.max_episode_length
         self.device = env.device
+        self.recorder: VideoRecorder | None = None
         self._clip_actions = clip_actions
 
     @property
@@ -93,6 +102,8 @@ class RslRlVecEnv(VecEnv):
         if self._clip_actions is not None:
             actions = actions.clamp(-self._clip_actions, self._clip_actions)
         obs, reward, terminated, truncated, info = self.env.step(actions)
+        if self.recorder is not None:
+            self.recorder.after_step()
         extras: dict[str, Any] = {"time_outs": truncated.float(), "info": info}
         if "final_obs" in info:
             extras["final_obs"] = self._pack(info["final_obs"])
@@ -105,6 +116,10 @@ class RslRlVecEnv(VecEnv):
 class DistributedPPO(PPO):
     """PPO whose statistics and gradients are those of all ranks."""
 
+    actor: Any
+    critic: Any
+    normalize_advantage_per_mini_batch: bool
+
     def __init__(
         self, *args: Any, context: DistributedContext, grad_sync: str, **kwargs: Any
     ) -> None:
@@ -115,7 +130,7 @@ class DistributedPPO(PPO):
     def compile(self, mode: str | None = None) -> None:
         super().compile(mode)
         if self._uses_ddp:
-            self.actor, self.critic = wrap_actor_critic(self.actor, self.critic)  # type: ignore[assignment]
+            self.actor, self.critic = wrap_actor_critic(self.actor, self.critic)
 
     def reduce_parameters(self) -> None:
         if not self._uses_ddp:
@@ -128,8 +143,8 @@ class DistributedPPO(PPO):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
     ) -> None:
-        # A recurrent critic cannot be asked about another state without disturbing its memory, so it
-        # keeps rsl_rl's own bootstrap.
+        # A recurrent critic cannot be asked about another state without disturbing its memory, so
+        # it keeps rsl_rl's own bootstrap.
         if not self.critic.is_recurrent:
             time_outs = extras.pop("time_outs")
             final_obs = extras.get("final_obs")
@@ -168,7 +183,7 @@ class Runner(OnPolicyRunner):
             grad_sync: ``ddp`` or ``library``.
 
         Raises:
-            ConfigurationError: If the configuration asks for what this adapter does not support.
+            ConfigurationError: If rsl_rl or this adapter does not support the configuration.
         """
         self.context = context
         train_cfg = cfg.for_library()
@@ -180,7 +195,13 @@ class Runner(OnPolicyRunner):
         }
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             vec_env = RslRlVecEnv(env, cfg.clip_actions)
-            super().__init__(vec_env, train_cfg, log_dir=None, device=str(context.device))
+            try:
+                super().__init__(vec_env, train_cfg, log_dir=None, device=str(context.device))
+            except (TypeError, ValueError, KeyError, AttributeError) as error:
+                raise ConfigurationError(
+                    f"rsl_rl refuses the agent's configuration ({type(error).__name__}: {error}). "
+                    "Correct it by an override agent.<key>=<value>."
+                ) from error
         logger.debug("%s", printed.getvalue().strip())
 
     def _configure_multi_gpu(self) -> None:
@@ -210,8 +231,8 @@ class Runner(OnPolicyRunner):
         except (RuntimeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise CheckpointError(
-                f"The checkpoint does not fit the configured networks ({reason}). Use the run's own "
-                "configuration: --config RUN."
+                f"The checkpoint does not fit the configured networks ({reason}). Use the run's "
+                "own configuration: --config RUN."
             ) from error
 
 
@@ -325,7 +346,7 @@ class IterationLog:
         self._run.update(iteration=iteration, frames=frames, mean_return=mean_return)
 
     def restore(self, values: dict[str, Any], path: Path) -> None:
-        """Continue where a checkpoint stopped: exactly, if there are as many ranks and environments."""
+        """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
         runner = self._runner
         runner.current_learning_iteration = int(values["iteration"])
         self.metrics.set_state(values["metrics"])
@@ -338,9 +359,9 @@ class IterationLog:
             logger.info("Resuming exactly from %s (iteration %d).", path, values["iteration"])
         else:
             logger.info(
-                "Resuming from %s (iteration %d): networks, optimizer, learning rate and counters go on; "
-                "environments and generators start fresh, because it was saved with %d processes of %d "
-                "environments and seed %d, not %d of %d and %d.",
+                "Resuming from %s (iteration %d): networks, optimizer, learning rate and "
+                "counters go on; environments and generators start fresh, because it was saved "
+                "with %d processes of %d environments and seed %d, not %d of %d and %d.",
                 path,
                 values["iteration"],
                 values["world_size"],
@@ -368,7 +389,7 @@ class IterationLog:
     def _write_events(self, record: dict[str, Any], action_std: float) -> None:
         """Write rsl_rl's own tags, over all ranks."""
         scalars = {f"Loss/{name}": loss for name, loss in record["losses"].items()}
-        scalars |= {name: value for name, value in record["episode"].items()}
+        scalars |= record["episode"]
         scalars |= {
             "Loss/learning_rate": record["learning_rate"],
             "Policy/mean_std": action_std,
@@ -405,7 +426,8 @@ def train(session: Session, context: DistributedContext, flag: InterruptFlag) ->
     agent_cfg = merge(cfg, {"seed": seed}, "agent")
 
     seed_everything(seed)
-    env = session.task.make(env_cfg, context=context)
+    env = session.task.make(env_cfg, context=context, render_mode=render_mode(flags))
+    check_recording(flags, env)
     runner = Runner(env, agent_cfg, context, grad_sync=flags.grad_sync)
     seed_everything(seed + context.rank)
     if agent_cfg.init_at_random_ep_len:
@@ -446,10 +468,14 @@ def train(session: Session, context: DistributedContext, flag: InterruptFlag) ->
         if values is not None and checkpoint is not None:
             log.restore(values, checkpoint)
         logger.info("Writing to %s", run.directory)
+        recorder = start_recording(flags, env, run.directory / "videos" / "train")
+        runner.env.recorder = recorder
         try:
             runner.learn(total - runner.current_learning_iteration)
         finally:
             log.close()
+            if recorder is not None:
+                recorder.close()
             env.close()
     if context.is_main:
         _print_summary(session, run, log)
@@ -463,19 +489,27 @@ def main(arguments: Sequence[str]) -> int:
 def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
     if cfg.algorithm.class_name != "PPO":
         raise ConfigurationError(
-            f"agent.algorithm.class_name is {cfg.algorithm.class_name!r}, but only 'PPO' is supported."
+            f"agent.algorithm.class_name is {cfg.algorithm.class_name!r}, but only 'PPO' is "
+            "supported."
         )
     if cfg.actor.distribution_cfg is None:
         raise ConfigurationError(
-            "agent.actor.distribution_cfg is null, but the actor needs an action distribution such as "
-            "{class_name: GaussianDistribution, init_std: 1.0}."
+            "agent.actor.distribution_cfg is null, but the actor needs an action distribution "
+            "such as {class_name: GaussianDistribution, init_std: 1.0}."
         )
+    for name in ("num_steps_per_env", "save_interval", "audit_interval", "max_iterations"):
+        if getattr(cfg, name) <= 0:
+            raise ConfigurationError(
+                f"agent.{name} is {getattr(cfg, name)}, but must be greater than 0."
+            )
+    check_event_writer(cfg.logger)
     groups = env.obs_buf.keys()
     for name, wanted in cfg.obs_groups.items():
         missing = [group for group in wanted if group not in groups]
         if missing:
             raise ConfigurationError(
-                f"agent.obs_groups.{name} names {missing[0]!r}, but the task observes {', '.join(groups)}."
+                f"agent.obs_groups.{name} names {missing[0]!r}, but the task observes "
+                f"{', '.join(groups)}."
             )
 
 
@@ -495,14 +529,17 @@ def _find_resume(session: Session) -> Path | None:
 def _total_iterations(
     cfg: RslRlCfg, max_frames: int | None, frames_per_iteration: int, resumed: dict[str, Any] | None
 ) -> int:
+    done, frames = 0, 0
+    if resumed is not None:
+        # Frames are counted, not derived: another world size has other frames per iteration.
+        done, frames = int(resumed["iteration"]), int(resumed["frames"])
     total = cfg.max_iterations
     if max_frames is not None:
-        total = math.ceil(max_frames / frames_per_iteration)
-    done = 0 if resumed is None else int(resumed["iteration"])
+        total = done + math.ceil((max_frames - frames) / frames_per_iteration)
     if total <= done or total < 1:
         raise ConfigurationError(
-            f"The run is to end at iteration {total}, but {done} are done already. Iterations count from "
-            f"the first run on: give --max_iterations more than {done}."
+            f"The run is to end at iteration {total}, but {done} are done already. Iterations "
+            f"count from the first run on: give --max_iterations more than {done}."
         )
     return total
 

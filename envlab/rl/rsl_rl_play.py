@@ -22,6 +22,7 @@ from envlab.rl.export import export_policy
 from envlab.rl.rsl_rl import LIBRARY, Runner
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.session import check_origin, compose_session, locate_checkpoint
+from envlab.rl.video import check_recording, render_mode, start_recording
 
 NUM_ENVS = 64
 
@@ -55,17 +56,28 @@ def main(arguments: Sequence[str]) -> int:
     seed = session.agent_cfg.seed
     env_cfg = merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": seed}, "env")
     seed_everything(seed)
-    env = session.task.make(env_cfg, context=context)
+    env = session.task.make(env_cfg, context=context, render_mode=render_mode(flags))
+    check_recording(flags, env)
     runner = Runner(env, session.agent_cfg, context)
     runner.load_models(values)
     act = _policy(runner, num_envs)
     print(
-        f"Playing {os.path.relpath(path)} (iteration {values['iteration']}, {values['frames']} frames)"
+        f"Playing {os.path.relpath(path)} (iteration {values['iteration']}, {values['frames']} "
+        "frames)"
     )
-    with torch.inference_mode():
-        evaluation = evaluate(env, act, episodes_per_env)
+    recorder = start_recording(flags, env, run_directory / "videos" / "play")
+    try:
+        with torch.inference_mode():
+            evaluation = evaluate(
+                env, act, episodes_per_env, None if recorder is None else recorder.after_step
+            )
+    finally:
+        if recorder is not None:
+            recorder.close()
     for line in evaluation.lines(env.max_episode_length):
         print(line)
+    for path in [] if recorder is None else recorder.paths:
+        print(f"Video {os.path.relpath(path)}")
     if not flags.no_export:
         for exported in _export(runner, run_directory / "exported"):
             print(f"Exported {exported}")

@@ -1,7 +1,8 @@
 """The run directory: one per run, decided by rank 0, with a manifest that always tells the status.
 
-``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest), ``params/``,
-``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0 writes it all.
+``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest),
+``params/``, ``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0
+writes it all.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 LOG_ROOT = "logs"
 MANIFEST_VERSION = 1
+DEATH_WAIT_S = 1.0
+"""How long a failing rank looks whether rank 0 died; the launcher reaps the dead in 0.1 s."""
 _CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 
 
@@ -47,7 +51,7 @@ class Run:
         self._context = context
         self._manifest = manifest
         self.interrupt_signal: Callable[[], int | None] = lambda: None
-        """Returns the signal that ended this process, if any: an error may be only its consequence."""
+        """Returns the signal that ended this process, if any: an error may just follow from it."""
 
     @classmethod
     def create(
@@ -85,8 +89,8 @@ class Run:
         directory, problem = context.broadcast(outcome)
         if problem is not None:
             raise RunDirectoryError(
-                f"The run directory under {parent} cannot be made ({problem}). Run from a folder that "
-                "you may write to, and where there is room."
+                f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
+                "that you may write to, and where there is room."
             )
         manifest = _manifest(context, library, facts)
         run = cls(Path(directory), context, manifest)
@@ -105,14 +109,64 @@ class Run:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        try:
+            self._finish(error)
+        except Interrupted:  # raised once per process, so the second attempt is not cut short
+            self._finish(error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        if not self._context.is_main:
+            if error is not None:
+                self._finish_for_dead_main()
+            return
+        interrupted = self.interrupt_signal() is not None or isinstance(
+            error, (Interrupted, KeyboardInterrupt)
+        )
         if error is None:
             self.update(status="finished")
-        elif self.interrupt_signal() is not None or isinstance(
-            error, (Interrupted, KeyboardInterrupt)
-        ):
+        elif lost := self._lost_ranks(error):
+            ranks = ", ".join(map(str, lost))
+            self.update(
+                status="failed", error=f"Rank {ranks} died; see its output and the system's log."
+            )
+        elif interrupted:
             self.update(status="interrupted", error=str(error) or type(error).__name__)
         else:
             self.update(status="failed", error=f"{type(error).__name__}: {error}")
+
+    def _lost_ranks(self, error: BaseException) -> list[int]:
+        """Return the ranks whose death ended this one: by the launcher's signal, or as an error.
+
+        A collective raises RuntimeError, often before the launcher has collected the dead process.
+        """
+        deadline = time.monotonic()
+        if self._context.is_distributed and isinstance(error, RuntimeError):
+            deadline += DEATH_WAIT_S
+        while not (lost := self._context.lost_ranks()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return lost
+
+    def _finish_for_dead_main(self) -> None:
+        """Write the status where rank 0 cannot: its process on this node died without a word.
+
+        Any surviving rank of the node may do it, because all write the same.
+        """
+        processes = self._context.processes
+        if not processes or processes[0][0] != self._context.node:
+            return
+        deadline = time.monotonic() + DEATH_WAIT_S
+        while 0 not in self._context.lost_ranks():
+            if time.monotonic() > deadline or read_manifest(self.directory)["status"] != "running":
+                return
+            time.sleep(0.02)
+        manifest = read_manifest(self.directory)
+        if manifest["status"] == "running":
+            manifest |= {
+                "status": "failed",
+                "error": "Rank 0 died; see its output and the system's log.",
+                "updated_at": _now(),
+            }
+            write_json(self.directory / "run.json", manifest)
 
     @property
     def checkpoints(self) -> Path:

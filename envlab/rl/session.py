@@ -1,9 +1,10 @@
-"""From a command line to configurations: what every train and play script does before its library."""
+"""From a command line to configurations: what a script does before it calls its library."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from envlab.rl.run import find_checkpoint, find_run, read_manifest
 logger = logging.getLogger(__name__)
 
 ENVS_PER_CORE = 1024
-"""Default environments per core on a CPU: large enough to amortise a step's fixed cost (Cartpole gains
-nothing beyond it), small enough that an iteration of the shipped configurations takes under a second."""
+"""Default environments per core on a CPU: enough to amortise a step's fixed cost (Cartpole gains
+nothing beyond it), and few enough that an iteration of the shipped tasks takes under a second."""
 
 
 @dataclass(kw_only=True)
@@ -68,6 +69,12 @@ def compose_session(
         if getattr(flags, name, None) is not None
     }
     agent_cfg = merge(composed["agent"], named, "agent")
+    for name in ("experiment_name", "run_name"):
+        if not re.fullmatch(r"[\w.=,+-]*", getattr(agent_cfg, name)):
+            raise ConfigurationError(
+                f"agent.{name} is {getattr(agent_cfg, name)!r}, but names a folder: use letters, "
+                "digits and _ . - = , + only."
+            )
     return Session(
         task=task,
         env_cfg=composed["env"],
@@ -85,19 +92,20 @@ def agree_on_seed(seed: int, context: DistributedContext) -> int:
 def choose_num_envs(session: Session, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
-    ``--num_envs`` rules, then ``--global_num_envs``, then ``env.scene.num_envs`` if it was set by hand.
-    Else it is the task's default on a GPU, and what suits the machine on a CPU.
+    ``--num_envs`` rules, then ``--global_num_envs``, then ``env.scene.num_envs`` if it was set by
+    hand. Else it is the task's default on a GPU, and what suits the machine on a CPU.
 
     Raises:
-        ConfigurationError: If a number is not positive, both flags are given, or the total cannot be
+        ConfigurationError: If a number is not positive, both flags are given, or the total cannot
+            be
             divided.
     """
     flags = session.flags
     total = getattr(flags, "global_num_envs", None)
     if flags.num_envs is not None and total is not None:
         raise ConfigurationError(
-            "--num_envs and --global_num_envs were both given; the first counts per process, the second "
-            "in all. Keep one."
+            "--num_envs and --global_num_envs were both given; the first counts per process, the "
+            "second in all. Keep one."
         )
     for name, value in (("--num_envs", flags.num_envs), ("--global_num_envs", total)):
         if value is not None and value <= 0:
@@ -108,7 +116,8 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
         if total % context.world_size:
             raise ConfigurationError(
                 f"--global_num_envs is {total}, which {context.world_size} processes cannot share "
-                f"equally. Use a multiple, such as {-(-total // context.world_size) * context.world_size}."
+                "equally. Use a multiple, such as "
+                f"{-(-total // context.world_size) * context.world_size}."
             )
         return total // context.world_size
     default = session.env_cfg.scene.num_envs
@@ -118,8 +127,8 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     suited = min(default, ENVS_PER_CORE * context.num_threads)
     if suited < default:
         logger.info(
-            "Using %d environments per process, which suits %d CPU threads (the task's default is %d; "
-            "--num_envs sets it).",
+            "Using %d environments per process, which suits %d CPU threads (the task's default "
+            "is %d; --num_envs sets it).",
             suited,
             context.num_threads,
             default,
@@ -159,8 +168,9 @@ def check_origin(values: dict[str, Any], path: Path, *, task: Task, library: str
     for name, wanted in (("library", library), ("task", task.id)):
         if values.get(name) != wanted:
             raise CheckpointError(
-                f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was asked "
-                f"for. Choose a checkpoint of this {name}, or the script and --task that it belongs to."
+                f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
+                f"asked for. Choose a checkpoint of this {name}, or the script and --task that it "
+                "belongs to."
             )
 
 

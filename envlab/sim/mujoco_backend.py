@@ -1,10 +1,13 @@
-"""The CPU backend: ``mujoco.batch.Batch`` (MuJoCo >= 3.17), native threads, bit-identical at any count.
+"""The CPU backend: ``mujoco.batch.Batch`` (MuJoCo >= 3.17), with native threads.
 
-``Batch`` holds float64 rows; the tensors that tasks see are float32 mirrors, filled after every call.
-Traps of ``mujoco.batch`` that this file answers (each has a test in ``tests/sim``):
+Results are bit-identical at any number of threads.
+
+``Batch`` holds float64 rows; the tensors that tasks see are float32 mirrors, filled after every
+call. Traps of ``mujoco.batch`` that this file answers (each has a test in ``tests/sim``):
 
 1. A derived field that a call did not compute holds another simulation's value. So a step asks for
-   the velocity stage as soon as one derived field is declared, and fields that need more are refused.
+   the velocity stage as soon as one derived field is declared, and fields that need more are
+   refused.
 2. After reset + forward(velocity stage), acceleration-stage sensors are stale. So the reset
    environments run the acceleration stage.
 3. Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
@@ -28,7 +31,7 @@ from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_field
 logger = logging.getLogger(__name__)
 
 NUM_THREADS_MAX = 32
-"""More threads were slower on large two-socket machines (64 against 320: public report, UniLab #659)."""
+"""More were slower on a large two-socket machine (320 against 64: public report, UniLab #659)."""
 
 _STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
@@ -94,6 +97,8 @@ class MujocoSimulation(Simulation):
         self._reset_row = self._batch.state[0].copy()
         self._raised = np.zeros(num_envs, dtype=bool)
         self._warnings_seen = np.zeros((num_envs, len(_BAD_WARNINGS)), dtype=np.int32)
+        self._warning_total = 0
+        self._none_bad = torch.zeros(num_envs, dtype=torch.bool)
         self._full_seen = np.zeros((num_envs, len(_FULL_WARNINGS)), dtype=np.int32)
         self.reset(torch.ones(num_envs, dtype=torch.bool))
 
@@ -110,19 +115,20 @@ class MujocoSimulation(Simulation):
         qpos: torch.Tensor | None = None,
         qvel: torch.Tensor | None = None,
     ) -> None:
-        rows = mask.numpy()
-        if not rows.any():
+        rows = np.flatnonzero(mask.numpy())
+        if not len(rows):
             return
         # A row is all of a simulation's state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
-        if qpos is not None:
-            self._qpos_rows[rows] = qpos.numpy()[rows]
-        if qvel is not None:
-            self._qvel_rows[rows] = qvel.numpy()[rows]
-        # Where no forward pass follows, nothing else would notice a state that is not finite.
-        self._raised[rows] = ~np.isfinite(self._qpos_rows[rows]).all(axis=1)
-        self._raised[rows] |= ~np.isfinite(self._qvel_rows[rows]).all(axis=1)
+        self._raised[rows] = False
+        for target, values in ((self._qpos_rows, qpos), (self._qvel_rows, qvel)):
+            if values is not None:
+                chosen = values.numpy()[rows]
+                target[rows] = chosen
+                # Where no forward pass follows, nothing else would notice a state that is not
+                # finite.
+                self._raised[rows] |= ~np.isfinite(chosen).all(axis=1)
         self._warnings_seen[rows] = self._batch.warning[rows][:, _BAD_WARNINGS, 1]
         self._ctrl[rows] = 0.0
         self._wrench[rows] = 0.0
@@ -168,9 +174,16 @@ class MujocoSimulation(Simulation):
         )
 
     def bad(self) -> torch.Tensor:
-        # MuJoCo resets an unstable simulation by itself and counts it here.
+        # MuJoCo resets an unstable simulation by itself and counts it here. Warnings are rare, and
+        # their total is much cheaper to read than their rows.
+        total = int(self._batch.warning[:, :, 1].sum())
+        if total == self._warning_total and not self._raised.any():
+            return self._none_bad
         counts = self._batch.warning[:, _BAD_WARNINGS, 1]
-        return torch.from_numpy((counts != self._warnings_seen).any(axis=1) | self._raised)
+        bad = (counts != self._warnings_seen).any(axis=1) | self._raised
+        if not bad.any():
+            self._warning_total = total
+        return torch.from_numpy(bad)
 
     def overflow(self) -> torch.Tensor:
         counts = self._batch.warning[:, _FULL_WARNINGS, 1].copy()
@@ -218,7 +231,7 @@ class MujocoSimulation(Simulation):
         return data
 
     def _call(self, function: Callable[[], None]) -> None:
-        """Run a batch call; a simulation in which MuJoCo raises is marked bad, the others went on."""
+        """Run a batch call; simulations in which MuJoCo raises are bad, the others went on."""
         try:
             function()
         except batch.SimulationError as error:
@@ -252,12 +265,12 @@ _warning_count = 0
 
 
 def route_mujoco_warnings() -> None:
-    """Send MuJoCo's warnings to our log; its default writes MUJOCO_LOG.TXT where the user stands."""
+    """Send MuJoCo's warnings to our log; by default it writes MUJOCO_LOG.TXT where one stands."""
     mujoco.set_mju_user_warning(_log_warning)
 
 
 def _log_warning(message: str) -> None:
-    """Log the first warnings aloud and the rest at debug level: a diverging batch emits thousands."""
+    """Log the first warnings aloud, the rest at debug level: a diverging batch emits thousands."""
     global _warning_count
     _warning_count += 1
     level = logging.WARNING if _warning_count <= _WARNINGS_LOUD else logging.DEBUG

@@ -1,8 +1,8 @@
 """The contract between tasks and physics: one small class, MuJoCo's own field names.
 
-Tasks read ``data`` and write ``ctrl``, wrenches, randomised ``params`` and, through ``reset``, states.
-The backends are ``mujoco`` (CPU, :mod:`envlab.sim.mujoco_backend`) and ``mujoco_warp`` (NVIDIA GPU, or
-Warp's CPU device in tests, :mod:`envlab.sim.warp_backend`).
+Tasks read ``data`` and write ``ctrl``, wrenches, randomised ``params`` and, through ``reset``,
+states. The backends are ``mujoco`` (CPU, :mod:`envlab.sim.mujoco_backend`) and ``mujoco_warp``
+(NVIDIA GPU, or Warp's CPU device in tests, :mod:`envlab.sim.warp_backend`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ARENA_FIELDS = ("contact", "efc_J", "efc_force", "efc_pos", "efc_vel", "efc_aref
 """Per-step lists of varying length. They have no fixed address, so no backend can bind them."""
 
 ON_DEMAND_FIELDS = ("cacc", "cfrc_int", "cfrc_ext", "subtree_linvel", "subtree_angmom", "energy")
-"""Fields that MuJoCo fills only when some sensor or flag asks for them; otherwise they hold zeros, or
-the values of another simulation (trap 1 of ``mujoco.batch``)."""
+"""Fields that MuJoCo fills only when a sensor or flag asks for them; else they hold zeros, or the
+values of another simulation (trap 1 of ``mujoco.batch``)."""
 
 
 @dataclass(kw_only=True)
@@ -42,19 +42,19 @@ class SimulationCfg:
     dt: float = 1.0 / 120.0
     """Physics time step, in seconds."""
     backend: str = "auto"
-    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU device, else ``mujoco_warp``."""
+    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU, else ``mujoco_warp``."""
     data_fields: tuple[str, ...] = ()
-    """MjData fields that terms read, beside ``qpos`` and ``qvel`` (``xpos``, ``sensordata``, ...)."""
+    """MjData fields that terms read beside ``qpos`` and ``qvel``: ``xpos``, ``sensordata``, ..."""
     model_fields: tuple[str, ...] = ()
-    """MjModel fields that events randomise per environment (``body_mass``, ``geom_friction``, ...)."""
+    """MjModel fields that events randomise per environment (``body_mass``, ...)."""
     num_threads: int = 0
     """Threads of the ``mujoco`` backend; 0 divides the machine's cores by the local processes."""
     num_contacts_max: int | None = None
-    """Contacts per environment that ``mujoco_warp`` has room for (its ``nconmax``); null: a guess."""
+    """Contacts per environment that ``mujoco_warp`` has room for (``nconmax``); null: its guess."""
     num_constraints_max: int | None = None
-    """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``); null: a guess."""
+    """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``)."""
     graph: bool = True
-    """Whether ``mujoco_warp`` records the step and the reset as graphs (13 times faster on a GPU)."""
+    """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
 
 
 class Fields:
@@ -126,7 +126,7 @@ class Simulation(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """Run one control step (``decimation`` physics steps); every declared field is then current."""
+        """Run one control step, ``decimation`` physics steps; declared fields are then current."""
 
     @abstractmethod
     def reset(
@@ -179,9 +179,9 @@ class Simulation(ABC):
 
         Args:
             origins: World-frame origins in m, ``(num_envs, num_rays, 3)``.
-            directions: Directions, ``(num_envs, num_rays, 3)``; distances are in units of their length.
-            geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
-            exclude_body: Body whose geoms rays pass through, -1 for none.
+            directions: Directions, ``(num_envs, num_rays, 3)``; distances are in units of their
+                length. geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
+                exclude_body: Body whose geoms rays pass through, -1 for none.
 
         Returns:
             Distances float32 and geom indices int64, both ``(num_envs, num_rays)``; -1 for a miss.
@@ -189,7 +189,7 @@ class Simulation(ABC):
 
     @abstractmethod
     def bad(self) -> torch.Tensor:
-        """Return which environments have become unstable since their last reset, ``(num_envs,)``."""
+        """Return which environments broke down since their last reset, bool ``(num_envs,)``."""
 
     @abstractmethod
     def overflow(self) -> torch.Tensor:
@@ -200,7 +200,7 @@ class Simulation(ABC):
 
     @abstractmethod
     def overflow_advice(self) -> str:
-        """Return a sentence that names the setting to raise after an overflow, and to what value."""
+        """Return a sentence that names the setting to raise after an overflow, and the value."""
 
     @abstractmethod
     def state(self) -> dict[str, torch.Tensor]:
@@ -233,13 +233,13 @@ def check_fields(model: mujoco.MjModel, data_fields: Sequence[str]) -> tuple[str
     for name in data_fields:
         if name in ARENA_FIELDS or name.startswith(("efc_", "iefc_")):
             raise ConfigurationError(
-                f"env.sim.data_fields names {name!r}, whose length changes every step, so it has no "
-                "fixed address. Use a MuJoCo contact sensor and declare 'sensordata'."
+                f"env.sim.data_fields names {name!r}, whose length changes every step, so it has "
+                "no fixed address. Use a MuJoCo contact sensor and declare 'sensordata'."
             )
         if name in ON_DEMAND_FIELDS:
             raise ConfigurationError(
-                f"env.sim.data_fields names {name!r}, which MuJoCo computes only for some sensors and "
-                "leaves stale otherwise. Use a sensor in the MJCF, for contact forces "
+                f"env.sim.data_fields names {name!r}, which MuJoCo computes only for some sensors "
+                "and leaves stale otherwise. Use a sensor in the MJCF, for contact forces "
                 '<contact ... data="force" reduce="netforce"/>, and declare "sensordata".'
             )
         if name not in known:

@@ -1,6 +1,8 @@
-"""Import time, listing time and peak memory: each in processes of its own. Example::
+"""Import time, listing time and peak memory, each in a process of its own.
 
-python scripts/benchmarks/footprint.py
+Example::
+
+    python scripts/benchmarks/footprint.py
 """
 
 from __future__ import annotations

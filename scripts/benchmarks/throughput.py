@@ -51,12 +51,13 @@ def main(arguments: Sequence[str]) -> int:
         measure(task, cfg, context, num_envs, flags.blocks, flags.block_s)
         for num_envs in flags.num_envs
     ]
-    print(f"{task.id} on {context.device} with {context.num_threads} CPU threads, environment steps/s")
+    print(f"{task.id}, {context.device}, {context.num_threads} CPU threads, environment steps/s")
     print(f"{'num_envs':>9} {'VectorEnv':>12} {'bare':>12} {'ratio':>6}  spread (p10 to p90)")
     for row in rows:
         low, high = row["env_steps_per_s_p10"], row["env_steps_per_s_p90"]
         print(
-            f"{row['num_envs']:>9} {row['env_steps_per_s']:>12,.0f} {row['bare_steps_per_s']:>12,.0f} "
+            f"{row['num_envs']:>9} {row['env_steps_per_s']:>12,.0f} "
+            f"{row['bare_steps_per_s']:>12,.0f} "
             f"{row['ratio']:>6.2f}  {low:,.0f} to {high:,.0f}"
         )
     if flags.json:
@@ -75,10 +76,11 @@ def measure(
     env.episode_length_buf = env.random.stream("benchmark").integers(0, env.max_episode_length)
     step = _stepper(env)
     bare = _bare_stepper(env)
-    steps = {name: _steps_in(function, block_s) for name, function in (("env", step), ("bare", bare))}
+    pair = (("env", step), ("bare", bare))
+    steps = {name: _steps_in(function, block_s) for name, function in pair}
     rates: dict[str, list[float]] = {"env": [], "bare": []}
     for _ in range(blocks):
-        for name, function in (("env", step), ("bare", bare)):
+        for name, function in pair:
             seconds = _time(function, steps[name], env.device)
             rates[name].append(steps[name] * num_envs / seconds)
     env.close()

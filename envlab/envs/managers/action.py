@@ -22,9 +22,9 @@ class ActionTermCfg(TermCfg):
     asset_name: str = "robot"
     """Kept for Isaac Lab's configurations; one MJCF holds the whole scene."""
     clip: tuple[float, float] | None = None
-    """Bounds of the raw action."""
+    """Bounds of the control, after scale and offset."""
     noise: NoiseCfg | None = None
-    """Noise on the raw action, before clipping."""
+    """Noise on the raw action, before the scale."""
 
     def build(self, env: ManagerEnv) -> ActionTerm:
         """Return the term for ``env``."""
@@ -38,7 +38,7 @@ class ActionTerm:
     """Size of the slice."""
 
     def apply(self, actions: torch.Tensor) -> None:
-        """Write controls from ``actions``, ``(num_envs, dim)``, after noise and clipping."""
+        """Write controls from ``actions``, ``(num_envs, dim)``, which have their noise."""
         raise NotImplementedError
 
     def reset(self, mask: torch.Tensor) -> None:
@@ -74,8 +74,6 @@ class ActionManager:
             start += term.dim
             if cfg.noise is not None:
                 part = cfg.noise.apply(part, self._env.random.stream(f"actions.{name}"))
-            if cfg.clip is not None:
-                part = part.clamp(*cfg.clip)
             term.apply(part)
 
     def reset(self, mask: torch.Tensor) -> None:

@@ -88,7 +88,7 @@ class CommandManager:
             for metric, values in term.metrics.items():
                 log[f"Metrics/{name}/{metric}"] = masked_mean(values, mask, count)
                 values.masked_fill_(mask, 0.0)
-            self._draw(name, term, mask)
+            self._draw(name, "reset", term, mask)
         return log
 
     def compute(self, dt: float) -> None:
@@ -96,9 +96,9 @@ class CommandManager:
         for name, term in self._terms.items():
             term.update()
             term.time_left -= dt
-            due = term.time_left <= 0.0
+            due = term.time_left < 0.5 * dt  # at the nearest step, whatever the rounding
             if self._env.device.type != "cpu" or due.any():
-                self._draw(name, term, due)
+                self._draw(name, "due", term, due)
 
     def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""
@@ -119,8 +119,12 @@ class CommandManager:
             for key, values in term.metrics.items():
                 values.copy_(state[name]["metrics"][key])
 
-    def _draw(self, name: str, term: CommandTerm, mask: torch.Tensor) -> None:
+    def _draw(self, name: str, reason: str, term: CommandTerm, mask: torch.Tensor) -> None:
+        # A stream per reason: whether another environment was reset in this tick must not shift
+        # this one's draws, which would make them depend on how environments are spread over
+        # processes.
         streams = self._env.random
-        drawn = streams.stream(f"commands.{name}.time").uniform(*term.cfg.resampling_time_range, 1)
-        term.time_left = torch.where(mask, drawn[:, 0], term.time_left)
-        term.resample(mask, streams.stream(f"commands.{name}"))
+        stream = streams.stream(f"commands.{name}.{reason}.time")
+        drawn = stream.uniform(*term.cfg.resampling_time_range, 1)
+        term.time_left.copy_(torch.where(mask, drawn[:, 0], term.time_left))
+        term.resample(mask, streams.stream(f"commands.{name}.{reason}"))

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class CurriculumTermCfg(FunctionTermCfg):
-    """``func(env, mask, **params)`` runs before the environments of ``mask`` are reset.
+    """``func(env, mask, **params)`` runs in every step, before ``mask`` is reset.
 
-    What it returns, a number or a 0-d tensor, is logged as ``Curriculum/<term>``; None is not.
+    The mask may be empty. What it returns, a number or a 0-d tensor, is logged as
+    ``Curriculum/<term>``; None is not.
     """
 
 
 class CurriculumManager:
-    """Calls curriculum terms at resets."""
+    """Calls curriculum terms."""
 
     def __init__(self, cfg: Any, env: ManagerEnv) -> None:
         self._functions = {

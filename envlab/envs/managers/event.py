@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class EventTermCfg(FunctionTermCfg):
     """``func(env, mask, stream, **params)`` changes the environments of ``mask``.
 
-    ``stream`` is the term's own random stream, so that what it draws does not depend on other terms.
+    ``stream`` is the term's own random stream, so that what it draws does not depend on other
+    terms.
     """
 
     mode: Literal["startup", "reset", "interval"]
@@ -43,7 +44,8 @@ class EventManager:
             if (term.mode == "interval") != (term.interval_range_s is not None):
                 raise ConfigurationError(
                     f"env.events.{name} has mode {term.mode!r} and interval_range_s "
-                    f"{term.interval_range_s}; an interval event needs a range, the others have none."
+                    f"{term.interval_range_s}; an interval event needs a range, the others have "
+                    "none."
                 )
             if term.interval_range_s is not None:
                 self._intervals[name] = term.interval_range_s
@@ -62,16 +64,16 @@ class EventManager:
     def reset(self, mask: torch.Tensor) -> None:
         """Draw new times for the interval terms of the environments of ``mask``."""
         for name in self._intervals:
-            self._draw_interval(name, mask)
+            self._draw_interval(name, "reset", mask)
 
     def apply_intervals(self, dt: float) -> None:
         """Let ``dt`` seconds pass and call the interval terms that are due."""
         for name, function in self._functions.get("interval", {}).items():
             self._time_left[name] -= dt
-            due = self._time_left[name] <= 0.0
+            due = self._time_left[name] < 0.5 * dt  # at the nearest step, whatever the rounding
             if self._env.device.type != "cpu" or due.any():
                 function(mask=due, stream=self._env.random.stream(f"events.{name}"))
-                self._draw_interval(name, due)
+                self._draw_interval(name, "due", due)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return what must survive a resume."""
@@ -82,7 +84,10 @@ class EventManager:
         for name, left in self._time_left.items():
             left.copy_(state[name])
 
-    def _draw_interval(self, name: str, mask: torch.Tensor) -> None:
-        stream = self._env.random.stream(f"events.{name}.interval")
+    def _draw_interval(self, name: str, reason: str, mask: torch.Tensor) -> None:
+        # A stream per reason: whether another environment was reset in this tick must not shift
+        # this one's draws, which would make them depend on how environments are spread over
+        # processes.
+        stream = self._env.random.stream(f"events.{name}.interval.{reason}")
         drawn = stream.uniform(*self._intervals[name], 1)[:, 0]
-        self._time_left[name] = torch.where(mask, drawn, self._time_left[name])
+        self._time_left[name].copy_(torch.where(mask, drawn, self._time_left[name]))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ObservationTermCfg(FunctionTermCfg):
-    """``func(env, **params)`` returns ``(num_envs, k)``; then noise, clip and scale, in this order."""
+    """``func(env, **params)`` returns ``(num_envs, k)``; then noise, clip, scale, in this order."""
 
     noise: NoiseCfg | None = None
     """Noise, where the group's ``enable_corruption`` is true."""
@@ -37,7 +37,7 @@ class ObservationGroupCfg(TermCfg):
 
 
 class ObservationManager:
-    """Computes each group as one ``(num_envs, dim)`` tensor, its terms side by side in field order."""
+    """Computes each group as one ``(num_envs, dim)`` tensor, its terms in field order."""
 
     def __init__(self, cfg: Any, env: ManagerEnv) -> None:
         self._env = env

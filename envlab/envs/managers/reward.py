@@ -32,8 +32,9 @@ class RewardManager:
         self.active_terms = list(terms)
         """Names of the terms."""
         self._functions = [bind(term, env) for term in terms.values()]
-        weights = [term.weight for term in terms.values()]
-        self._weights = torch.tensor(weights, device=env.device).reshape(-1, 1)
+        # As numbers too, which can be read without waiting for a GPU.
+        self._numbers = [float(term.weight) for term in terms.values()]
+        self._weights = torch.tensor(self._numbers, device=env.device).reshape(-1, 1)
         self._episode_sums = torch.zeros(len(terms), env.num_envs, device=env.device)
 
     def compute(self, dt: float) -> torch.Tensor:
@@ -55,10 +56,11 @@ class RewardManager:
 
     def get_weight(self, name: str) -> float:
         """Return the weight that a term has now."""
-        return float(self._weights[self._index(name), 0])
+        return self._numbers[self._index(name)]
 
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of a term, as a curriculum does."""
+        self._numbers[self._index(name)] = weight
         self._weights[self._index(name), 0] = weight
 
     def state(self) -> dict[str, torch.Tensor]:
@@ -71,6 +73,7 @@ class RewardManager:
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
         """Restore what :meth:`state` returned."""
         self._weights.copy_(state["weights"])
+        self._numbers = self._weights[:, 0].tolist()
         self._episode_sums.copy_(state["episode_sums"])
 
     def _index(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""What all terms share: a configuration that can be removed, and parameters that are looked up once."""
+"""What all terms share: they can be removed, and their parameters are looked up once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FunctionTermCfg(TermCfg):
     func: Callable[..., Any]
     """The function, or ``module:name`` of it."""
     params: dict[str, Any] = field(default_factory=dict)
-    """Keyword arguments; a :class:`SceneEntityCfg` arrives as the looked-up :class:`SceneEntity`."""
+    """Keyword arguments; a :class:`SceneEntityCfg` arrives as the :class:`SceneEntity` it names."""
 
 
 def terms_of(container: Any, kind: type[T]) -> dict[str, T]:
@@ -75,6 +75,16 @@ def bind(term: FunctionTermCfg, env: ManagerEnv) -> Callable[..., Any]:
             f"The term function {term.func.__name__} has no parameter {sorted(unknown)[0]!r}; "
             f"it has {', '.join(list(signature.parameters)[1:]) or 'none'}."
         )
+    needed = [
+        name
+        for name, parameter in list(signature.parameters.items())[1:]
+        if parameter.default is parameter.empty and name not in (*term.params, "mask", "stream")
+    ]
+    if needed:
+        raise ConfigurationError(
+            f"The term function {term.func.__name__} needs the parameter {needed[0]!r}. Add it to "
+            "the term's params."
+        )
     defaults = {
         name: parameter.default
         for name, parameter in signature.parameters.items()
@@ -90,11 +100,12 @@ def bind(term: FunctionTermCfg, env: ManagerEnv) -> Callable[..., Any]:
 
 
 def masked_mean(values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """Return the mean of ``values`` over the ``count`` environments of ``mask``.
+    """Return the mean of ``values`` over the ``count`` environments of ``mask``, non-finite as 0.
 
     Args:
         values: ``(num_envs,)`` or ``(k, num_envs)``.
         mask: bool ``(num_envs,)``.
         count: Number of true elements in ``mask``, at least 1; 0-d.
     """
+    values = torch.nan_to_num(values, posinf=0.0, neginf=0.0)  # of an environment that failed
     return (values * mask).sum(dim=-1) / count

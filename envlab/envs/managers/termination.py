@@ -49,7 +49,7 @@ class TerminationManager:
         return self.terminated, self.time_outs
 
     def reset(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return ``Episode_Termination/<term>``: the share of ended episodes that each term ended."""
+        """Return ``Episode_Termination/<term>``: the share of episodes that each term ended."""
         if not self._values:
             return {}
         means = masked_mean(torch.stack(self._values), mask, count)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class JointActionCfg(ActionTermCfg):
-    """``ctrl = action * scale + offset`` for the actuators of the named joints, in the model's order."""
+    """``ctrl = action * scale + offset`` for the named joints' actuators, in the model's order."""
 
     joint_names: str | list[str]
     """Joints; regular expressions."""
@@ -64,10 +64,12 @@ class JointAction(ActionTerm):
         self._ctrl = env.sim.ctrl
         self._ids = torch.tensor(actuators, device=env.device)
         self._covers_all = actuators == list(range(env.sim.model.nu))
-        self._scale, self._offset = cfg.scale, offset
+        self._scale, self._offset, self._clip = cfg.scale, offset, cfg.clip
 
     def apply(self, actions: torch.Tensor) -> None:
         controls = actions * self._scale + self._offset
+        if self._clip is not None:
+            controls = controls.clamp(*self._clip)
         if self._covers_all:
             self._ctrl.copy_(controls)
         else:

@@ -36,4 +36,4 @@ class UniformCommand(CommandTerm):
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         drawn = stream.uniform(0.0, 1.0, len(self._low)) * self._width + self._low
-        self.command = torch.where(mask.unsqueeze(1), drawn, self.command)
+        self.command.copy_(torch.where(mask.unsqueeze(1), drawn, self.command))

@@ -23,16 +23,18 @@ def reset_joints_by_offset(
     velocity_range: tuple[float, float],
     asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
 ) -> None:
-    """Reset hinge and slide joints to their defaults plus uniform offsets, in m or rad, and per second."""
-    positions = env.reset_qpos[:, asset_cfg.qpos_ids]
-    velocities = env.reset_qvel[:, asset_cfg.qvel_ids]
-    # The staged values outside the mask are never read, so the mask need not be applied here.
-    env.reset_qpos[:, asset_cfg.qpos_ids] = positions + stream.uniform(
-        *position_range, positions.shape[1]
-    )
-    env.reset_qvel[:, asset_cfg.qvel_ids] = velocities + stream.uniform(
-        *velocity_range, velocities.shape[1]
-    )
+    """Reset hinge and slide joints to defaults plus uniform offsets, in m or rad (per second)."""
+    qpos_ids, qvel_ids = asset_cfg.qpos_ids, asset_cfg.qvel_ids
+    num = len(asset_cfg.joint_names)
+    # What is staged outside the mask is never read, so the mask need not be applied here.
+    unit = stream.unit(2 * num)
+    env.reset_qpos[:, qpos_ids] += scaled(unit[:, :num], position_range)
+    env.reset_qvel[:, qvel_ids] += scaled(unit[:, num:], velocity_range)
+
+
+def scaled(unit: torch.Tensor, bounds: tuple[float, float]) -> torch.Tensor:
+    """Map ``unit`` from [0, 1) to ``bounds``."""
+    return unit * (bounds[1] - bounds[0]) + bounds[0]
 
 
 def randomize_rigid_body_mass(
@@ -68,7 +70,8 @@ def randomize_rigid_body_mass(
     rows = mask.unsqueeze(1)
     params = env.sim.params
     params.body_mass[:, ids] = torch.where(rows, drawn, params.body_mass[:, ids])
-    scaled = inertias * (drawn / masses).unsqueeze(2)
+    ratio = torch.where(masses > 0.0, drawn / masses, 1.0)  # a massless body has no inertia either
+    scaled = inertias * ratio.unsqueeze(2)
     params.body_inertia[:, ids] = torch.where(
         rows.unsqueeze(2), scaled, params.body_inertia[:, ids]
     )

@@ -26,7 +26,7 @@ def is_terminated(env: ManagerEnv) -> torch.Tensor:
 
 
 def joint_pos_target_l2(env: ManagerEnv, target: float, asset_cfg: SceneEntity) -> torch.Tensor:
-    """Return the squared distance of joint angles, wrapped to [-pi, pi), from ``target``, in rad^2."""
+    """Return the squared distance of angles, wrapped to [-pi, pi), from ``target``, in rad^2."""
     angle = env.sim.data.qpos[:, asset_cfg.qpos_ids]
     wrapped = torch.remainder(angle + math.pi, 2.0 * math.pi) - math.pi
     return (wrapped - target).square().sum(dim=1)

@@ -1,0 +1,78 @@
+"""Which OpenGL MuJoCo renders with. Imports no mujoco, which reads MUJOCO_GL only once.
+
+Without a display, MuJoCo can render through EGL (on the GPU, or in software by Mesa) or OSMesa
+(software), and ``import mujoco`` itself fails where MUJOCO_GL names one that is not installed. So
+the command line tries them in processes of their own, before anything imports mujoco.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+BACKENDS = ("egl", "osmesa")
+"""MUJOCO_GL's values that need no display, best first."""
+
+INSTALL_HINT = (
+    "On Debian or Ubuntu: apt-get install libegl1 libopengl0 libgl1-mesa-dri (EGL), or libosmesa6 "
+    "(OSMesa); in a container with an NVIDIA GPU, start it with NVIDIA_DRIVER_CAPABILITIES=all. "
+    "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses one by hand"
+)
+
+_TRIAL = """
+import mujoco
+model = mujoco.MjModel.from_xml_string("<mujoco/>")
+mujoco.Renderer(model, 16, 16).render()
+"""
+_TRIAL_TIMEOUT_S = 60.0
+
+_problems: dict[str, str] = {}
+
+
+def choose_opengl() -> None:
+    """Set MUJOCO_GL to the first OpenGL that works here, or else to ``disable``.
+
+    A value that the user set is tried alone. A trial takes 0.5 s.
+    """
+    wanted = os.environ.get("MUJOCO_GL")
+    for name in (wanted,) if wanted else BACKENDS:
+        problem = _try_opengl(name)
+        if problem is None:
+            os.environ["MUJOCO_GL"] = name
+            return
+        _problems[name] = problem
+    os.environ["MUJOCO_GL"] = "disable"  # so that mujoco can be imported
+
+
+def opengl_problems() -> str:
+    """Return what :func:`choose_opengl` saw fail, ``MUJOCO_GL=egl: ...; ...``, or ``""``."""
+    return "; ".join(f"MUJOCO_GL={name}: {problem}" for name, problem in _problems.items())
+
+
+def pin_opengl(gpu: int) -> None:
+    """Render on CUDA device ``gpu``; call it before the first picture.
+
+    MuJoCo begins with cuda:0 by itself, and goes on to Mesa's software only where no device is
+    named. So cuda:0 is not named.
+    """
+    if gpu > 0:
+        os.environ.setdefault("MUJOCO_EGL_DEVICE_ID", str(gpu))
+
+
+def _try_opengl(name: str) -> str | None:
+    """Render a picture in another process; return the last line it said if that fails."""
+    try:
+        trial = subprocess.run(
+            [sys.executable, "-c", _TRIAL],
+            env={**os.environ, "MUJOCO_GL": name},
+            capture_output=True,
+            text=True,
+            timeout=_TRIAL_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no picture within {_TRIAL_TIMEOUT_S:.0f} s"
+    if trial.returncode == 0:
+        return None
+    lines = trial.stderr.strip().splitlines()
+    return lines[-1] if lines else f"exit code {trial.returncode}"

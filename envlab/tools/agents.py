@@ -1,0 +1,64 @@
+"""Stepping a task with random or zero actions: the first look at a new task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+from envlab.config import compose, merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.log import configure_logging
+from envlab.envs import VectorEnv
+from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_env_cfg
+from envlab.rl.arguments import agent_parser
+
+NUM_ENVS = 64
+
+
+def random_main(arguments: Sequence[str]) -> int:
+    """Run ``random_agent.py``: actions uniform in [-1, 1]."""
+
+    def act(env: VectorEnv) -> torch.Tensor:
+        return env.random.stream("random_agent").uniform(-1.0, 1.0, env.actions.shape[1])
+
+    return _run("random", arguments, act)
+
+
+def zero_main(arguments: Sequence[str]) -> int:
+    """Run ``zero_agent.py``."""
+    return _run("zero", arguments, lambda env: torch.zeros_like(env.actions))
+
+
+def _run(kind: str, arguments: Sequence[str], act: Callable[[VectorEnv], torch.Tensor]) -> int:
+    flags, overrides = agent_parser(kind).parse_with_overrides(arguments)
+    configure_logging(verbose=flags.verbose)
+    num_envs = NUM_ENVS if flags.num_envs is None else flags.num_envs
+    for name, value in (("--num_envs", num_envs), ("--num_steps", flags.num_steps)):
+        if value <= 0:
+            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
+    task = get_task(flags.task)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
+    env: VectorEnv = task.make(
+        cfg, context=DistributedContext.single(flags.device), seed=flags.seed
+    )
+    print(f"{task.id}: {num_envs} environments on {env.device}")
+    print(f"Observations: {env.single_observation_space}")
+    print(f"Actions: {env.single_action_space}")
+    episodes, total = 0, 0.0
+    start = time.perf_counter()
+    for _ in range(flags.num_steps):
+        _, reward, terminated, truncated, _ = env.step(act(env))
+        episodes += int((terminated | truncated).sum())
+        total += float(reward.mean())
+    seconds = time.perf_counter() - start
+    print(
+        f"{flags.num_steps} steps in {seconds:.2f} s ({num_envs * flags.num_steps / seconds:,.0f} "
+        f"environment steps per second), {episodes} episodes ended, "
+        f"mean reward {total / flags.num_steps:.4f} per step"
+    )
+    env.close()
+    return 0

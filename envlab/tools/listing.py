@@ -1,0 +1,36 @@
+"""``envlab list``: the registered tasks as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envlab.registry import Task, list_tasks
+from envlab.rl.arguments import ArgumentParser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the tasks, and return 0."""
+    parser = ArgumentParser(prog="envlab list", description="List the registered tasks.")
+    parser.add_argument(
+        "--keyword", metavar="WORD", help="only tasks whose id or description has it"
+    )
+    flags = parser.parse_args(list(arguments))
+    tasks = list_tasks(flags.keyword)
+    if tasks:
+        print(table(tasks))
+    else:
+        print(f"No task matches {flags.keyword!r}.")
+    return 0
+
+
+def table(tasks: Sequence[Task]) -> str:
+    """Return tasks as aligned columns under a heading."""
+    rows = [("Task", "Kind", "Libraries", "Description")]
+    rows += [(task.id, task.kind, " ".join(task.libraries), task.description) for task in tasks]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        for row in rows
+    ]
+    rule = "  ".join("-" * width for width in [*widths, len(rows[0][3])])
+    return "\n".join([lines[0], rule, *lines[1:]])

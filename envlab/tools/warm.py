@@ -1,0 +1,43 @@
+"""``envlab warm``: compile a task's Warp kernels into the cache, ahead of its first run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.errors import SimulationError
+from envlab.registry import get_task, load_env_cfg
+from envlab.rl.arguments import ArgumentParser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compile, print how long it took, and return 0.
+
+    Raises:
+        SimulationError: If Warp is not installed.
+    """
+    parser = ArgumentParser(
+        prog="envlab warm",
+        description="Compile a task's mujoco_warp kernels into Warp's cache (WARP_CACHE_PATH).",
+    )
+    parser.add_argument("--task", required=True, metavar="ID", help="task id")
+    parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
+    flags, overrides = parser.parse_with_overrides(arguments)
+    task = get_task(flags.task)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    device: torch.device = DistributedContext.single(flags.device).device
+    try:
+        from envlab.sim.warp_backend import warm_kernel_cache
+    except ModuleNotFoundError as error:
+        raise SimulationError(
+            f"Warming needs the package {error.name!r}, which is not installed. "
+            "Install it with: pip install -c constraints.txt -e '.[warp]'"
+        ) from error
+    from envlab.envs.scene import load_model
+
+    seconds = warm_kernel_cache(cfg.sim, load_model(cfg.scene.model), device)
+    print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
+    return 0

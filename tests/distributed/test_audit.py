@@ -1,0 +1,65 @@
+"""The audit on three ranks, so that there is a majority to compare with."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.distributed.audit import audit, digest, flatten
+from envlab.distributed.context import DistributedContext
+
+
+def test_equal_ranks_pass(audits: list[dict[str, str | None]]):
+    assert [rank["equal"] for rank in audits] == [None, None, None]
+
+
+def test_every_rank_stops_with_the_same_message(audits: list[dict[str, str | None]]):
+    assert audits[0] == audits[1] == audits[2]
+
+
+def test_one_changed_bit_is_named_with_tensor_ranks_and_iteration(audits):
+    message = audits[0]["changed"]
+    assert "iteration 7: actor.w on rank 1 differs from ranks 0, 2." in message
+    assert "actor.v" not in message
+
+
+def test_all_that_differs_is_named(audits):
+    message = audits[0]["two changed"]
+    assert "a on rank 1 differs from ranks 0, 2; b.1 on ranks 1, 2 differs from rank 0" in message
+
+
+def test_equal_environment_streams_are_found(audits):
+    message = audits[0]["same streams"]
+    assert "streams is the same on ranks 0, 1, but every rank needs its own" in message
+
+
+def test_a_missing_value_is_found(audits):
+    assert "rate on rank 2 differs from ranks 0, 1" in audits[0]["missing"]
+
+
+def test_one_process_has_nothing_to_compare():
+    audit(DistributedContext(), {"a": 1}, {"b": 2}, iteration=1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        torch.tensor([1.0, -0.0]),
+        torch.tensor([[1.0, 0.0]]),
+        torch.tensor([1.0, 0.0], dtype=torch.float64),
+    ],
+    ids=["sign of zero", "shape", "dtype"],
+)
+def test_digest_tells_bits_shape_and_dtype_apart(other: torch.Tensor):
+    assert digest(torch.tensor([1.0, 0.0])) != digest(other)
+
+
+def test_digest_does_not_depend_on_memory_layout():
+    values = torch.arange(6.0).reshape(2, 3)
+    assert digest(values.T) == digest(values.T.contiguous())
+    assert digest(torch.tensor(1.0)) == digest(torch.tensor(1.0))
+
+
+def test_names_are_paths():
+    values = {"optimizer": {"state": {0: {"step": 1}}, "groups": [{"lr": 0.1}]}}
+    assert flatten(values) == {"optimizer.state.0.step": 1, "optimizer.groups.0.lr": 0.1}

@@ -1,0 +1,146 @@
+"""Where a process is: ranks and devices as pure functions, and collectives on two real ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.distributed.context import (
+    DistributedContext,
+    check_distinct_gpus,
+    read_ranks,
+    resolve_device,
+)
+from envlab.errors import DeviceError, LaunchError
+
+TORCHRUN = {
+    "RANK": "5",
+    "LOCAL_RANK": "1",
+    "WORLD_SIZE": "8",
+    "LOCAL_WORLD_SIZE": "4",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "1",
+}
+
+
+def test_ranks_are_those_of_the_launcher():
+    ranks = {"rank": 5, "local_rank": 1, "world_size": 8, "local_world_size": 4}
+    assert read_ranks(True, TORCHRUN) == ranks
+
+
+def test_without_a_launcher_there_is_one_rank():
+    ranks = {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
+    assert read_ranks(False, {}) == ranks
+
+
+def test_a_launch_of_one_process_needs_no_flag():
+    assert read_ranks(False, TORCHRUN | {"WORLD_SIZE": "1"})["world_size"] == 1
+
+
+def test_distributed_without_torchrun_names_the_command():
+    with pytest.raises(LaunchError, match=r"RANK.*torch\.distributed\.run.*--distributed"):
+        read_ranks(True, {})
+
+
+def test_distributed_with_a_missing_variable_names_it():
+    variables = {name: value for name, value in TORCHRUN.items() if name != "MASTER_PORT"}
+    with pytest.raises(LaunchError, match="but MASTER_PORT is not set"):
+        read_ranks(True, variables)
+
+
+def test_torchrun_without_distributed_is_refused():
+    with pytest.raises(LaunchError, match=r"8 .*--distributed"):
+        read_ranks(False, TORCHRUN)
+
+
+@pytest.mark.parametrize(
+    ("requested", "local_rank", "num_local", "num_gpus", "device"),
+    [
+        (None, 0, 1, 0, "cpu"),
+        (None, 3, 4, 0, "cpu"),
+        ("cpu", 3, 4, 8, "cpu"),
+        (None, 0, 1, 8, "cuda:0"),
+        (None, 2, 4, 8, "cuda:2"),
+        ("cuda", 3, 4, 4, "cuda:3"),
+        ("cuda:5", 0, 1, 8, "cuda:5"),
+        # Slurm shows each process one GPU of its own.
+        (None, 3, 4, 1, "cuda:0"),
+        ("cuda", 3, 4, 1, "cuda:0"),
+    ],
+)
+def test_device_of_a_process(
+    requested: str | None, local_rank: int, num_local: int, num_gpus: int, device: str
+):
+    assert resolve_device(requested, local_rank, num_local, num_gpus) == torch.device(device)
+
+
+@pytest.mark.parametrize(
+    ("requested", "num_local", "num_gpus", "message"),
+    [
+        ("tpu", 1, 1, "'tpu', but must be cpu, cuda or cuda:<index>"),
+        ("cuda:x", 1, 1, "'cuda:x', but must be"),
+        ("cpu:1", 1, 1, "'cpu:1', but must be"),
+        ("cuda", 1, 0, "sees no CUDA device.*--device cpu"),
+        ("cuda:1", 2, 4, "2 processes run on this node and each needs its own GPU"),
+        ("cuda:4", 1, 4, "cuda:4 is needed, but torch sees 4 GPUs"),
+        (None, 8, 4, "8 processes .* sees 4 GPUs. Start at most 4"),
+    ],
+)
+def test_device_that_cannot_be_had(
+    requested: str | None, num_local: int, num_gpus: int, message: str
+):
+    with pytest.raises(DeviceError, match=message):
+        resolve_device(requested, 0, num_local, num_gpus)
+
+
+def test_ranks_with_gpus_of_their_own_pass():
+    check_distinct_gpus([("a", "g0"), ("a", "g1"), ("b", "g0")])
+
+
+def test_ranks_that_share_a_gpu_are_refused_with_both_numbers():
+    gpus = [("a", "g0"), ("b", "g0"), ("b", "g1"), ("b", "g1")]
+    with pytest.raises(DeviceError, match=r"3 processes run on node b, .* only 2 different GPUs"):
+        check_distinct_gpus(gpus)
+
+
+def test_a_lone_process_agrees_with_itself():
+    context = DistributedContext.single("cpu")
+    assert context.broadcast(3) == 3
+    assert context.gather(3) == context.gather_to_main(3) == [3]
+    assert context.sum(torch.tensor(3.0)) == 3.0
+    assert context.lost_ranks() == []
+    context.close()
+
+
+def test_ranks_know_their_places_and_share_the_cores(pair: list[dict[str, Any]]):
+    places = [rank["collectives"]["context"] for rank in pair]
+    assert places == [(0, 0, 2, "gloo"), (1, 1, 2, "gloo")]
+    for rank in pair:
+        threads, used = rank["collectives"]["threads"]
+        assert threads == used >= 1
+        assert rank["collectives"]["num_processes"] == 2
+        assert rank["collectives"]["lost"] == []
+
+
+def test_collectives_bring_every_rank_the_same(pair: list[dict[str, Any]]):
+    for rank in pair:
+        assert rank["collectives"]["broadcast"] == {"from": 0}
+        assert rank["collectives"]["gather"] == ["rank 0", "rank 1"]
+        assert rank["collectives"]["sum"] == 3.0
+    assert [rank["collectives"]["gather_to_main"] for rank in pair] == [[0, 10], None]
+
+
+def test_sum_leaves_its_argument_alone(pair: list[dict[str, Any]]):
+    assert [rank["collectives"]["summand"] for rank in pair] == [1.0, 2.0]
+
+
+def test_a_rank_whose_process_is_gone_is_named():
+    import subprocess
+
+    child = subprocess.Popen(["true"])
+    child.wait(10)
+    here = DistributedContext.single("cpu").node
+    processes = ((here, 1), (here, child.pid), ("elsewhere", child.pid))
+    assert DistributedContext(rank=0, world_size=3, processes=processes).lost_ranks() == [1]

@@ -1,0 +1,63 @@
+"""The policy in DistributedDataParallel, on two ranks; the numbers follow from worker_pair.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def test_gradients_are_the_mean_over_ranks(pair: list[dict[str, Any]]):
+    for rank in pair:
+        assert rank["data_parallel"]["gradient"].tolist() == [[2.0, 4.0]]
+
+
+def test_actor_and_critic_stay_equal_over_updates(pair: list[dict[str, Any]]):
+    # The gradient of the mean is (1 + rank) / 2, so 0.75 over both ranks, and twice that for the
+    # critic. Two SGD steps of rate 0.5 from rank 0's weights 1 and 6.
+    for rank in pair:
+        assert rank["data_parallel"]["actor"].tolist() == [[1.0 - 0.75, 1.0 - 0.75]]
+        assert rank["data_parallel"]["critic"].tolist() == [[6.0 - 1.5, 6.0 - 1.5]]
+
+
+def test_checkpoints_have_no_prefix(pair: list[dict[str, Any]]):
+    for rank in pair:
+        assert sorted(rank["data_parallel"]["keys"]) == ["linear.weight", "seen"]
+        assert sorted(rank["data_parallel"]["actor_keys"]) == ["linear.weight", "seen"]
+
+
+def test_attributes_are_the_wrapped_modules(pair: list[dict[str, Any]]):
+    assert pair[1]["data_parallel"]["nickname"] == ("net", "net")
+
+
+def test_rollouts_bypass_the_reducer(pair: list[dict[str, Any]]):
+    assert [rank["data_parallel"]["calls_without_gradients"] for rank in pair] == [0, 0]
+
+
+def test_buffers_are_not_overwritten_by_rank_0(pair: list[dict[str, Any]]):
+    assert [rank["data_parallel"]["buffer"] for rank in pair] == [5.0, 6.0]
+
+
+def test_a_fresh_module_goes_on_bit_identically_on_three_ranks(trio: list[dict[str, Any]]):
+    assert [rank["resumed differently"] for rank in trio] == [[], [], []]
+
+
+def test_rollouts_do_not_touch_ddp_at_all(monkeypatch, tmp_path):
+    """DDP's own forward would prepare its reducer for a backward pass that never comes."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    from envlab.distributed.ddp import PolicyDDP
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("went through DDP")
+
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    try:
+        net = PolicyDDP(torch.nn.Linear(2, 2))
+        monkeypatch.setattr(DistributedDataParallel, "forward", refuse)
+        with torch.inference_mode():
+            assert net(torch.zeros(3, 2)).shape == (3, 2)
+    finally:
+        torch.distributed.destroy_process_group()

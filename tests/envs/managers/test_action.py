@@ -1,0 +1,70 @@
+"""The action manager cuts actions into terms, corrupts and bounds them, and remembers two."""
+
+from __future__ import annotations
+
+import torch
+
+from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
+from envlab.envs.managers import ObservationTermCfg
+from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, CTRL_SERVO, group, make_env, push, terms
+
+
+def test_terms_take_their_slices_in_field_order():
+    env = make_env(
+        2,
+        actions=terms(
+            speed=mdp.JointVelocityActionCfg(joint_names="drive"),
+            rest=mdp.JointEffortActionCfg(joint_names=["servo", "push"], scale=10.0),
+        ),
+    )
+    assert env.action_manager.active_terms == ["speed", "rest"]
+    assert env.action_manager.total_action_dim == 3
+    env.step(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert env.sim.ctrl[:, CTRL_DRIVE].tolist() == [1.0, 4.0]
+    assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [20.0, 50.0]
+    assert env.sim.ctrl[:, CTRL_SERVO].tolist() == [30.0, 60.0]
+
+
+def test_noise_comes_before_scale_and_scale_before_clip():
+    action = mdp.JointEffortActionCfg(
+        joint_names="push", clip=(-10.0, 9.0), scale=10.0, noise=ConstantNoiseCfg(bias=0.5)
+    )
+    env = make_env(3, actions=terms(force=action))
+    push(env, 0.25, 0.9, -5.0)
+    assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [7.5, 9.0, -10.0]
+    # What the policy did, not what became of it, is remembered.
+    assert torch.equal(env.action_manager.action, torch.tensor([[0.25], [0.9], [-5.0]]))
+
+
+def test_action_noise_is_the_environments_own_stream():
+    noise = UniformNoiseCfg(n_min=-0.1, n_max=0.1)
+    action = mdp.JointEffortActionCfg(joint_names="push", noise=noise)
+    env = make_env(4, actions=terms(force=action), seed=5)
+    twin = make_env(4, seed=5)
+    twin.random.tick = env.random.tick + 1
+    push(env, 0.0, 0.0, 0.0, 0.0)
+    expected = twin.random.stream("actions.force").uniform(-0.1, 0.1, 1)
+    assert torch.equal(env.sim.ctrl[:, CTRL_PUSH], expected[:, 0])
+
+
+def test_two_actions_are_remembered_and_forgotten_at_the_reset():
+    observations = terms(policy=group(last=ObservationTermCfg(func=mdp.last_action)))
+    env = make_env(2, observations=observations)
+    obs, *_ = push(env, 1.0, 2.0)
+    assert obs["policy"].tolist() == [[1.0], [2.0]]
+    push(env, 3.0, 4.0)
+    assert env.action_manager.action.tolist() == [[3.0], [4.0]]
+    assert env.action_manager.prev_action.tolist() == [[1.0], [2.0]]
+    env.episode_length_buf[1] = 9
+    obs, *_, info = push(env, 5.0, 6.0)
+    assert obs["policy"].tolist() == [[5.0], [0.0]]
+    assert info["final_obs"]["policy"].tolist() == [[5.0], [6.0]]
+    assert env.action_manager.prev_action.tolist() == [[3.0], [0.0]]
+
+
+def test_the_callers_actions_are_not_kept_by_reference():
+    env = make_env(1)
+    actions = torch.tensor([[1.0]])
+    env.step(actions)
+    actions.fill_(7.0)
+    assert env.action_manager.action.item() == 1.0

@@ -1,0 +1,93 @@
+"""Commands are drawn at resets and when their time is up."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import ManagerEnv, mdp
+from envlab.envs.managers import CommandTerm
+from envlab.envs.mdp.commands import UniformCommand
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import make_env, terms
+
+
+def command(time: tuple[float, float], **kwargs) -> mdp.UniformCommandCfg:
+    ranges = [(-1.0, 1.0), (10.0, 20.0)]
+    return mdp.UniformCommandCfg(resampling_time_range=time, **({"ranges": ranges} | kwargs))
+
+
+def goals(env: ManagerEnv) -> torch.Tensor:
+    return env.command_manager.get_command("goal").clone()
+
+
+def changes(env: ManagerEnv, steps: int) -> list[list[int]]:
+    """Return which environments got a new command in each step."""
+    changed = []
+    for _ in range(steps):
+        before = goals(env)
+        env.step(torch.zeros(env.num_envs, 1))
+        changed.append((goals(env) != before).all(dim=1).nonzero()[:, 0].tolist())
+    return changed
+
+
+def test_a_reset_draws_commands_within_their_ranges():
+    env = make_env(500, commands=terms(goal=command((5.0, 5.0))))
+    drawn = goals(env)
+    assert drawn.shape == (500, 2)
+    assert drawn[:, 0].min() >= -1.0
+    assert drawn[:, 0].max() < 1.0
+    assert drawn[:, 0].min() < -0.9
+    assert drawn[:, 1].min() >= 10.0
+    assert drawn[:, 1].max() > 19.5
+    assert drawn[:, 0].unique().numel() > 490
+
+
+@pytest.mark.parametrize("time", [0.1, 0.3, 0.7, 1.0])
+def test_commands_last_exactly_their_time(time):
+    env = make_env(2, commands=terms(goal=command((time, time))), episode_length_s=100.0)
+    every = round(time / 0.1)
+    expected = [[0, 1] if step % every == 0 else [] for step in range(1, 22)]
+    assert changes(env, 21) == expected
+
+
+def test_every_environment_has_its_own_clock():
+    env = make_env(3, commands=terms(goal=command((0.5, 0.5))), episode_length_s=100.0)
+    env.command_manager.get_term("goal").time_left[:] = torch.tensor([0.2, 9.0, 0.3])
+    assert changes(env, 8) == [[], [0], [2], [], [], [], [0], [2]]
+
+
+def test_only_the_environments_that_are_reset_get_new_commands():
+    env = make_env(3, commands=terms(goal=command((90.0, 90.0))))
+    env.episode_length_buf[1] = 9
+    assert changes(env, 2) == [[1], []]
+
+
+def test_metrics_are_means_over_ended_episodes_and_start_anew():
+    class CountingCfg(mdp.UniformCommandCfg):
+        def build(self, env) -> CommandTerm:
+            return Counting(self, env)
+
+    class Counting(UniformCommand):
+        def __init__(self, cfg, env) -> None:
+            super().__init__(cfg, env)
+            self.metrics["steps"] = torch.zeros(env.num_envs)
+
+        def update(self) -> None:
+            self.metrics["steps"] += 1.0
+
+    cfg = CountingCfg(resampling_time_range=(9.0, 9.0), ranges=[(0.0, 1.0)])
+    env = make_env(3, commands=terms(goal=cfg))
+    env.episode_length_buf[:] = torch.tensor([5, 5, 0])
+    logs = [env.step(torch.zeros(3, 1))[-1].get("log") for _ in range(10)]
+    ended = [step for step, log in enumerate(logs, 1) if log]
+    assert ended == [5, 10]
+    # Metrics are updated after the resets of a step, so that the last step is not in them.
+    assert logs[4]["Metrics/goal/steps"].item() == 4.0
+    assert logs[9]["Metrics/goal/steps"].item() == 9.0
+
+
+def test_an_unknown_command_is_answered_with_the_nearest():
+    env = make_env(1, commands=terms(goal=command((1.0, 1.0))))
+    with pytest.raises(ConfigurationError, match=r"no command 'goals'.*Did you mean goal"):
+        env.command_manager.get_term("goals")

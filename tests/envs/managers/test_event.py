@@ -1,0 +1,110 @@
+"""Events happen when they are due: at start-up once, at resets, and on each environment's clock."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.managers import EventTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import make_env, terms
+
+
+class Recorder:
+    """An event that writes down who was changed, and when."""
+
+    __name__ = "recorder"
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[int]]] = []
+
+    def __call__(self, env, mask, stream) -> None:
+        if mask.any():  # a GPU calls interval events in every step
+            self.calls.append((env.common_step_counter, mask.nonzero()[:, 0].tolist()))
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def run(env, steps: int) -> None:
+    for _ in range(steps):
+        env.step(torch.zeros(env.num_envs, 1))
+
+
+def test_startup_events_happen_once_to_everyone(recorder):
+    env = make_env(3, events=terms(once=EventTermCfg(func=recorder, mode="startup")))
+    run(env, 12)
+    env.reset(seed=1)
+    assert recorder.calls == [(0, [0, 1, 2])]
+
+
+def test_reset_events_happen_to_the_environments_that_are_reset(recorder):
+    env = make_env(3, events=terms(fresh=EventTermCfg(func=recorder, mode="reset")))
+    env.episode_length_buf[:] = torch.tensor([8, 0, 7])
+    run(env, 4)
+    env.reset(options={"reset_mask": torch.tensor([False, True, False])})
+    assert recorder.calls == [(0, [0, 1, 2]), (2, [0]), (3, [2]), (4, [1])]
+
+
+@pytest.mark.parametrize("interval", [0.1, 0.3, 0.7, 1.0])
+def test_a_fixed_interval_is_kept_to_the_step(recorder, interval):
+    event = EventTermCfg(func=recorder, mode="interval", interval_range_s=(interval, interval))
+    env = make_env(2, events=terms(kick=event), episode_length_s=100.0)
+    run(env, 40)
+    every = round(interval / 0.1)
+    assert recorder.calls == [(step, [0, 1]) for step in range(every, 41, every)]
+
+
+def test_every_environment_has_its_own_clock(recorder):
+    event = EventTermCfg(func=recorder, mode="interval", interval_range_s=(0.5, 0.5))
+    env = make_env(3, events=terms(kick=event), episode_length_s=100.0)
+    env.event_manager.set_state({"kick": torch.tensor([0.1, 0.3, 0.4])})
+    run(env, 9)
+    assert recorder.calls == [(1, [0]), (3, [1]), (4, [2]), (6, [0]), (8, [1]), (9, [2])]
+
+
+def test_intervals_are_drawn_from_their_range_per_environment(recorder):
+    event = EventTermCfg(func=recorder, mode="interval", interval_range_s=(0.3, 0.7))
+    env = make_env(200, events=terms(kick=event), episode_length_s=100.0)
+    run(env, 7)
+    assert {step for step, _ in recorder.calls} == {3, 4, 5, 6, 7}
+    first = {}
+    for step, ids in recorder.calls:
+        for index in ids:
+            first.setdefault(index, step)
+    assert len(first) == 200
+
+
+def test_a_reset_winds_the_clock_up(recorder):
+    event = EventTermCfg(func=recorder, mode="interval", interval_range_s=(0.4, 0.4))
+    env = make_env(2, events=terms(kick=event), episode_length_s=100.0)
+    run(env, 3)
+    env.reset(options={"reset_mask": torch.tensor([True, False])})
+    run(env, 4)
+    assert recorder.calls == [(4, [1]), (7, [0])]
+
+
+@pytest.mark.parametrize(("mode", "interval"), [("interval", None), ("reset", (1.0, 2.0))])
+def test_only_interval_events_have_an_interval(recorder, mode, interval):
+    event = EventTermCfg(func=recorder, mode=mode, interval_range_s=interval)
+    with pytest.raises(ConfigurationError, match=r"env\.events\.kick has mode"):
+        make_env(1, events=terms(kick=event))
+
+
+def test_what_an_event_draws_does_not_depend_on_other_events():
+    def offset() -> EventTermCfg:
+        params = {"position_range": (-1.0, 1.0), "velocity_range": (-1.0, 1.0)}
+        return EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset", params=params)
+
+    def draw_much(env, mask, stream) -> None:
+        stream.normal(0.0, 1.0, 9)
+
+    alone = make_env(2, events=terms(offset=offset()))
+    crowded = make_env(
+        2, events=terms(noisy=EventTermCfg(func=draw_much, mode="reset"), offset=offset())
+    )
+    assert torch.equal(alone.obs_buf["policy"], crowded.obs_buf["policy"])
+    assert alone.event_manager.active_terms == {"reset": ["offset"]}

@@ -1,0 +1,87 @@
+"""Observation groups: order of terms, and noise, clip and scale in this order."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, mdp
+from envlab.envs.managers import ObservationTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import HOME, LOOSE, group, joint, make_env, place, push, terms
+
+
+def position(*names: str, **settings) -> ObservationTermCfg:
+    return ObservationTermCfg(func=mdp.joint_pos, params={"asset_cfg": joint(*names)}, **settings)
+
+
+def observed(*, corrupt: bool, **named):
+    """Return what a group says of sliders at 1, 2, 3 and 4 m."""
+    env = make_env(1, observations=terms(policy=group(enable_corruption=True, **named)))
+    place(env, [[1.0, 2.0, 3.0, 4.0]], [[0.0] * 4])
+    return env.observation_manager.compute(corrupt=corrupt)["policy"][0].tolist()
+
+
+def test_terms_stand_side_by_side_in_field_order():
+    values = observed(corrupt=False, b=position("drive"), gone=None, a=position("push", "servo"))
+    assert values == [3.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"noise": ConstantNoiseCfg(bias=0.25)}, 3.25),
+        ({"scale": 2.0}, 6.0),
+        ({"clip": (-1.0, 2.5)}, 2.5),
+        ({"clip": (-1.0, 2.5), "scale": 2.0}, 5.0),
+        ({"noise": ConstantNoiseCfg(bias=-1.0), "clip": (-1.0, 2.5), "scale": 2.0}, 4.0),
+    ],
+)
+def test_noise_then_clip_then_scale(settings, expected):
+    assert observed(corrupt=True, term=position("drive", **settings)) == [expected]
+
+
+def test_corruption_is_off_where_the_group_or_the_caller_says_so():
+    noisy = position("drive", noise=ConstantNoiseCfg(bias=0.25))
+    assert observed(corrupt=False, term=noisy) == [3.0]
+    env = make_env(1, observations=terms(policy=group(term=noisy)))
+    assert env.observation_manager.compute(corrupt=True)["policy"].item() == 0.0
+
+
+def test_the_policy_sees_noise_and_the_critic_does_not():
+    noise = UniformNoiseCfg(n_min=-0.1, n_max=0.1)
+    env = make_env(
+        4,
+        observations=terms(
+            policy=group(enable_corruption=True, pos=position("push", "servo", noise=noise)),
+            critic=group(pos=position("push", "servo", noise=noise)),
+        ),
+        seed=9,
+    )
+    obs, *_ = push(env, 1.0, 1.0, 1.0, 1.0)
+    error = obs["policy"] - obs["critic"]
+    assert error.abs().max() <= 0.1
+    assert error.unique().numel() == 8
+    twin = make_env(4, seed=9)
+    twin.random.tick = env.random.tick
+    drawn = twin.random.stream("obs.policy.pos").uniform(-0.1, 0.1, 2)
+    assert torch.allclose(error, drawn, atol=1e-6)
+
+
+def test_final_observations_are_without_noise():
+    noisy = position("loose", noise=ConstantNoiseCfg(bias=0.75))
+    env = make_env(1, observations=terms(policy=group(enable_corruption=True, pos=noisy)))
+    env.episode_length_buf[:] = 9
+    obs, *_, info = push(env, 0.0)
+    assert obs["policy"].item() == HOME[LOOSE] + 0.75
+    assert info["final_obs"]["policy"].item() == HOME[LOOSE]
+
+
+def test_a_policy_group_is_a_must():
+    with pytest.raises(ConfigurationError, match="needs a group called 'policy'"):
+        make_env(1, observations=terms(critic=group(pos=position("push"))))
+
+
+def test_an_empty_group_is_refused():
+    with pytest.raises(ConfigurationError, match="'critic' has no terms"):
+        make_env(1, observations=terms(policy=group(pos=position("push")), critic=group(gone=None)))

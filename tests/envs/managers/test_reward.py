@@ -1,0 +1,117 @@
+"""Rewards are weight times step duration, and their episodic sums are logged per second."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import ManagerEnv, mdp
+from envlab.envs.managers import RewardTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import joint, make_env, place, push, terms
+
+ALIVE, SPEED = 2.0, -0.5
+SPEEDS = [1.0, 3.0]  # constant, as there is no friction
+
+
+def rewards(**replaced) -> object:
+    named = {
+        "alive": RewardTermCfg(func=mdp.is_alive, weight=ALIVE),
+        "speed": RewardTermCfg(
+            func=mdp.joint_vel_l1, weight=SPEED, params={"asset_cfg": joint("push")}
+        ),
+    }
+    return terms(**(named | replaced))
+
+
+@pytest.fixture
+def env() -> ManagerEnv:
+    """Two sliders at different speeds, with a time limit of 20 steps."""
+    env = make_env(2, rewards=rewards(), episode_length_s=2.0)
+    place(env, [[0.0] * 4] * 2, [[speed, 0.0, 0.0, 0.0] for speed in SPEEDS])
+    return env
+
+
+def test_reward_is_the_weighted_sum_times_the_step(env):
+    _, reward, *_ = push(env, 0.0, 0.0)
+    # (2 - 0.5 * 1) * 0.1 and (2 - 0.5 * 3) * 0.1
+    assert reward.tolist() == pytest.approx([0.15, 0.05])
+
+
+def test_decimation_lengthens_the_step(env):
+    env = make_env(1, rewards=rewards(), decimation=3)
+    _, reward, *_ = push(env, 0.0)
+    assert reward.item() == pytest.approx(ALIVE * 0.3)
+
+
+def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
+    env.episode_length_buf[:] = torch.tensor([16, 14])  # four and six steps to go
+    infos = [push(env, 0.0, 0.0)[-1] for _ in range(6)]
+    assert ["log" in info for info in infos] == [False, False, False, True, False, True]
+    first, second = infos[3], infos[5]
+    # Sums over 0.4 s and 0.6 s, divided by 2 s.
+    assert first["num_ended"] == second["num_ended"] == 1
+    assert first["log"]["Episode_Reward/alive"].item() == pytest.approx(2.0 * 0.4 / 2.0)
+    assert first["log"]["Episode_Reward/speed"].item() == pytest.approx(-0.5 * 1.0 * 0.4 / 2.0)
+    assert second["log"]["Episode_Reward/alive"].item() == pytest.approx(2.0 * 0.6 / 2.0)
+    assert second["log"]["Episode_Reward/speed"].item() == pytest.approx(-0.5 * 3.0 * 0.6 / 2.0)
+
+
+def test_log_is_the_mean_over_the_episodes_that_end(env):
+    env.episode_length_buf[:] = 18
+    push(env, 0.0, 0.0)
+    info = push(env, 0.0, 0.0)[-1]
+    assert info["num_ended"] == 2
+    mean_speed = (1.0 + 3.0) / 2
+    assert info["log"]["Episode_Reward/speed"].item() == pytest.approx(-0.5 * mean_speed * 0.2 / 2)
+
+
+def test_sums_start_anew_with_the_episode(env):
+    env.episode_length_buf[0] = 19
+    push(env, 0.0, 0.0)
+    env.episode_length_buf[0] = 19
+    log = push(env, 0.0, 0.0)[-1]["log"]
+    assert log["Episode_Reward/alive"].item() == pytest.approx(2.0 * 0.1 / 2.0)
+
+
+def test_a_removed_term_no_longer_counts():
+    env = make_env(1, rewards=rewards(alive=None))
+    assert env.reward_manager.active_terms == ["speed"]
+    place(env, [[0.0] * 4], [[1.0, 0.0, 0.0, 0.0]])
+    _, reward, *_ = push(env, 0.0)
+    assert reward.item() == pytest.approx(SPEED * 0.1)
+
+
+def test_without_terms_the_reward_is_zero():
+    _, reward, *_ = push(make_env(2), 0.0, 0.0)
+    assert reward.tolist() == [0.0, 0.0]
+
+
+def test_a_changed_weight_counts_from_the_next_step(env):
+    env.reward_manager.set_weight("alive", 0.5)
+    assert env.reward_manager.get_weight("alive") == 0.5
+    _, reward, *_ = push(env, 0.0, 0.0)
+    assert reward.tolist() == pytest.approx([0.0, -0.1])
+
+
+def test_whole_weights_can_become_fractions():
+    env = make_env(1, rewards=terms(alive=RewardTermCfg(func=mdp.is_alive, weight=1)))
+    env.reward_manager.set_weight("alive", 0.5)
+    assert env.reward_manager.get_weight("alive") == 0.5
+
+
+def test_an_unknown_term_is_answered_with_the_nearest(env):
+    with pytest.raises(ConfigurationError, match=r"no reward term 'alife'.*Did you mean alive"):
+        env.reward_manager.get_weight("alife")
+
+
+def test_a_reward_that_is_not_finite_does_not_reach_the_log():
+    def explode(env) -> torch.Tensor:
+        return torch.where(env.episode_length_buf == 2, torch.nan, 1.0)
+
+    env = make_env(4, rewards=terms(risky=RewardTermCfg(func=explode, weight=1.0)))
+    env.episode_length_buf[:] = torch.tensor([1, 9, 5, 5])  # fails now, and times out now
+    _, reward, terminated, _, info = push(env, 0.0, 0.0, 0.0, 0.0)
+    assert terminated.tolist() == [True, False, False, False]
+    assert reward.tolist() == pytest.approx([0.0, 0.1, 0.1, 0.1])
+    assert info["log"]["Episode_Reward/risky"].item() == pytest.approx((0.0 + 0.1) / 2)

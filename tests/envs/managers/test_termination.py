@@ -1,0 +1,65 @@
+"""Failures and time limits are told apart, and counted by cause."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.managers import TerminationTermCfg
+from tests.envs.sliders import joint, make_env, place, push, terms
+
+
+def limit(name: str) -> TerminationTermCfg:
+    return TerminationTermCfg(
+        func=mdp.joint_pos_out_of_manual_limit,
+        params={"asset_cfg": joint(name), "bounds": (-1.0, 1.0)},
+    )
+
+
+@pytest.fixture
+def env():
+    """Four environments: fine, push out, push and servo out, and all that with the time up."""
+    env = make_env(
+        4,
+        terminations=terms(
+            push_out=limit("push"),
+            time_out=TerminationTermCfg(func=mdp.time_out, time_out=True),
+            servo_out=limit("servo"),
+        ),
+    )
+    rows = [[0.0] * 4, [2.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0], [0.0] * 4]
+    place(env, rows, [[0.0] * 4] * 4)
+    env.episode_length_buf[2:] = 9
+    return env
+
+
+def test_a_failure_outweighs_a_time_limit_in_the_same_step(env):
+    _, _, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0, 0.0)
+    assert terminated.tolist() == [False, True, True, False]
+    assert truncated.tolist() == [False, False, False, True]
+    # The manager keeps both causes, as reward terms may ask.
+    assert env.termination_manager.time_outs.tolist() == [False, False, True, True]
+
+
+def test_log_is_the_share_of_ended_episodes_by_cause(env):
+    log = push(env, 0.0, 0.0, 0.0, 0.0)[-1]["log"]
+    shares = [log[f"Episode_Termination/{name}"] for name in ("push_out", "time_out", "servo_out")]
+    assert torch.allclose(torch.stack(shares), torch.tensor([2 / 3, 2 / 3, 1 / 3]))
+
+
+def test_a_removed_limit_ends_nothing():
+    env = make_env(1, terminations=terms(push_out=None))
+    place(env, [[2.0, 0.0, 0.0, 0.0]], [[0.0] * 4])
+    for _ in range(12):
+        _, _, terminated, truncated, info = push(env, 0.0)
+        assert not (terminated | truncated).any()
+        assert info == {}
+
+
+def test_dones_are_not_rewritten_by_later_steps(env):
+    *_, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0, 0.0)
+    kept = terminated.clone(), truncated.clone()
+    push(env, 0.0, 0.0, 0.0, 0.0)
+    assert torch.equal(terminated, kept[0])
+    assert torch.equal(truncated, kept[1])

@@ -1,0 +1,124 @@
+"""Event terms change what they say, in the masked environments only, and reproducibly."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.managers import EventTermCfg
+from tests.envs.sliders import DT, HOME, LOOSE, PUSH, SERVO, joint, make_env, place, push, terms
+
+MASS_FIELDS = {"model_fields": ("body_mass", "body_inertia")}
+PUSH_BODY = 1
+
+
+def reset_offset(*names: str, position=(0.0, 0.0), velocity=(0.0, 0.0)) -> EventTermCfg:
+    params = {
+        "asset_cfg": joint(*names),
+        "position_range": position,
+        "velocity_range": velocity,
+    }
+    return EventTermCfg(func=mdp.reset_joints_by_offset, mode="reset", params=params)
+
+
+def mass(operation: str, bounds: tuple[float, float], mode: str = "startup") -> EventTermCfg:
+    params = {
+        "mass_distribution_params": bounds,
+        "operation": operation,
+        "asset_cfg": SceneEntityCfg(body_names="push"),
+    }
+    return EventTermCfg(func=mdp.randomize_rigid_body_mass, mode=mode, params=params)
+
+
+def test_offsets_are_added_to_the_default_state_of_the_named_joints():
+    event = reset_offset("servo", "loose", position=(0.2, 0.4), velocity=(-2.0, -1.0))
+    env = make_env(400, events=terms(offset=event))
+    offset = env.sim.data.qpos - torch.tensor(HOME)
+    moved = offset[:, [SERVO, LOOSE]]
+    assert 0.2 <= moved.min() < 0.21
+    assert 0.39 < moved.max() < 0.4 + 1e-6
+    assert moved.unique().numel() > 700  # every joint and environment has its own
+    speed = env.sim.data.qvel[:, [SERVO, LOOSE]]
+    assert -2.0 <= speed.min() < -1.98
+    assert -1.02 < speed.max() <= -1.0
+    untouched = [PUSH, 2]
+    assert (offset[:, untouched] == 0.0).all()
+    assert (env.sim.data.qvel[:, untouched] == 0.0).all()
+
+
+def test_offsets_of_two_terms_add_up():
+    env = make_env(
+        1,
+        events=terms(
+            first=reset_offset("push", position=(0.25, 0.25)),
+            second=reset_offset("push", "servo", position=(0.5, 0.5)),
+        ),
+    )
+    assert env.sim.data.qpos[0].tolist() == [0.75, HOME[1] + 0.5, HOME[2], HOME[3]]
+
+
+def test_offsets_do_not_accumulate_over_resets():
+    env = make_env(1, events=terms(offset=reset_offset("push", position=(0.5, 0.5))))
+    for _ in range(3):
+        env.reset()
+    assert env.sim.data.qpos[0, PUSH] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("operation", "bounds", "expected"),
+    [("add", (1.0, 1.0), 3.0), ("scale", (2.0, 2.0), 4.0), ("abs", (0.5, 0.5), 0.5)],
+)
+def test_a_changed_mass_changes_the_motion(operation, bounds, expected):
+    env = make_env(2, sim=MASS_FIELDS, events=terms(mass=mass(operation, bounds)))
+    place(env, [[0.0] * 4] * 2, [[0.0] * 4] * 2)
+    push(env, 6.0, 6.0)
+    assert env.sim.params.body_mass[:, PUSH_BODY].tolist() == [expected] * 2
+    assert env.sim.data.qvel[:, PUSH].tolist() == pytest.approx([6.0 / expected * DT] * 2)
+
+
+def test_inertia_scales_with_the_mass_and_other_bodies_stay():
+    env = make_env(2, sim=MASS_FIELDS, events=terms(mass=mass("scale", (3.0, 3.0))))
+    model = env.sim.model
+    expected = torch.tensor(model.body_inertia, dtype=torch.float32)
+    expected[PUSH_BODY] *= 3.0
+    assert torch.allclose(env.sim.params.body_inertia[1], expected)
+    assert env.sim.params.body_mass[1, 2:].tolist() == model.body_mass[2:].tolist()
+
+
+def test_masses_are_drawn_per_environment_reproducibly():
+    def masses(seed: int) -> torch.Tensor:
+        events = terms(mass=mass("add", (-1.0, 1.0)))
+        env = make_env(8, sim=MASS_FIELDS, events=events, seed=seed)
+        return env.sim.params.body_mass[:, PUSH_BODY].clone()
+
+    drawn = masses(3)
+    assert drawn.unique().numel() == 8
+    assert ((drawn > 1.0) & (drawn < 3.0)).all()
+    assert torch.equal(drawn, masses(3))
+    assert not torch.equal(drawn, masses(4))
+
+
+def test_masses_drawn_at_resets_start_from_the_models_own_in_the_masked_rows():
+    events = terms(mass=mass("scale", (1.5, 2.0), mode="reset"))
+    env = make_env(4, sim=MASS_FIELDS, events=events)
+    for _ in range(5):
+        before = env.sim.params.body_mass[:, PUSH_BODY].clone()
+        env.reset(options={"reset_mask": torch.tensor([True, False, True, False])})
+        after = env.sim.params.body_mass[:, PUSH_BODY]
+        assert (after != before).tolist() == [True, False, True, False]
+    assert (after >= 3.0).all()  # 2 kg times 1.5 to 2, however often
+    assert (after <= 4.0).all()
+
+
+def test_a_mass_changed_within_an_episode_leaves_the_state_alone():
+    event = mass("abs", (4.0, 4.0), mode="interval")
+    event.interval_range_s = (0.2, 0.2)
+    env = make_env(1, sim=MASS_FIELDS, events=terms(mass=event), episode_length_s=9.0)
+    place(env, [[0.0] * 4], [[1.0, 0.0, 0.0, 0.0]])
+    push(env, 0.0)
+    push(env, 0.0)
+    assert env.sim.params.body_mass[0, PUSH_BODY] == 4.0
+    assert env.sim.data.qpos[0, PUSH].item() == pytest.approx(0.2)
+    push(env, 8.0)
+    assert env.sim.data.qvel[0, PUSH].item() == pytest.approx(1.0 + 8.0 / 4.0 * DT)

@@ -1,0 +1,85 @@
+"""Reward terms, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from tests.envs.sliders import joint, make_env, place, push, terms
+
+
+def reward_of(func, positions=(0.0,) * 4, velocities=(0.0,) * 4, **params) -> float:
+    """Return the term's value, per second, with the sliders at ``positions``."""
+    env = make_env(1, rewards=terms(term=RewardTermCfg(func=func, weight=1.0, params=params)))
+    place(env, [list(positions)], [list(velocities)])
+    return env.reward_manager.compute(1.0).item()
+
+
+@pytest.mark.parametrize(
+    ("angle", "target", "expected"),
+    [
+        (0.5, 0.0, 0.25),
+        (-0.5, 0.5, 1.0),
+        (2 * math.pi + 0.5, 0.0, 0.25),
+        (-2 * math.pi - 0.5, 0.0, 0.25),
+        (1.5 * math.pi, 0.0, (0.5 * math.pi) ** 2),  # three quarters of a turn are one back
+        (5 * math.pi - 0.1, 0.0, (math.pi - 0.1) ** 2),
+    ],
+)
+def test_joint_pos_target_l2_wraps_whole_turns(angle, target, expected):
+    value = reward_of(
+        mdp.joint_pos_target_l2, (9.0, angle, 9.0, 9.0), asset_cfg=joint("servo"), target=target
+    )
+    assert value == pytest.approx(expected, rel=1e-4)
+
+
+def test_joint_velocity_penalties():
+    velocities = (-1.0, 2.0, -3.0, 4.0)
+    assert reward_of(mdp.joint_vel_l1, velocities=velocities) == 10.0
+    assert reward_of(mdp.joint_vel_l2, velocities=velocities) == 30.0
+    two = joint("push", "drive")
+    assert reward_of(mdp.joint_vel_l1, velocities=velocities, asset_cfg=two) == 4.0
+    assert reward_of(mdp.joint_vel_l2, velocities=velocities, asset_cfg=two) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("func", "expected"),
+    # Actions (3, -1) after (1, 1), for 0.1 s.
+    [(mdp.action_l2, (9.0 + 1.0) * 0.1), (mdp.action_rate_l2, (4.0 + 4.0) * 0.1)],
+)
+def test_action_penalties(func, expected):
+    env = make_env(
+        1,
+        actions=terms(forces=mdp.JointEffortActionCfg(joint_names=["push", "drive"])),
+        rewards=terms(term=RewardTermCfg(func=func, weight=1.0)),
+    )
+    env.step(torch.tensor([[1.0, 1.0]]))
+    _, reward, *_ = env.step(torch.tensor([[3.0, -1.0]]))
+    assert reward.item() == pytest.approx(expected)
+
+
+def test_a_time_limit_is_no_failure_to_is_alive_and_is_terminated():
+    env = make_env(
+        3,
+        rewards=terms(
+            alive=RewardTermCfg(func=mdp.is_alive, weight=10.0),
+            failed=RewardTermCfg(func=mdp.is_terminated, weight=-70.0),
+        ),
+        terminations=terms(
+            time_out=TerminationTermCfg(func=mdp.time_out, time_out=True),
+            out=TerminationTermCfg(
+                func=mdp.joint_pos_out_of_manual_limit,
+                params={"asset_cfg": joint("push"), "bounds": (-1.0, 1.0)},
+            ),
+        ),
+    )
+    place(env, [[0.0] * 4, [0.0] * 4, [2.0, 0.0, 0.0, 0.0]], [[0.0] * 4] * 3)
+    env.episode_length_buf[1] = 9
+    _, reward, terminated, truncated, _ = push(env, 0.0, 0.0, 0.0)
+    assert truncated.tolist() == [False, True, False]
+    assert terminated.tolist() == [False, False, True]
+    assert reward.tolist() == pytest.approx([1.0, 1.0, -7.0])

@@ -1,0 +1,139 @@
+"""Direct environments: the methods' order, noise on actions and observations, declared sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from envlab.envs import (
+    ConstantNoiseCfg,
+    DirectEnv,
+    DirectEnvCfg,
+    SceneCfg,
+    SimulationCfg,
+    UniformNoiseCfg,
+)
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, PUSH_MASS, rank
+
+
+@dataclass(kw_only=True)
+class PushCfg(DirectEnvCfg):
+    gain: float = 1.0
+
+
+class PushEnv(DirectEnv):
+    """Push a slider; it writes down which of its methods are called."""
+
+    cfg: PushCfg
+    calls: list[str]
+
+    def _setup(self) -> None:
+        self.calls = []
+
+    def _pre_physics_step(self, actions: torch.Tensor) -> None:
+        self.calls.append("actions")
+        self.force = actions * self.cfg.gain
+
+    def _apply_action(self) -> None:
+        self.calls.append("apply")
+        self.sim.ctrl[:, CTRL_PUSH] = self.force[:, 0]
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        self.calls.append("observations")
+        observations = {"policy": self.sim.data.qvel[:, [PUSH]]}
+        if self.cfg.state_space:
+            observations["critic"] = self.sim.data.qpos[:, [PUSH]]
+        return observations
+
+    def _get_rewards(self) -> torch.Tensor:
+        self.calls.append("rewards")
+        return self.sim.data.qvel[:, PUSH].clone()
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        self.calls.append("dones")
+        time_out = self.episode_length_buf >= self.max_episode_length
+        return torch.zeros_like(time_out), time_out
+
+    def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.calls.append("reset")
+        return {"ended": mask.sum() / count}
+
+
+def make(num_envs: int = 2, seed: int = 0, **fields) -> PushEnv:
+    cfg = PushCfg(
+        episode_length_s=1.0,
+        sim=SimulationCfg(dt=DT),
+        scene=SceneCfg(num_envs=num_envs, model=MODEL),
+        **fields,
+    )
+    return PushEnv(cfg, context=rank(0, 1), seed=seed)
+
+
+def test_a_step_calls_each_method_once_in_order():
+    env = make(decimation=3)
+    env.calls.clear()
+    env.step(torch.zeros(2, 1))
+    assert env.calls == ["actions", "apply", "dones", "rewards", "observations"]
+    env.episode_length_buf[:] = 3  # of ceil(1.0 / 0.3) = 4
+    env.calls.clear()
+    *_, info = env.step(torch.zeros(2, 1))
+    assert env.calls == [
+        *("actions", "apply", "dones", "rewards"),
+        *("observations", "reset", "observations"),  # the final ones, and those of the new episode
+    ]
+    assert info["log"]["ended"] == 1.0
+
+
+def test_rewards_are_not_scaled_by_the_step():
+    _, reward, *_ = make(gain=3.0).step(torch.tensor([[1.0], [2.0]]))
+    assert reward.tolist() == pytest.approx([3.0 / PUSH_MASS * DT, 6.0 / PUSH_MASS * DT])
+
+
+def test_action_noise_comes_before_the_task():
+    env = make(gain=2.0, action_noise_model=ConstantNoiseCfg(bias=0.5))
+    env.step(torch.tensor([[1.0], [-1.0]]))
+    assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [3.0, -1.0]
+    assert env.actions.tolist() == [[1.0], [-1.0]]
+
+
+def test_observation_noise_is_the_policys_alone():
+    env = make(4, state_space=1, observation_noise_model=UniformNoiseCfg(n_min=0.5, n_max=1.5))
+    obs, *_ = env.step(torch.zeros(4, 1))
+    assert obs["critic"].tolist() == [[0.0]] * 4
+    assert ((obs["policy"] >= 0.5) & (obs["policy"] < 1.5)).all()
+    assert obs["policy"].unique().numel() == 4
+
+
+def test_noise_goes_on_after_a_resume():
+    noise = UniformNoiseCfg()
+
+    def noisy(seed: int) -> PushEnv:
+        return make(seed=seed, action_noise_model=noise, observation_noise_model=noise)
+
+    def future(env: PushEnv) -> torch.Tensor:
+        return torch.stack([env.step(torch.ones(2, 1))[0]["policy"] for _ in range(15)])
+
+    env, other = noisy(1), noisy(2)
+    future(env)
+    state = env.state()
+    expected = future(env)
+    other.set_state(state)
+    assert torch.equal(future(other), expected)
+
+
+def test_groups_have_their_own_spaces():
+    env = make(state_space=1)
+    assert list(env.single_observation_space.spaces) == ["critic", "policy"]
+    assert env.single_observation_space["critic"].shape == (1,)
+
+
+def test_a_declared_size_that_is_not_observed_is_refused():
+    with pytest.raises(
+        ConfigurationError, match=r"observes 'policy' of shape \(1,\).*\s*declares 5"
+    ):
+        make(observation_space=5)
+    with pytest.raises(ConfigurationError, match=r"'critic' of shape \(1,\).*\s*declares 2"):
+        make(state_space=2)

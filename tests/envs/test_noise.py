@@ -1,0 +1,52 @@
+"""Noise models combine draws of the environments' own streams with values."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import ConstantNoiseCfg, GaussianNoiseCfg, UniformNoiseCfg
+from envlab.envs.random import EnvRandom, RandomStream
+
+VALUES = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+
+
+@pytest.fixture
+def stream() -> RandomStream:
+    return EnvRandom(0, 0, 2, torch.device("cpu")).stream("noise")
+
+
+@pytest.fixture
+def twin() -> RandomStream:
+    """A stream that draws what ``stream`` draws."""
+    return EnvRandom(0, 0, 2, torch.device("cpu")).stream("noise")
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("add", [[1.5, -1.5, 3.5], [4.5, 5.5, -5.5]]),
+        ("scale", [[0.5, -1.0, 1.5], [2.0, 2.5, -3.0]]),
+        ("abs", [[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]]),
+    ],
+)
+def test_operations(operation, expected, stream):
+    noisy = ConstantNoiseCfg(operation=operation, bias=0.5).apply(VALUES, stream)
+    assert torch.equal(noisy, torch.tensor(expected))
+
+
+def test_values_are_left_alone(stream):
+    values = VALUES.clone()
+    UniformNoiseCfg().apply(values, stream)
+    assert torch.equal(values, VALUES)
+
+
+def test_uniform_noise_is_its_stream_within_its_bounds(stream, twin):
+    added = UniformNoiseCfg(n_min=-0.5, n_max=1.5).apply(torch.zeros(2, 3), stream)
+    assert torch.equal(added, twin.uniform(-0.5, 1.5, 3))
+    assert added.unique().numel() == 6
+
+
+def test_gaussian_noise_is_its_stream(stream, twin):
+    noise = GaussianNoiseCfg(mean=2.0, std=0.1)
+    assert torch.equal(noise.apply(VALUES, stream), VALUES + twin.normal(2.0, 0.1, 3))

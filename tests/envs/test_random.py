@@ -1,0 +1,206 @@
+"""Draws follow from seed, stream name, global environment index and tick, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import pytest
+import torch
+
+from envlab.envs.random import EnvRandom, RandomStream, mix
+
+CPU = torch.device("cpu")
+MASK = 0xFFFFFFFFFFFFFFFF
+# Reference output of Vigna's splitmix64.c for the seed 1234567.
+KNOWN_ANSWERS = [
+    6457827717110365317,
+    3203168211198807973,
+    9817491932198370423,
+    4593380528125082431,
+    16408922859458223821,
+]
+
+
+def splitmix64(state: int, count: int) -> list[int]:
+    """Return ``count`` outputs, by Python's own integers."""
+    outputs = []
+    for _ in range(count):
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        z = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        outputs.append(z ^ (z >> 31))
+    return outputs
+
+
+def unsigned(values: torch.Tensor) -> list[int]:
+    return [value & MASK for value in values.tolist()]
+
+
+def signed(value: int) -> int:
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def streams(first_env: int = 0, num_envs: int = 8, seed: int = 42, tick: int = 1) -> EnvRandom:
+    random = EnvRandom(seed, first_env, num_envs, CPU)
+    random.tick = tick
+    return random
+
+
+def stream_from_state(state: int) -> RandomStream:
+    """Return a stream whose first environment starts from a given SplitMix64 state."""
+    random = streams(num_envs=1, tick=0)
+    stream = random.stream("any")
+    stream.set_keys(torch.tensor([signed(state)]))
+    return stream
+
+
+def test_python_reference_gives_the_published_numbers():
+    assert splitmix64(1234567, 5) == KNOWN_ANSWERS
+
+
+def test_bits_are_the_published_splitmix64_outputs():
+    assert unsigned(stream_from_state(1234567).bits(5)[0]) == KNOWN_ANSWERS
+
+
+@pytest.mark.parametrize("state", [0, 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1])
+def test_bits_equal_the_python_reference_where_int64_overflows(state):
+    assert unsigned(stream_from_state(state).bits(9)[0]) == splitmix64(state, 9)
+
+
+def test_draws_in_parts_continue_the_sequence():
+    stream = stream_from_state(1234567)
+    parts = [*unsigned(stream.bits(2)[0]), *unsigned(stream.bits(3)[0])]
+    assert parts == KNOWN_ANSWERS
+
+
+def test_start_state_follows_from_seed_name_and_global_index():
+    key = int.from_bytes(hashlib.sha256(b"42/reset").digest()[:8], "little")
+    tick = 3
+    for index, row in enumerate(
+        streams(first_env=6, num_envs=3, tick=tick).stream("reset").bits(2)
+    ):
+        # A start state is the one output of a generator that stands `index` steps past the key.
+        start = splitmix64(key + (6 + index - 1) * 0x9E3779B97F4A7C15, 1)[0]
+        advanced = start + tick * (1 << 20) * 0x9E3779B97F4A7C15
+        assert unsigned(row) == splitmix64(advanced, 2)
+
+
+def test_two_ranks_draw_what_one_process_draws():
+    whole = streams(0, 8).stream("noise")
+    halves = [streams(0, 4).stream("noise"), streams(4, 4).stream("noise")]
+    for draw in (
+        lambda stream: stream.uniform(-1.0, 1.0, 3),
+        lambda stream: stream.normal(0.0, 1.0, 3),
+        lambda stream: stream.integers(0, 100),
+    ):
+        assert torch.equal(draw(whole), torch.cat([draw(half) for half in halves]))
+
+
+def test_other_streams_do_not_shift_a_stream():
+    alone = streams().stream("obs").uniform(0.0, 1.0, 4)
+    crowded = streams()
+    crowded.stream("events").normal(0.0, 1.0, 7)
+    late = crowded.stream("obs").uniform(0.0, 1.0, 4)
+    assert torch.equal(alone, late)
+
+
+def test_streams_environments_ticks_and_draws_differ():
+    random = streams(num_envs=64)
+    draws = [random.stream(name).bits(8) for name in ("a", "b")]
+    draws.append(random.stream("a").bits(8))
+    random.advance()
+    draws.append(random.stream("a").bits(8))
+    everything = torch.cat(draws).flatten()
+    assert everything.unique().numel() == everything.numel() == 4 * 64 * 8
+
+
+def test_a_tick_forgets_how_much_was_drawn_in_the_one_before():
+    random, other = streams(tick=1), streams(tick=1)
+    random.stream("a").bits(5)
+    for each in (random, other):
+        each.advance()
+    assert torch.equal(random.stream("a").bits(2), other.stream("a").bits(2))
+
+
+def test_seed_restarts_streams_that_exist_already():
+    random = streams(seed=1, tick=0)
+    stream = random.stream("a")
+    before = stream.bits(3)
+    random.advance()
+    stream.bits(3)
+    random.seed(2)
+    assert random.tick == 0
+    assert torch.equal(stream.bits(3), streams(seed=2, tick=0).stream("a").bits(3))
+    random.seed(1)
+    assert torch.equal(stream.bits(3), before)
+
+
+def test_uniform_spans_its_range_evenly():
+    draws = streams(num_envs=1000).stream("a").uniform(-2.0, 6.0, 100)
+    assert draws.dtype == torch.float32
+    assert draws.shape == (1000, 100)
+    assert -2.0 <= draws.min() < -1.999
+    assert 5.999 < draws.max() < 6.0
+    # Standard errors of 1e5 draws: 8 / sqrt(12) / 316 = 0.0073 for the mean.
+    assert draws.mean().item() == pytest.approx(2.0, abs=0.03)
+    assert draws.std().item() == pytest.approx(8.0 / math.sqrt(12.0), abs=0.02)
+
+
+def test_uniform_is_the_upper_24_bits():
+    expected = [(output >> 40) / 2**24 * 4.0 - 1.0 for output in KNOWN_ANSWERS]
+    draws = stream_from_state(1234567).uniform(-1.0, 3.0, 5)[0].tolist()
+    assert draws == pytest.approx(expected, abs=1e-6)
+
+
+def test_normal_has_the_moments_of_a_normal_distribution():
+    draws = streams(num_envs=1000).stream("a").normal(3.0, 2.0, 100)
+    standard = (draws - 3.0) / 2.0
+    assert torch.isfinite(draws).all()
+    assert standard.mean().item() == pytest.approx(0.0, abs=0.015)
+    assert standard.std().item() == pytest.approx(1.0, abs=0.01)
+    assert standard.pow(3).mean().item() == pytest.approx(0.0, abs=0.04)
+    assert standard.pow(4).mean().item() == pytest.approx(3.0, abs=0.1)
+
+
+def test_normal_is_box_muller_of_the_uniform_bits():
+    first, second = (output >> 40 for output in KNOWN_ANSWERS[:2])
+    radius = math.sqrt(-2.0 * math.log1p(-first / 2**24))
+    expected = 1.0 + 0.5 * radius * math.cos(2.0 * math.pi * second / 2**24)
+    drawn = stream_from_state(1234567).normal(1.0, 0.5, 1).item()
+    assert drawn == pytest.approx(expected, abs=1e-6)
+
+
+def test_environments_and_ticks_are_uncorrelated():
+    random = streams(num_envs=2000)
+    ticks = []
+    for _ in range(20):
+        random.advance()
+        ticks.append(random.stream("a").uniform(-1.0, 1.0, 1)[:, 0])
+    table = torch.stack(ticks)
+    between_ticks = torch.corrcoef(table) - torch.eye(20)
+    assert between_ticks.abs().max() < 0.1  # 4.5 standard errors of 2000 pairs
+    neighbours = torch.corrcoef(torch.stack((table[:, :-1].flatten(), table[:, 1:].flatten())))
+    assert abs(neighbours[0, 1]) < 0.025
+
+
+def test_integers_cover_their_range():
+    draws = streams(num_envs=5000).stream("a").integers(-2, 3)
+    assert draws.dtype == torch.int64
+    counts = torch.bincount(draws + 2, minlength=5)
+    assert len(counts) == 5
+    assert counts.min() > 880  # 1000 expected, standard deviation 28
+    assert counts.max() < 1120
+
+
+def test_mix_on_a_gpu_is_what_a_cpu_draws():
+    """Draws on a CPU take a NumPy path; :func:`mix` is the torch one, against Python's integers."""
+    states = [0, 1, 1234567, 2**62, 2**63, 2**64 - 1]
+    advanced = [signed((state + 0x9E3779B97F4A7C15) & MASK) for state in states]
+    expected = [splitmix64(state, 1)[0] for state in states]
+    assert unsigned(mix(torch.tensor(advanced))) == expected
+
+
+def test_mix_works_on_any_shape():
+    values = torch.arange(6).reshape(1, 2, 3)
+    assert torch.equal(mix(values).flatten(), mix(values.flatten()))

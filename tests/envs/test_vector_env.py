@@ -1,0 +1,428 @@
+"""What both kinds of environments promise to RL libraries, shown on both Cartpole tasks."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.utils.passive_env_checker import check_obs
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from envlab import registry
+from envlab.envs import NanGuardCfg, VectorEnv
+from envlab.envs.managers import ObservationTermCfg
+from envlab.errors import ConfigurationError, SimulationError
+from tests.envs.sliders import group, make_env, push, rank, terms
+
+NUM_ENVS = 4
+EPISODE_STEPS = 6
+IDS = ["Isaac-Cartpole-v0", "Isaac-Cartpole-Direct-v0"]
+
+
+@pytest.fixture(params=IDS)
+def task_id(request) -> str:
+    return request.param
+
+
+def make(task_id: str, *, seed: int = 0, steps: int = EPISODE_STEPS, **fields: Any) -> VectorEnv:
+    """Return a Cartpole whose episodes last ``steps`` steps."""
+    task = registry.get_task(task_id)
+    cfg = registry.load_env_cfg(task)
+    cfg.scene.num_envs = NUM_ENVS
+    # The direct task's episodes are a step shorter than its time limit, as in Isaac Lab.
+    cfg.episode_length_s = (steps + ("Direct" in task_id)) * cfg.step_dt
+    for name, value in fields.items():
+        assert hasattr(cfg, name)
+        setattr(cfg, name, value)
+    return task.make(cfg, context=rank(0, 1), seed=seed)
+
+
+@pytest.fixture
+def env(task_id) -> VectorEnv:
+    return make(task_id)
+
+
+def drive(seed: int = 0):
+    """Yield random actions, forever."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        yield torch.rand(NUM_ENVS, 1, generator=generator) * 2.0 - 1.0
+
+
+def record(env: VectorEnv, steps: int, seed: int = 0) -> list[torch.Tensor]:
+    """Return all that ``steps`` steps of random actions give."""
+    actions = drive(seed)
+    seen = []
+    for _ in range(steps):
+        obs, reward, terminated, truncated, info = env.step(next(actions))
+        seen += [obs["policy"], reward, terminated, truncated]
+        seen += [info["final_obs"]["policy"]] if info else []
+    return seen
+
+
+def assert_identical(first: list[torch.Tensor], second: list[torch.Tensor]) -> None:
+    assert len(first) == len(second)
+    for mine, other in zip(first, second, strict=True):
+        assert torch.equal(mine, other)
+
+
+# Types and spaces ---------------------------------------------------------------------------------
+
+
+def test_reset_and_step_return_float_tensors_and_boolean_dones(env):
+    obs, info = env.reset(seed=1)
+    assert list(obs) == ["policy"]
+    assert info == {}
+    assert obs["policy"].shape == (NUM_ENVS, 4)
+    obs, reward, terminated, truncated, info = env.step(torch.zeros(NUM_ENVS, 1))
+    for values, shape, dtype in (
+        (obs["policy"], (NUM_ENVS, 4), torch.float32),
+        (reward, (NUM_ENVS,), torch.float32),
+        (terminated, (NUM_ENVS,), torch.bool),
+        (truncated, (NUM_ENVS,), torch.bool),
+    ):
+        assert values.shape == shape
+        assert values.dtype == dtype
+        assert values.device == env.device == torch.device("cpu")
+    assert info == {}
+
+
+def test_spaces_are_batched_and_hold_the_observations(env):
+    assert isinstance(env, gymnasium.vector.VectorEnv)
+    assert env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert env.single_observation_space["policy"].shape == (4,)
+    assert env.observation_space["policy"].shape == (NUM_ENVS, 4)
+    assert env.action_space.shape == (NUM_ENVS, 1)
+    as_numpy = {name: values.numpy() for name, values in env.reset()[0].items()}
+    assert env.observation_space.contains(as_numpy)
+    check_obs(as_numpy, env.observation_space, "reset")
+    check_obs(
+        {name: values[0] for name, values in as_numpy.items()},
+        env.single_observation_space,
+        "reset",
+    )
+
+
+def test_numpy_actions_do_what_tensors_do(task_id):
+    first, second = make(task_id), make(task_id)
+    actions = first.action_space.sample().clip(-1.0, 1.0)
+    for env, given in ((first, torch.from_numpy(actions)), (second, actions)):
+        env.step(given)
+    assert torch.equal(first.obs_buf["policy"], second.obs_buf["policy"])
+
+
+@pytest.mark.parametrize("shape", [(NUM_ENVS,), (NUM_ENVS, 2), (NUM_ENVS - 1, 1), (1, NUM_ENVS)])
+def test_actions_of_another_shape_are_refused(env, shape):
+    with pytest.raises(ValueError, match=r"actions have shape .* must be \(4, 1\)"):
+        env.step(torch.zeros(shape))
+
+
+def test_what_a_step_returned_is_not_rewritten_by_the_next(env):
+    obs, reward, terminated, truncated, _ = env.step(torch.ones(NUM_ENVS, 1))
+    returned = [obs["policy"], reward, terminated, truncated]
+    kept = [values.clone() for values in returned]
+    record(env, EPISODE_STEPS)
+    assert_identical(returned, kept)
+
+
+def test_close_can_be_called_twice(env):
+    env.close()
+    env.close()
+
+
+# Autoreset ----------------------------------------------------------------------------------------
+
+
+def test_a_time_limit_truncates_and_does_not_terminate(env):
+    for step in range(1, EPISODE_STEPS + 1):
+        *_, terminated, truncated, info = env.step(torch.zeros(NUM_ENVS, 1))
+        assert not terminated.any()
+        assert truncated.tolist() == [step == EPISODE_STEPS] * NUM_ENVS
+    assert info["num_ended"] == NUM_ENVS
+    assert (env.episode_length_buf == 0).all()
+
+
+def test_a_finite_horizon_terminates_and_does_not_truncate(task_id):
+    env = make(task_id, is_finite_horizon=True)
+    for _ in range(EPISODE_STEPS):
+        *_, terminated, truncated, _ = env.step(torch.zeros(NUM_ENVS, 1))
+    assert terminated.all()
+    assert not truncated.any()
+
+
+def test_final_obs_is_the_state_before_the_reset(task_id):
+    env, endless = make(task_id), make(task_id, steps=10**6)
+    actions = drive()
+    for _ in range(EPISODE_STEPS):
+        action = next(actions)
+        obs, reward, *_, info = env.step(action)
+        expected, expected_reward, *_ = endless.step(action)
+    assert torch.equal(info["final_obs"]["policy"], expected["policy"])
+    assert torch.equal(reward, expected_reward)
+    assert info["_final_obs"].all()
+    assert (obs["policy"] != expected["policy"]).any(dim=1).all()
+
+
+def test_only_ended_environments_are_reset(task_id):
+    env, endless = make(task_id), make(task_id, steps=10**6)
+    env.episode_length_buf = torch.tensor([0, EPISODE_STEPS - 1, 0, EPISODE_STEPS - 1])
+    action = next(drive())
+    obs, _, _, truncated, info = env.step(action)
+    expected, *_ = endless.step(action)
+    assert truncated.tolist() == info["_final_obs"].tolist() == [False, True, False, True]
+    assert torch.equal(obs["policy"][[0, 2]], expected["policy"][[0, 2]])
+    assert (obs["policy"][[1, 3]] != expected["policy"][[1, 3]]).any(dim=1).all()
+    assert env.episode_length_buf.tolist() == [1, 0, 1, 0]
+    assert info["num_ended"] == 2
+
+
+def test_a_failure_terminates_before_the_time_is_up(env):
+    """Full force moves the cart over 3 m within a second."""
+    env = make("Isaac-Cartpole-v0", steps=1000)
+    for _ in range(100):
+        _, _, terminated, truncated, info = env.step(torch.ones(NUM_ENVS, 1))
+        assert not truncated.any()
+        if terminated.any():
+            break
+    cart = info["final_obs"]["policy"][terminated, 0]
+    assert len(cart) > 0
+    assert (cart > 3.0).all()
+    assert (env.obs_buf["policy"][terminated, 0].abs() <= 1.0).all()
+
+
+def test_gymnasiums_episode_statistics_agree_with_the_rewards(task_id):
+    class AsNumpy(gymnasium.vector.VectorWrapper):
+        """Gymnasium's wrappers compute in NumPy."""
+
+        def step(self, actions) -> tuple:
+            obs, *arrays, info = self.env.step(actions)
+            return obs, *(array.numpy() for array in arrays), info
+
+    env = RecordEpisodeStatistics(AsNumpy(make(task_id)))
+    env.reset(seed=3)
+    total = np.zeros(NUM_ENVS)
+    for _ in range(EPISODE_STEPS):
+        _, reward, *_, info = env.step(torch.zeros(NUM_ENVS, 1))
+        total += reward
+    assert info["episode"]["l"].tolist() == [EPISODE_STEPS] * NUM_ENVS
+    assert info["episode"]["r"] == pytest.approx(total)
+
+
+# Resets and seeds ---------------------------------------------------------------------------------
+
+
+def test_runs_with_one_seed_are_bit_identical_and_with_another_differ(task_id):
+    first, again, other = (record(make(task_id, seed=seed), 15) for seed in (7, 7, 8))
+    assert_identical(first, again)
+    assert not torch.equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("seed", [7, np.int64(7), [7], [7] * NUM_ENVS])
+def test_a_seed_at_the_reset_restarts_the_streams(task_id, seed):
+    fresh, used = make(task_id, seed=7), make(task_id, seed=1)
+    record(used, 8)
+    used.reset(seed=seed)
+    assert torch.equal(used.obs_buf["policy"], fresh.obs_buf["policy"])
+    assert_identical(record(used, 8), record(fresh, 8))
+
+
+@pytest.mark.parametrize("seed", [[1, 2, 3, 4], [None], []])
+def test_seeds_that_disagree_are_refused(env, seed):
+    with pytest.raises(ConfigurationError, match="give one base seed"):
+        env.reset(seed=seed)
+
+
+def test_environments_and_resets_draw_different_states(env):
+    first = env.reset()[0]["policy"]
+    second = env.reset()[0]["policy"]
+    both = torch.cat((first, second))
+    assert both.unique(dim=0).shape[0] == 2 * NUM_ENVS
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
+def test_reset_mask_resets_only_its_environments(env, kind):
+    record(env, 3)
+    before = env.obs_buf["policy"].clone()
+    obs, _ = env.reset(options={"reset_mask": kind([True, False, False, True])})
+    assert torch.equal(obs["policy"][1:3], before[1:3])
+    assert (obs["policy"][[0, 3]] != before[[0, 3]]).any(dim=1).all()
+    assert env.episode_length_buf.tolist() == [0, 3, 3, 0]
+
+
+def test_a_reset_mask_of_another_shape_is_refused(env):
+    with pytest.raises(ValueError, match=r"reset_mask has shape \(3,\), but must be \(4,\)"):
+        env.reset(options={"reset_mask": [True, False, True]})
+
+
+@pytest.mark.parametrize("num_envs", [0, -1])
+def test_there_must_be_an_environment(task_id, num_envs):
+    task = registry.get_task(task_id)
+    with pytest.raises(ConfigurationError, match=rf"env\.scene\.num_envs is {num_envs}"):
+        task.make(registry.load_env_cfg(task), num_envs=num_envs, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("decimation", 0), ("episode_length_s", 0.0), ("episode_length_s", -1.0)]
+)
+def test_durations_must_be_positive(name, value):
+    with pytest.raises(ConfigurationError, match=rf"env\.{name} is {value}, but must be greater"):
+        make_env(1, **{name: value})
+
+
+def test_a_configuration_is_a_must():
+    with pytest.raises(ConfigurationError, match="needs a configuration"):
+        VectorEnv()
+
+
+# Exact resume -------------------------------------------------------------------------------------
+
+
+def test_a_restored_state_has_the_same_future_bit_for_bit(task_id):
+    env = make(task_id, seed=1)
+    record(env, 4)
+    state = env.state()
+    future = record(env, 20, seed=5)
+    other = make(task_id, seed=2)
+    for restored in (env, other):
+        restored.set_state(state)
+        assert torch.equal(restored.obs_buf["policy"], state["obs"]["policy"])
+        assert_identical(record(restored, 20, seed=5), future)
+
+
+def test_a_state_survives_a_file_that_holds_no_code(task_id, tmp_path):
+    env = make(task_id)
+    record(env, 3)
+    torch.save(env.state(), tmp_path / "state.pt")
+    future = record(env, 9)
+    other = make(task_id, seed=2)
+    other.set_state(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert_identical(record(other, 9), future)
+
+
+def test_a_broken_observation_still_ends_its_episode_after_a_resume():
+    first, other = make_fragile(), make_fragile()
+    for _ in range(3):
+        push(first, 0.0, 0.0, 0.0)
+    other.set_state(first.state())
+    assert push(other, 0.0, 0.0, 0.0)[2].tolist() == [False, True, False]
+
+
+# Values that are not finite -----------------------------------------------------------------------
+
+
+def break_physics(env: VectorEnv, *indices: int) -> None:
+    """Make the positions of some environments NaN."""
+    mask = torch.zeros(env.num_envs, dtype=torch.bool)
+    mask[list(indices)] = True
+    qpos = torch.full_like(env.sim.data.qpos, torch.nan)
+    env.sim.reset(mask, qpos, torch.zeros_like(env.sim.data.qvel))
+
+
+@pytest.mark.parametrize("cause", ["position", "action"])
+def test_an_environment_that_is_not_finite_is_reset_and_the_others_go_on(task_id, cause, caplog):
+    env, sane = make(task_id, steps=1000), make(task_id, steps=1000)
+    others = [0, 1, 3]
+    action = next(drive())
+    expected, expected_reward, *_ = sane.step(action)
+    broken_action = action.clone()
+    if cause == "position":
+        break_physics(env, 2)
+    else:
+        broken_action[2] = torch.nan
+    obs, reward, terminated, truncated, info = env.step(broken_action)
+    assert terminated.tolist() == [False, False, True, False]
+    assert not truncated.any()
+    assert reward[2] == 0.0
+    assert env.episode_length_buf.tolist() == [1, 1, 0, 1]
+    for values in (obs["policy"], info["final_obs"]["policy"], reward, *info["log"].values()):
+        assert torch.isfinite(values).all()
+    assert torch.equal(obs["policy"][others], expected["policy"][others])
+    assert torch.equal(reward[others], expected_reward[others])
+    for _ in range(9):  # it is healthy again
+        assert not env.step(action * 0.0)[2].any()
+    with caplog.at_level(logging.WARNING):
+        env.check_health()
+        env.check_health()
+    assert [r.getMessage() for r in caplog.records if "non-finite" in r.getMessage()] == [
+        "1 environment episodes were ended by non-finite values in the last 10 steps."
+    ]
+
+
+def make_fragile() -> VectorEnv:
+    """Return three environments, of which the second observes infinity after its third step."""
+
+    def fragile(env) -> torch.Tensor:
+        broken = (env.episode_length_buf == 3) & (env.env_ids == 1)
+        return torch.where(broken, torch.inf, 5.0).unsqueeze(1)
+
+    return make_env(3, observations=terms(policy=group(value=ObservationTermCfg(func=fragile))))
+
+
+def test_an_observation_that_is_not_finite_is_zero_and_ends_the_episode_a_step_later():
+    env = make_fragile()
+    rows = []
+    for _ in range(5):
+        obs, _, terminated, *_ = push(env, 0.0, 0.0, 0.0)
+        rows.append((obs["policy"][:, 0].tolist(), terminated.tolist()))
+    fine = ([5.0, 5.0, 5.0], [False, False, False])
+    broken = ([5.0, 0.0, 5.0], [False, False, False])
+    ended = ([5.0, 5.0, 5.0], [False, True, False])
+    assert rows == [fine, fine, broken, ended, fine]
+
+
+def test_too_many_at_once_stop_the_run_and_leave_the_states(env, tmp_path):
+    record(env, 2)
+    env.log_dir = tmp_path
+    break_physics(env, 1, 3)
+    action = next(drive())
+    with pytest.raises(SimulationError, match=r"2 of 4 environments.*max_bad_share=0\.05") as error:
+        env.step(action)
+    (path,) = tmp_path.iterdir()
+    assert path.name == "nan_state_rank0_step3.pt"
+    assert str(path) in str(error.value)
+    saved = torch.load(path, weights_only=True)
+    assert torch.equal(saved["actions"], action)
+    assert saved["bad"].tolist() == [False, True, False, True]
+    assert torch.isfinite(saved["qpos"][[0, 2]]).all()
+    assert saved["qpos"][[1, 3]].isnan().all()
+    assert saved["step"] == 3
+
+
+def test_the_share_can_be_raised(task_id):
+    env = make(task_id, nan_guard=NanGuardCfg(max_bad_share=0.5))
+    break_physics(env, 1, 3)
+    _, _, terminated, *_ = env.step(next(drive()))
+    assert terminated.tolist() == [False, True, False, True]
+
+
+def test_a_health_check_stops_a_run_that_fails_all_the_time(env, tmp_path):
+    """One of four environments in each of ten steps is a quarter, more than the share of 0.05."""
+    env.log_dir = tmp_path
+    for step in range(10):
+        break_physics(env, step % NUM_ENVS)
+        env.step(torch.zeros(NUM_ENVS, 1))
+    with pytest.raises(SimulationError, match=r"10 of 4 environments .* within 10 steps"):
+        env.check_health()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_failures_before_a_restored_state_are_not_held_against_it(env):
+    state = env.state()
+    break_physics(env, 0)
+    env.step(torch.zeros(NUM_ENVS, 1))
+    env.set_state(state)
+    env.check_health()
+
+
+def test_a_health_check_reports_overflows_with_advice(env, caplog, monkeypatch):
+    full = torch.tensor([True, False, True, False])
+    monkeypatch.setattr(env.sim, "overflow", lambda: full)
+    env.check_health()
+    (message,) = [r.getMessage() for r in caplog.records]
+    assert "2 environments ran out of contact memory" in message
+    assert env.sim.overflow_advice() in message

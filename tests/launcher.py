@@ -1,0 +1,116 @@
+"""Real processes for tests: started with a deadline, and none of them left behind.
+
+torchrun puts every worker into a session of its own, so a process group does not hold a launch
+together. Each launch carries a token in its environment, by which exactly its own processes are
+found.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TRAIN = ROOT / "scripts/reinforcement_learning/rsl_rl/train.py"
+PLAY = ROOT / "scripts/reinforcement_learning/rsl_rl/play.py"
+DEADLINE_S = 90.0
+
+_TOKEN = "ENVLAB_TEST_LAUNCH"
+
+
+class Launch:
+    """A command and everything that it starts."""
+
+    def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
+        self._token = uuid.uuid4().hex
+        self._output = cwd / f"output_{self._token[:8]}.txt"
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        }
+        environment |= {_TOKEN: self._token, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [str(word) for word in command],
+                cwd=cwd,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        """What all its processes have printed so far."""
+        return self._output.read_text(errors="replace")
+
+    def living(self) -> dict[int, int | None]:
+        """Return its processes that run, and the rank of each (None: the launcher or a helper)."""
+        found: dict[int, int | None] = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if f"{_TOKEN}={self._token}".encode() not in variables or state == "Z":
+                continue
+            ranks = [word.partition(b"=")[2] for word in variables if word.startswith(b"RANK=")]
+            found[int(entry.name)] = int(ranks[0]) if ranks else None
+        return found
+
+    def pid_of_rank(self, rank: int) -> int:
+        """Return the process id of a rank."""
+        return min(pid for pid, other in self.living().items() if other == rank)
+
+    def wait_until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+        """Wait for something that a running launch does; fail if it ends or is too slow."""
+        end = time.monotonic() + deadline_s
+        while not condition():
+            assert self.process.poll() is None, f"ended too early:\n{self.output}"
+            assert time.monotonic() < end, f"waited {deadline_s} s in vain:\n{self.output}"
+            time.sleep(0.05)
+
+    def wait(self, deadline_s: float = DEADLINE_S) -> int:
+        """Return the exit code."""
+        try:
+            return self.process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"ran for more than {deadline_s} s:\n{self.output}") from None
+
+    def close(self) -> None:
+        """Kill what is left of it."""
+        for pid in self.living():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.process.wait(10)
+
+
+def torchrun(num_processes: int, script: Path, *arguments: str | Path) -> list[str | Path]:
+    """Return the command that runs a script on several local processes, on a port of its own."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1"]
+    rendezvous = ["--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:0"]
+    return [*launcher, f"--nproc_per_node={num_processes}", *rendezvous, script, *arguments]
+
+
+def run(
+    command: Sequence[str | Path], cwd: Path, deadline_s: float = DEADLINE_S
+) -> tuple[int, str]:
+    """Run a command to its end; return the exit code and what its processes printed."""
+    launch = Launch(command, cwd)
+    try:
+        return launch.wait(deadline_s), launch.output
+    finally:
+        launch.close()

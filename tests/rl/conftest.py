@@ -1,0 +1,135 @@
+"""Trained runs that several tests look at: each fixture trains once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import train
+from tests.launcher import TRAIN, Launch, run, torchrun
+
+HERE = Path(__file__).parent
+TASK = "--task=Isaac-Cartpole-v0"
+# Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.
+SMALL = [
+    TASK,
+    "--headless",
+    "--device=cpu",
+    "--num_envs=32",
+    "agent.save_interval=2",
+    "agent.actor.obs_normalization=true",
+    "agent.critic.obs_normalization=true",
+]
+
+
+@pytest.fixture(autouse=True)
+def _restore_process() -> Iterator[None]:
+    """A script configures the log and torch's threads of its process, which here is pytest's."""
+    log = logging.getLogger("envlab")
+    state = (log.handlers[:], log.propagate, log.level)
+    threads = torch.get_num_threads()
+    yield
+    log.handlers[:], log.propagate = state[0], state[1]
+    log.setLevel(state[2])
+    torch.set_num_threads(threads)
+
+
+def only_run(folder: Path) -> Path:
+    """Return the one run directory under a folder."""
+    (manifest,) = folder.glob("logs/*/*/*/run.json")
+    return manifest.parent
+
+
+def manifest_of(run_directory: Path) -> dict[str, Any]:
+    return json.loads((run_directory / "run.json").read_text())
+
+
+def metrics_of(run_directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run_directory / "metrics.jsonl").open()]
+
+
+def checkpoint_of(run_directory: Path, iteration: int) -> dict[str, Any]:
+    path = run_directory / "checkpoints" / f"model_{iteration}.pt"
+    return torch.load(path, weights_only=True)
+
+
+def train_in(folder: Path, *arguments: str) -> int:
+    """Run train.py in this process and in a folder; return its exit code."""
+    with contextlib.chdir(folder):
+        return train("rsl_rl", arguments)
+
+
+@dataclass
+class TrainedPair:
+    """A run of 4 iterations on two ranks, once per ``--grad_sync``."""
+
+    folder: Path
+    output: str
+    first_update: list[dict[str, Any]]
+    ends: dict[str, list[dict[str, Any]]]
+
+    def run(self, grad_sync: str) -> Path:
+        return only_run(self.folder / grad_sync)
+
+
+@pytest.fixture(scope="session")
+def trained_pair(tmp_path_factory: pytest.TempPathFactory) -> TrainedPair:
+    folder = tmp_path_factory.mktemp("pair")
+    flags = [*SMALL, "--distributed", "--max_iterations=4"]
+    code, output = run(torchrun(2, HERE / "worker_pair.py", folder, *flags), folder)
+    assert code == 0, output
+
+    def load(name: str) -> list[dict[str, Any]]:
+        files = [folder / f"{name}_rank{rank}.pt" for rank in range(2)]
+        return [torch.load(file, weights_only=False) for file in files]
+
+    ends = {name: load(name) for name in ("ddp", "library")}
+    return TrainedPair(folder, output, load("first_update"), ends)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run directory of 4 iterations on one process."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert train_in(folder, *SMALL, "--max_iterations=4") == 0
+    return only_run(folder)
+
+
+@dataclass
+class EndedLaunch:
+    """A launch of two ranks, one of which was killed, or which was signalled."""
+
+    folder: Path
+    code: int
+    output: str
+    left: dict[int, int | None]
+
+
+def end_launch(folder: Path, rank: int | None, signal_number: int) -> EndedLaunch:
+    """Train on two ranks and, after the first checkpoint, signal a rank (None: the launcher)."""
+    flags = [*SMALL, "--distributed", "--max_iterations=100000"]
+    launch = Launch(torchrun(2, TRAIN, *flags), folder)
+    try:
+        launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")))
+        pid = launch.process.pid if rank is None else launch.pid_of_rank(rank)
+        os.kill(pid, signal_number)
+        code = launch.wait(45)  # torchrun waits 30 s before it kills what does not end
+        return EndedLaunch(folder, code, launch.output, launch.living())
+    finally:
+        launch.close()
+
+
+@pytest.fixture(scope="session")
+def killed_pair(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
+    """A launch whose rank 1 was killed."""
+    return end_launch(tmp_path_factory.mktemp("killed"), 1, signal.SIGKILL)

@@ -1,0 +1,54 @@
+"""How runs end: killed ranks and signals leave no process behind, and a status in the manifest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.launcher import TRAIN, Launch
+from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run
+
+
+def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunch):
+    assert killed_pair.code != 0
+    assert killed_pair.left == {}
+    manifest = manifest_of(only_run(killed_pair.folder))
+    assert manifest["status"] == "failed", manifest
+    assert "Rank 1 died" in manifest["error"]
+
+
+def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
+    ended = end_launch(tmp_path, 0, signal.SIGKILL)
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "failed", (manifest, ended.output)
+    assert "Rank 0 died" in manifest["error"]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_to_the_launcher_interrupts_the_run(tmp_path: Path, name: str):
+    ended = end_launch(tmp_path, None, signal.Signals[name])
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "interrupted", (manifest, ended.output)
+
+
+def test_ctrl_c_ends_a_single_process_with_130(tmp_path: Path):
+    launch = Launch([sys.executable, TRAIN, *SMALL, "--max_iterations=100000"], tmp_path)
+    try:
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")))
+        os.kill(launch.process.pid, signal.SIGINT)
+        assert launch.wait(20) == 130
+    finally:
+        launch.close()
+    assert "Traceback" not in launch.output
+    assert "Interrupted: received SIGINT." in launch.output
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "interrupted"
+    assert manifest["error"] == "received SIGINT"

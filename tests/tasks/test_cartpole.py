@@ -1,0 +1,231 @@
+"""Both Cartpoles have Isaac Lab 2.3.2's numbers, and their rewards follow by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+
+MANAGER, DIRECT = "Isaac-Cartpole-v0", "Isaac-Cartpole-Direct-v0"
+STEP_S = 2.0 / 120.0
+NUM_ENVS = 3
+CART, POLE = 0, 1  # columns of qpos and qvel
+
+
+def make(task_id: str, *overrides: str, num_envs: int = NUM_ENVS) -> VectorEnv:
+    task = registry.get_task(task_id)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+
+
+def place(env: VectorEnv, cart: float, pole: float, cart_vel: float = 0.0, pole_vel: float = 0.0):
+    """Put all environments into one state."""
+    rows = (
+        torch.tensor([[cart, pole], [cart_vel, pole_vel]]).unsqueeze(1).repeat(1, env.num_envs, 1)
+    )
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows[0], rows[1])
+
+
+def reward_at(env: VectorEnv, **state: float) -> float:
+    """Return the reward of a step that ends in a state."""
+    place(env, **state)
+    env._get_dones()
+    return env._get_rewards()[0].item()
+
+
+@pytest.fixture(params=[MANAGER, DIRECT])
+def task_id(request) -> str:
+    return request.param
+
+
+# The reference table ------------------------------------------------------------------------------
+
+
+def test_durations_and_sizes(task_id):
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    assert cfg.sim.dt == 1.0 / 120.0
+    assert cfg.decimation == 2
+    assert cfg.episode_length_s == 5.0
+    assert cfg.max_episode_length == 300
+    assert cfg.scene.num_envs == 4096
+    env = make(task_id)
+    assert env.single_action_space.shape == (1,)
+    assert env.single_observation_space["policy"].shape == (4,)
+    assert env.step_dt == pytest.approx(STEP_S)
+
+
+def test_manager_weights_and_ranges():
+    cfg = registry.load_env_cfg(registry.get_task(MANAGER))
+    weights = {name: term.weight for name, term in vars(cfg.rewards).items()}
+    assert weights == {
+        "alive": 1.0,
+        "terminating": -2.0,
+        "pole_pos": -1.0,
+        "cart_vel": -0.01,
+        "pole_vel": -0.005,
+    }
+    assert cfg.actions.joint_effort.scale == 100.0
+    assert cfg.terminations.cart_out_of_bounds.params["bounds"] == (-3.0, 3.0)
+    quarter = 0.25 * math.pi
+    cart, pole = cfg.events.reset_cart_position.params, cfg.events.reset_pole_position.params
+    assert (cart["position_range"], cart["velocity_range"]) == ((-1.0, 1.0), (-0.5, 0.5))
+    assert pole["position_range"] == pole["velocity_range"] == (-quarter, quarter)
+
+
+def test_direct_scales_and_ranges():
+    cfg = registry.load_env_cfg(registry.get_task(DIRECT))
+    assert cfg.action_scale == 100.0
+    assert cfg.max_cart_pos == 3.0
+    assert cfg.initial_pole_angle_range == (-0.25, 0.25)
+    assert (cfg.rew_scale_alive, cfg.rew_scale_terminated) == (1.0, -2.0)
+    assert (cfg.rew_scale_pole_pos, cfg.rew_scale_cart_vel) == (-1.0, -0.01)
+    assert cfg.rew_scale_pole_vel == -0.005
+
+
+def test_ppo_settings(task_id):
+    values = registry.load_agent_values(registry.get_task(task_id), "rsl_rl")
+    assert (values["num_steps_per_env"], values["max_iterations"]) == (16, 150)
+    for network in ("actor", "critic"):
+        assert values[network]["hidden_dims"] == [32, 32]
+        assert values[network]["obs_normalization"] is False
+    expected = {
+        "learning_rate": 1e-3,
+        "schedule": "adaptive",
+        "desired_kl": 0.01,
+        "entropy_coef": 0.005,
+        "num_learning_epochs": 5,
+        "num_mini_batches": 4,
+        "value_loss_coef": 1.0,
+        "gamma": 0.99,
+        "lam": 0.95,
+        "clip_param": 0.2,
+        "max_grad_norm": 1.0,
+    }
+    assert expected.items() <= values["algorithm"].items()
+
+
+# The MDP ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task_id", "order"), [(MANAGER, [0.5, 0.2, -1.0, 3.0]), (DIRECT, [0.2, 3.0, 0.5, -1.0])]
+)
+def test_order_of_the_observation(task_id, order):
+    env = make(task_id)
+    place(env, cart=0.5, pole=0.2, cart_vel=-1.0, pole_vel=3.0)
+    assert env._get_observations()["policy"][0].tolist() == pytest.approx(order)
+
+
+def test_one_unit_of_action_is_100_newton(task_id):
+    env = make(task_id)
+    env.step(torch.tensor([[1.0], [-0.5], [9.0]]))
+    assert env.sim.ctrl[:, 0].tolist() == [100.0, -50.0, 900.0]
+    # The model's motor stops at 400 N, so that both of these do the same.
+    strong, stronger = make(task_id), make(task_id)
+    for env, action in ((strong, 4.0), (stronger, 40.0)):
+        env.step(torch.full((NUM_ENVS, 1), action))
+    assert torch.equal(strong.sim.data.qvel, stronger.sim.data.qvel)
+
+
+def test_a_push_to_the_right_tips_the_pole_to_the_left_and_gravity_pulls_it_down(task_id):
+    env = make(task_id)
+    place(env, cart=0.0, pole=0.0)
+    env.step(torch.full((NUM_ENVS, 1), 0.1))
+    assert (env.sim.data.qvel[:, CART] > 0.0).all()
+    assert (env.sim.data.qvel[:, POLE] < 0.0).all()
+    place(env, cart=0.0, pole=0.1)
+    env.step(torch.zeros(NUM_ENVS, 1))
+    assert (env.sim.data.qpos[:, POLE] > 0.1).all()
+
+
+@pytest.mark.parametrize(("task_id", "scale"), [(MANAGER, STEP_S), (DIRECT, 1.0)])
+def test_reward_of_a_state(task_id, scale):
+    env = make(task_id)
+    # 1 - 0.3^2 - 0.01 * 2 - 0.005 * 4
+    going = reward_at(env, cart=0.5, pole=0.3, cart_vel=-2.0, pole_vel=4.0)
+    assert going == pytest.approx(0.87 * scale)
+    # -2 - 0.3^2 - 0.01 * 2 - 0.005 * 4
+    failed = reward_at(env, cart=3.5, pole=0.3, cart_vel=2.0, pole_vel=-4.0)
+    assert failed == pytest.approx(-2.13 * scale)
+
+
+def test_reward_of_a_whole_turn():
+    """The manager task lets the pole turn, and wraps its angle; the direct one ends there."""
+    turned = 2.0 * math.pi + 0.3
+    going = reward_at(make(MANAGER), cart=0.0, pole=turned)
+    assert going == pytest.approx((1.0 - 0.09) * STEP_S, rel=1e-4)
+    failed = reward_at(make(DIRECT), cart=0.0, pole=turned)
+    assert failed == pytest.approx(-2.0 - turned**2, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "cart", "pole", "fails"),
+    [
+        (MANAGER, 2.99, 0.0, False),
+        (MANAGER, 3.01, 0.0, True),
+        (MANAGER, -3.01, 0.0, True),
+        (MANAGER, 0.0, 3.1, False),
+        (DIRECT, 2.99, 1.57, False),
+        (DIRECT, -3.01, 0.0, True),
+        (DIRECT, 0.0, 1.58, True),
+        (DIRECT, 0.0, -1.58, True),
+    ],
+)
+def test_where_episodes_end(task_id, cart, pole, fails):
+    env = make(task_id)
+    place(env, cart=cart, pole=pole)
+    assert env._get_dones()[0].tolist() == [fails] * NUM_ENVS
+
+
+@pytest.mark.parametrize(("task_id", "steps"), [(MANAGER, 300), (DIRECT, 299)])
+def test_how_long_episodes_last(task_id, steps):
+    """Isaac Lab's direct tasks count the step to come: their episodes are a step shorter."""
+    env = make(task_id)
+    env.episode_length_buf[:] = steps - 2
+    place(env, cart=0.0, pole=0.0)
+    assert not env.step(torch.zeros(NUM_ENVS, 1))[3].any()
+    assert env.step(torch.zeros(NUM_ENVS, 1))[3].all()
+
+
+@pytest.mark.parametrize(
+    ("task_id", "ranges"),
+    [
+        (
+            MANAGER,
+            [(-1.0, 1.0), (-math.pi / 4, math.pi / 4), (-0.5, 0.5), (-math.pi / 4, math.pi / 4)],
+        ),
+        (DIRECT, [(0.0, 0.0), (-math.pi / 4, math.pi / 4), (0.0, 0.0), (0.0, 0.0)]),
+    ],
+)
+def test_where_episodes_start(task_id, ranges):
+    env = make(task_id, num_envs=1000)
+    states = torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1)
+    for values, (low, high) in zip(states.T, ranges, strict=True):
+        margin = 0.01 * (high - low)
+        assert low <= values.min() <= low + margin
+        assert high - margin <= values.max() <= high
+
+
+# Overrides ----------------------------------------------------------------------------------------
+
+
+def test_removing_and_weighing_terms_changes_the_reward():
+    upright = {"cart": 0.0, "pole": 0.0}
+    assert reward_at(make(MANAGER), **upright) == pytest.approx(1.0 * STEP_S)
+    assert reward_at(make(MANAGER, "env.rewards.alive=null"), **upright) == 0.0
+    doubled = make(MANAGER, "env.rewards.alive.weight=2.0")
+    assert reward_at(doubled, **upright) == pytest.approx(2.0 * STEP_S)
+    assert reward_at(make(DIRECT, "env.rew_scale_alive=0.5"), **upright) == 0.5
+
+
+def test_overrides_of_durations_reach_the_episode():
+    env = make(MANAGER, "env.decimation=4", "env.episode_length_s=0.1")
+    assert env.step_dt == pytest.approx(4.0 / 120.0)
+    ends = [env.step(torch.zeros(NUM_ENVS, 1))[3].all().item() for _ in range(6)]
+    assert ends == [False, False, True] * 2

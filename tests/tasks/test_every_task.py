@@ -1,0 +1,262 @@
+"""What every registered task promises, whoever wrote it; add a task, and it is tested here."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import mujoco
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import merge, read_yaml, write_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.envs.scene import load_model
+from envlab.registry import Task
+from envlab.rl.rsl_rl_cfg import RslRlCfg
+from envlab.sim.mujoco_backend import route_mujoco_warnings
+
+NUM_ENVS = 4
+EPISODE_STEPS = 5
+TASKS = registry.list_tasks()
+AGENT_CFGS = {"rsl_rl": RslRlCfg}
+"""What a library's agent values are laid over; libraries that are not here take plain dicts."""
+AGENTS = [
+    pytest.param(task, key, id=f"{task.id}-{key}") for task in TASKS for key in task.libraries
+]
+
+
+@pytest.fixture(params=TASKS, ids=lambda task: task.id)
+def task(request) -> Task:
+    return request.param
+
+
+def make(
+    task: Task,
+    *,
+    num_envs: int = NUM_ENVS,
+    seed: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    **fields: Any,
+) -> VectorEnv:
+    """Return an environment, with fields of its configuration replaced."""
+    cfg = registry.load_env_cfg(task)
+    for name, value in fields.items():
+        setattr(cfg, name, value)
+    context = DistributedContext(rank=rank, world_size=world_size, num_threads=1)
+    return task.make(cfg, context=context, num_envs=num_envs, seed=seed)
+
+
+def make_brief(task: Task, **kwargs: Any) -> VectorEnv:
+    """Return an environment whose episodes have ended after a few steps."""
+    cfg = registry.load_env_cfg(task)
+    return make(task, episode_length_s=EPISODE_STEPS * cfg.step_dt, **kwargs)
+
+
+def draw_actions(env: VectorEnv, steps: int, num_envs: int = NUM_ENVS) -> torch.Tensor:
+    """Return actions in [-1, 1], ``(steps, num_envs, num_actions)``."""
+    generator = torch.Generator().manual_seed(0)
+    shape = (steps, num_envs, env.single_action_space.shape[0])
+    return torch.rand(shape, generator=generator) * 2.0 - 1.0
+
+
+def record(env: VectorEnv, actions: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Return what happens, each ``(steps + 1, num_envs, ...)``, the state before as row 0."""
+    nothing = torch.zeros(env.num_envs)
+    rows: dict[str, list[torch.Tensor]] = {}
+
+    def note(obs, reward, terminated, truncated) -> None:
+        seen = {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel, "reward": reward}
+        seen |= {"terminated": terminated, "truncated": truncated, **obs}
+        for name, values in seen.items():
+            rows.setdefault(name, []).append(values.clone())
+
+    note(env.obs_buf, nothing, nothing.bool(), nothing.bool())
+    for action in actions:
+        note(*env.step(action)[:4])
+    return {name: torch.stack(values) for name, values in rows.items()}
+
+
+def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    assert first.keys() == second.keys()
+    for name, values in first.items():
+        assert torch.equal(values, second[name]), name
+
+
+# Configurations -----------------------------------------------------------------------------------
+
+
+def test_configuration_returns_from_a_file(task, tmp_path):
+    cfg = registry.load_env_cfg(task)
+    write_yaml(tmp_path / "env.yaml", cfg)
+    assert read_yaml(tmp_path / "env.yaml", type(cfg)) == cfg
+    assert read_yaml(tmp_path / "env.yaml", registry.load_env_cfg(task)) == cfg
+
+
+@pytest.mark.parametrize(("task", "key"), AGENTS)
+def test_agent_configuration_has_only_keys_that_the_library_knows(task, key):
+    values = registry.load_agent_values(task, key)
+    assert values
+    if key in AGENT_CFGS:
+        cfg = merge(AGENT_CFGS[key](), values, "agent")
+        assert cfg != AGENT_CFGS[key]()
+
+
+def test_task_says_what_it_is_and_has_an_agent(task):
+    assert task.description.endswith(".")
+    assert task.libraries
+
+
+def test_model_compiles_and_moves_without_a_warning(task, caplog):
+    said: list[str] = []
+    mujoco.set_mju_user_warning(said.append)
+    try:
+        with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
+            warnings.simplefilter("error")
+            model = load_model(registry.load_env_cfg(task).scene.model)
+            data = mujoco.MjData(model)
+            mujoco.mj_step(model, data, 10)
+    finally:
+        route_mujoco_warnings()
+    assert said == [record.getMessage() for record in caplog.records] == []
+    assert sum(warning.number for warning in data.warning) == 0
+
+
+# Spaces and types ---------------------------------------------------------------------------------
+
+
+def test_observations_and_actions_are_in_their_spaces(task):
+    env = make(task)
+    obs, info = env.reset(seed=3)
+    assert info == {}
+    assert set(obs) == set(env.single_observation_space.spaces) <= {"policy", "critic"}
+    assert "policy" in obs
+    for step in range(3):
+        if step:
+            obs, reward, terminated, truncated, _ = env.step(
+                torch.from_numpy(env.action_space.sample())
+            )
+            assert reward.shape == terminated.shape == truncated.shape == (NUM_ENVS,)
+            assert reward.dtype == torch.float32
+            assert terminated.dtype == truncated.dtype == torch.bool
+            assert torch.isfinite(reward).all()
+        for name, values in obs.items():
+            assert values.shape == (NUM_ENVS, *env.single_observation_space[name].shape)
+            assert values.dtype == torch.float32
+            assert values.device == env.device
+            assert torch.isfinite(values).all()
+        assert env.observation_space.contains(
+            {name: values.numpy() for name, values in obs.items()}
+        )
+
+
+# Autoreset ----------------------------------------------------------------------------------------
+
+
+def test_ended_episodes_hand_over_their_last_observation_and_start_anew(task):
+    env = make_brief(task)
+    seen_at_reset = {}
+    reset_masked = env._reset_masked
+
+    def watch(mask: torch.Tensor):
+        seen_at_reset.update(
+            {name: values.clone() for name, values in env._get_observations().items()}
+        )
+        return reset_masked(mask)
+
+    env._reset_masked = watch
+    ended = torch.zeros(NUM_ENVS, dtype=torch.bool)
+    for action in draw_actions(env, EPISODE_STEPS):
+        obs, _, terminated, truncated, info = env.step(action)
+        done = terminated | truncated
+        assert not (terminated & truncated).any()
+        ended |= done
+        assert bool(info) == bool(done.any())
+        if not info:
+            continue
+        assert torch.equal(info["_final_obs"], done)
+        assert info["num_ended"] == done.sum()
+        assert (env.episode_length_buf[done] == 0).all()
+        assert all(torch.isfinite(value) and value.dim() == 0 for value in info["log"].values())
+        assert info["final_obs"].keys() == obs.keys()
+        for name, values in info["final_obs"].items():
+            assert torch.equal(values[done], seen_at_reset[name][done])
+        differs = (info["final_obs"]["policy"] != obs["policy"]).any(dim=1)
+        assert differs[done].all()
+    assert ended.all()
+
+
+def test_an_environment_that_is_not_finite_is_reset_alone(task):
+    env, sane = make(task), make(task)
+    (action,) = draw_actions(env, 1)
+    sane_row = record(sane, action.unsqueeze(0))
+    sick, others = 1, [0, 2, 3]
+    mask = torch.zeros(NUM_ENVS, dtype=torch.bool)
+    mask[sick] = True
+    env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
+    row = record(env, action.unsqueeze(0))
+    assert row["terminated"][1, sick]
+    assert row["reward"][1, sick] == 0.0
+    for name, values in row.items():
+        assert torch.isfinite(values[1]).all(), name
+        assert torch.equal(values[1, others], sane_row[name][1, others]), name
+
+
+# Randomness ---------------------------------------------------------------------------------------
+
+
+def test_runs_are_bit_identical_and_seeds_matter(task):
+    env = make_brief(task, seed=5)
+    actions = draw_actions(env, 12)
+    first = record(env, actions)
+    assert_equal(first, record(make_brief(task, seed=5), actions))
+    assert not torch.equal(first["policy"][0], make_brief(task, seed=6).obs_buf["policy"])
+
+
+def test_a_seeded_reset_repeats_the_run(task):
+    env = make_brief(task, seed=5)
+    actions = draw_actions(env, 12)
+    first = record(env, actions)
+    env.reset(seed=5)
+    again = record(env, actions)
+    for name, values in first.items():
+        assert torch.equal(values, again[name]), name
+
+
+def test_environments_start_differently_on_and_across_ranks(task):
+    ranks = [make(task, rank=rank, world_size=2) for rank in range(2)]
+    states = torch.cat([torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1) for env in ranks])
+    assert states.unique(dim=0).shape[0] == 2 * NUM_ENVS
+    assert torch.cat([env.env_ids for env in ranks]).tolist() == list(range(2 * NUM_ENVS))
+
+
+def test_two_ranks_simulate_what_one_process_would(task):
+    whole = make_brief(task, num_envs=2 * NUM_ENVS)
+    actions = draw_actions(whole, 12, 2 * NUM_ENVS)
+    expected = record(whole, actions)
+    halves = [
+        record(
+            make_brief(task, rank=rank, world_size=2),
+            actions[:, NUM_ENVS * rank : NUM_ENVS * (rank + 1)],
+        )
+        for rank in range(2)
+    ]
+    joined = {name: torch.cat([half[name] for half in halves], dim=1) for name in expected}
+    # torch sums a reward's terms in an order that depends on the batch, so its last bit may differ.
+    assert torch.allclose(joined.pop("reward"), expected.pop("reward"), rtol=1e-5, atol=1e-7)
+    assert_equal(joined, expected)
+
+
+def test_a_restored_state_has_the_same_future(task):
+    env = make_brief(task, seed=1)
+    actions = draw_actions(env, 12)
+    record(env, actions[:7])
+    state = env.state()
+    expected = record(env, actions)
+    restored = make_brief(task, seed=2)
+    restored.set_state(state)
+    assert_equal(record(restored, actions), expected)

@@ -1,0 +1,95 @@
+"""The command line: what it prints, and that user errors are one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from envlab import cli
+from envlab.errors import ConfigurationError, EnvlabError, SimulationError
+from tests.launcher import ROOT, TRAIN
+
+
+def failing(error: Exception):
+    def function(arguments: Sequence[str]) -> int:
+        raise error
+
+    return function
+
+
+def test_the_exit_code_is_the_commands():
+    assert cli.guarded(lambda words: len(words), ["a", "b", "c"]) == 3
+
+
+def test_a_users_error_is_one_sentence_and_code_2(capsys):
+    assert cli.guarded(failing(ConfigurationError("Wrong.")), []) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "error: Wrong.\n")
+
+
+def test_a_bug_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        cli.guarded(failing(ZeroDivisionError()), [])
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(EnvlabError("Same."), ""), (SimulationError("Mine."), "error: Mine.\n")],
+)
+def test_other_ranks_speak_only_of_what_is_their_own(capsys, monkeypatch, error, said: str):
+    monkeypatch.setenv("RANK", "1")
+    assert cli.guarded(failing(error), []) == 2
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "no command 'trian'. Did you mean train"),
+        (["train", "rslrl"], "no library 'rslrl'; there are rsl_rl"),
+        (["train", "rsl_rl", "--task", "Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
+        (["play", "rsl_rl", "--task=nothing-like-it"], "'nothing-like-it'"),
+    ],
+)
+def test_wrong_words_are_answered_with_the_nearest(capsys, arguments: list[str], message: str):
+    assert cli.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["train"], ["play", "-h"]])
+def test_usage_names_commands_and_libraries(capsys, arguments: list[str]):
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    for word in ("list", "train LIBRARY", "play LIBRARY", "rsl_rl"):
+        assert word in out
+
+
+def test_an_unknown_task_is_refused_before_the_library_loads(tmp_path):
+    code = (
+        "import sys; from envlab.cli import train\n"
+        "code = train('rsl_rl', ['--task=Nope'])\n"
+        "raise SystemExit(code if 'rsl_rl' not in sys.modules else 'rsl_rl was loaded')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=30)
+    assert result.returncode == 2
+
+
+def test_the_script_runs_from_any_folder(tmp_path):
+    result = subprocess.run(
+        [sys.executable, TRAIN, "--task=Nope"],
+        cwd=tmp_path,
+        timeout=30,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+    assert TRAIN.is_relative_to(ROOT)

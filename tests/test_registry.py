@@ -1,0 +1,290 @@
+"""Tasks as data: listing is light, ids are forgiving, and broken third parties are skipped."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import re
+import subprocess
+import sys
+import types
+import warnings
+
+import gymnasium
+import pytest
+import torch
+
+from envlab import registry
+from envlab.envs import ManagerEnv
+from envlab.errors import ConfigurationError, UnknownTaskError
+from envlab.registry import Task
+
+CARTPOLE = "Isaac-Cartpole-v0"
+DIRECT = "Isaac-Cartpole-Direct-v0"
+
+
+@pytest.fixture
+def rediscover():
+    """Make the next listing walk all packages again, and again after the test."""
+    before = set(gymnasium.registry)
+    registry.discover.cache_clear()
+    yield
+    registry.discover.cache_clear()
+    for added in set(gymnasium.registry) - before:
+        del gymnasium.registry[added]
+
+
+@pytest.fixture
+def third_party(monkeypatch, rediscover):
+    """Return a function that installs entry points of the group, as ``{name: "module"}``."""
+
+    def install(**values: str) -> None:
+        group = registry.ENTRY_POINT_GROUP
+        points = [importlib.metadata.EntryPoint(*item, group) for item in values.items()]
+        monkeypatch.setattr(
+            importlib.metadata,
+            "entry_points",
+            lambda **query: points if query == {"group": group} else [],
+        )
+
+    return install
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """Return a function that makes a module whose import registers a task."""
+
+    def make(name: str, task_id: str, **kwargs: str) -> None:
+        module = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        gymnasium.register(
+            id=task_id,
+            entry_point="envlab.envs:ManagerEnv",
+            kwargs={"env_cfg_entry_point": f"{name}:Cfg", **kwargs},
+        )
+
+    return make
+
+
+# Listing ------------------------------------------------------------------------------------------
+
+
+def test_listing_imports_neither_torch_nor_a_simulator():
+    script = """
+import sys
+from envlab import registry
+ids = [task.id for task in registry.list_tasks()]
+assert "Isaac-Cartpole-v0" in ids, ids
+heavy = {"torch", "mujoco", "warp", "mujoco_warp", "rsl_rl", "tensorboard"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_line_lists_without_torch():
+    script = """
+import sys
+from envlab.cli import main
+assert main(["list", "--keyword", "direct"]) == 0
+heavy = {"torch", "mujoco"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert DIRECT in done.stdout
+    assert not re.search(rf"^{CARTPOLE}\s", done.stdout, re.MULTILINE)
+
+
+def test_tasks_are_listed_by_id_with_what_they_are():
+    tasks = registry.list_tasks()
+    ids = [task.id for task in tasks]
+    assert ids == sorted(ids)
+    by_id = {task.id: task for task in tasks}
+    assert by_id[CARTPOLE].kind == "manager"
+    assert by_id[DIRECT].kind == "direct"
+    assert "rsl_rl" in by_id[CARTPOLE].libraries
+    assert "env" not in by_id[CARTPOLE].libraries
+    assert "pole" in by_id[CARTPOLE].description
+
+
+def test_gymnasiums_own_environments_are_no_tasks():
+    assert "CartPole-v1" in gymnasium.registry
+    assert "CartPole-v1" not in [task.id for task in registry.list_tasks()]
+
+
+@pytest.mark.parametrize("keyword", ["cartpole-DIRECT", "must not fall"])
+def test_a_keyword_matches_ids_and_descriptions_in_any_case(keyword):
+    assert [task.id for task in registry.list_tasks(keyword)] == [DIRECT]
+
+
+def test_a_keyword_may_match_nothing():
+    assert registry.list_tasks("no such word") == []
+
+
+# Ids ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task_id", [CARTPOLE, "Isaac-Cartpole", "envlab_tasks:Isaac-Cartpole-v0"])
+def test_an_id_may_lack_its_version_and_name_its_module(task_id):
+    assert registry.get_task(task_id).id == CARTPOLE
+
+
+@pytest.mark.parametrize(
+    ("task_id", "nearest"),
+    [("Isaac-Cartpol-v0", CARTPOLE), ("isaac-cartpole-direct-v0", DIRECT), ("Cartpole", CARTPOLE)],
+)
+def test_an_unknown_id_is_answered_with_the_nearest(task_id, nearest):
+    with pytest.raises(UnknownTaskError, match=f"Did you mean .*{nearest}.*'envlab list'"):
+        registry.get_task(task_id)
+
+
+def test_an_id_like_no_other_gets_no_guess():
+    with pytest.raises(
+        UnknownTaskError, match=r"^There is no task 'zzz'\. 'envlab list' shows all"
+    ):
+        registry.get_task("zzz")
+
+
+def test_a_module_before_the_id_is_imported(package, monkeypatch, rediscover):
+    imported = []
+    import_module = registry.importlib.import_module
+
+    def watch(name: str):
+        if name == "their_suite":
+            package("their_suite", "Their-Task-v3")
+            imported.append(name)
+        return import_module(name)
+
+    monkeypatch.setattr(registry.importlib, "import_module", watch)
+    assert registry.get_task("their_suite:Their-Task-v3").id == "Their-Task-v3"
+    assert imported == ["their_suite"]
+
+
+def test_a_module_that_is_not_there_is_named():
+    with pytest.raises(UnknownTaskError, match="names the module 'no_such_suite'"):
+        registry.get_task("no_such_suite:Task-v0")
+
+
+# Third parties ------------------------------------------------------------------------------------
+
+
+def test_an_installed_suite_registers_its_tasks(third_party, package):
+    package("their_suite", "Their-Task-v0", skrl_mappo_cfg_entry_point="their_suite:agent.yaml")
+    third_party(theirs="their_suite")
+    assert registry.discover() == {}
+    assert registry.get_task("Their-Task").libraries == ["skrl_mappo"]
+
+
+def test_a_broken_suite_is_reported_and_skipped(third_party, package, caplog):
+    package("their_suite", "Their-Task-v0")
+    third_party(broken="no_such_suite.tasks", theirs="their_suite")
+    failed = registry.discover()
+    assert list(failed) == ["no_such_suite.tasks"]
+    assert "ModuleNotFoundError: No module named 'no_such_suite'" in failed["no_such_suite.tasks"]
+    (record,) = caplog.records
+    assert "no_such_suite.tasks (entry point 'broken') cannot be imported" in record.getMessage()
+    ids = [task.id for task in registry.list_tasks()]
+    assert {"Their-Task-v0", CARTPOLE} <= set(ids)
+
+
+def test_any_exception_of_a_suite_is_caught(third_party, monkeypatch):
+    def explode(self):
+        raise ZeroDivisionError("their bug")
+
+    third_party(broken="their_suite")
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", explode)
+    assert registry.discover() == {"their_suite": "ZeroDivisionError: their bug"}
+
+
+def test_discovery_walks_only_once(third_party, caplog):
+    third_party(broken="no_such_suite")
+    registry.list_tasks()
+    registry.list_tasks()
+    assert len(caplog.records) == 1
+
+
+# Configurations -----------------------------------------------------------------------------------
+
+
+def test_environment_configurations_are_new_every_time():
+    task = registry.get_task(CARTPOLE)
+    first, second = registry.load_env_cfg(task), registry.load_env_cfg(task)
+    assert first == second
+    assert first is not second
+    first.scene.num_envs = 1
+    assert second.scene.num_envs == 4096
+
+
+def test_agent_values_come_from_the_tasks_yaml():
+    values = registry.load_agent_values(registry.get_task(CARTPOLE), "rsl_rl")
+    assert values["experiment_name"] == "cartpole"
+    assert values["algorithm"]["learning_rate"] == 1e-3
+    direct = registry.load_agent_values(registry.get_task(DIRECT), "rsl_rl")
+    assert direct["experiment_name"] == "cartpole_direct"
+
+
+def test_a_library_without_a_configuration_gives_none():
+    assert registry.load_agent_values(registry.get_task(CARTPOLE), "no_library") is None
+
+
+def test_agent_values_may_be_a_dataclass():
+    @dataclasses.dataclass
+    class AgentCfg:
+        learning_rate: float = 0.25
+
+    task = Task(
+        id="x", kind="x", libraries=[], description="", kwargs={"rl_cfg_entry_point": AgentCfg}
+    )
+    assert registry.load_agent_values(task, "rl") == {"learning_rate": 0.25}
+
+
+def test_an_entry_point_that_names_nothing_is_refused():
+    with pytest.raises(ConfigurationError, match=r"envlab\.registry has no 'NoCfg'"):
+        registry.load_entry_point("envlab.registry:NoCfg")
+    with pytest.raises(ConfigurationError, match="'no_such_suite:Cfg' cannot be imported"):
+        registry.load_entry_point("no_such_suite:Cfg")
+
+
+def test_an_entry_point_may_be_the_object_itself():
+    assert registry.load_entry_point(Task) is Task
+
+
+# Gymnasium ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[CARTPOLE, DIRECT])
+def task_id(request) -> str:
+    registry.discover()
+    return request.param
+
+
+def test_gymnasium_makes_a_task_with_a_configuration(task_id):
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    cfg.scene.num_envs = 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make(task_id, cfg=cfg, device="cpu")
+    assert env.unwrapped is env  # no wrapper that expects a single environment
+    assert env.spec.id == task_id
+    assert env.reset(seed=1)[0]["policy"].shape == (3, 4)
+
+
+def test_gymnasium_makes_vectors_of_tasks(task_id):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env = gymnasium.make_vec(task_id, num_envs=4, device="cpu")
+    assert isinstance(env, gymnasium.vector.VectorEnv)
+    assert env.num_envs == 4
+    env.reset(seed=1)
+    obs, reward, *_ = env.step(torch.zeros(4, 1))
+    assert obs["policy"].shape == (4, 4)
+    assert reward.shape == (4,)
+
+
+def test_a_task_makes_itself():
+    task = registry.get_task(CARTPOLE)
+    env = task.make(registry.load_env_cfg(task), num_envs=2, device="cpu", seed=5)
+    assert isinstance(env, ManagerEnv)
+    assert env.num_envs == 2
+    assert env.random.base_seed == 5
