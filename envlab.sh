@@ -196,6 +196,7 @@ set_up() {
 
 enter() {
     export PATH="$venv/bin:$PATH"
+    export ENVLAB_SH=$0 # as it was typed, for the commands that envlab suggests
     if [ -f "$venv/pyvenv.cfg" ]; then export VIRTUAL_ENV="$venv"; fi # a conda environment has none
     unset PYTHONHOME
 }

@@ -33,7 +33,7 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
     try:
         return function(arguments)
     except EnvlabError as error:
-        from envlab.distributed.context import launched_rank
+        from envlab.distributed.ranks import launched_rank
 
         rank = launched_rank()
         if rank == 0 or not error.same_on_all_ranks:
@@ -111,7 +111,7 @@ def _check_task_early(arguments: Sequence[str]) -> None:
 
 def _choose_opengl_early() -> None:
     """Choose what rank 0 renders videos with before mujoco, which then cannot change, is loaded."""
-    from envlab.distributed.context import launched_rank
+    from envlab.distributed.ranks import launched_rank
     from envlab.rl.opengl import choose_opengl
 
     if launched_rank() == 0:

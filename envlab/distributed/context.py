@@ -1,9 +1,8 @@
 """One object that knows where this process is: rank, device, world, seed.
 
-No other module reads ``RANK``, ``LOCAL_RANK`` or ``WORLD_SIZE``. The context is made once per
-process, before any RL library or CUDA context, because libraries hard-code ``nccl`` and read the
-variables themselves, and because memory allocated before the device is set lands on ``cuda:0`` on
-every rank.
+The context is made once per process, before any RL library or CUDA context, because libraries
+hard-code ``nccl`` and read the launcher's variables themselves, and because memory allocated before
+the device is set lands on ``cuda:0`` on every rank.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import gc
 import logging
 import os
 import socket
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -21,14 +18,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from envlab.errors import DeviceError, LaunchError
+from envlab.distributed.ranks import read_ranks
+from envlab.errors import DeviceError
 
 logger = logging.getLogger(__name__)
 
 TIMEOUT = timedelta(minutes=10)
 """How long a collective may wait. Warp compiles kernels for up to a minute on a first run."""
-
-LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,37 +156,6 @@ class DistributedContext:
             dist.destroy_process_group()
 
 
-def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
-    """Return rank, local_rank, world_size and local_world_size as torchrun gives them.
-
-    Raises:
-        LaunchError: If ``--distributed`` was given without torchrun, or torchrun started several
-            processes without it (which would train independent copies).
-    """
-    world_size = environ.get("WORLD_SIZE", "1")
-    hint = LAUNCH_HINT.format(script=sys.argv[0] or "scripts/.../train.py")
-    if not distributed:
-        if int(world_size) > 1:
-            raise LaunchError(
-                f"torch.distributed.run started {world_size} processes, but --distributed was not "
-                "given, so they would train separately. Add --distributed."
-            )
-        return {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
-    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    missing = [name for name in names if name not in environ]
-    if missing:
-        raise LaunchError(
-            f"--distributed was given, but {', '.join(missing)} is not set, so no launcher started "
-            f"this process. Launch it with: {hint}"
-        )
-    return {
-        "rank": int(environ["RANK"]),
-        "local_rank": int(environ["LOCAL_RANK"]),
-        "world_size": int(world_size),
-        "local_world_size": int(environ.get("LOCAL_WORLD_SIZE", world_size)),
-    }
-
-
 def resolve_device(
     requested: str | None, local_rank: int, local_world_size: int, num_gpus: int
 ) -> torch.device:
@@ -275,8 +240,3 @@ def _exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def launched_rank() -> int:
-    """Return the rank that a launcher gave this process, 0 without one; needs no context."""
-    return int(os.environ.get("RANK", "0"))

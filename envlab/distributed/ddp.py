@@ -23,8 +23,7 @@ class PolicyDDP(DistributedDataParallel):
     - Without gradients (rollouts) the forward pass goes straight to the wrapped module.
     - Checkpoints have no ``module.`` prefix.
     - Buffers are running statistics: they are pooled over ranks elsewhere, never overwritten by
-      rank
-      0's. They are still synchronised once, at construction.
+      rank 0's. They are still synchronised once, at construction.
     """
 
     def __init__(self, module: nn.Module) -> None:

@@ -70,7 +70,7 @@ class ManagerEnv(VectorEnv):
         return self.termination_manager.compute()
 
     def _get_rewards(self) -> torch.Tensor:
-        return self.reward_manager.compute(self.step_dt)
+        return self.reward_manager.compute()
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
         return self.observation_manager.compute(corrupt=False)
@@ -78,7 +78,9 @@ class ManagerEnv(VectorEnv):
     def _sample_observations(self) -> dict[str, torch.Tensor]:
         return self.observation_manager.compute(corrupt=True)
 
-    def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _reset_envs(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         self.event_manager.apply("reset", mask)
         self.action_manager.reset(mask)
         log = self.reward_manager.reset(mask, count)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -101,6 +103,7 @@ class RandomStream:
         self.name = name
         self._source = source
         self._columns: dict[int, torch.Tensor] = {}
+        self._scales: dict[tuple[tuple[float, float], ...], tuple[Any, Any]] = {}
         self.set_keys(keys)
 
     def set_keys(self, keys: torch.Tensor) -> None:
@@ -118,19 +121,49 @@ class RandomStream:
             self._columns[num] = steps * _signed(_GAMMA)
         return mix(self._keys + (self._columns[num] + _signed(self._advance(num) * _GAMMA)))
 
-    def unit(self, num: int) -> torch.Tensor:
-        """Return float32 draws from ``[0, 1)``, ``(num_envs, num)``, of 24 random bits each."""
-        if self._on_cpu:
-            values = (self._bits_numpy(num) >> np.uint64(40)).astype(np.float32)
-            values *= np.float32(2.0**-24)
-            return torch.from_numpy(values)
-        return _shift_right(self.bits(num), 40).float().mul_(2.0**-24)
+    def ranges(
+        self, bounds: Sequence[tuple[float, float]], mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return float32 draws, ``(num_envs, len(bounds))``, of column ``i`` from ``bounds[i]``.
 
-    def _bits_numpy(self, num: int) -> np.ndarray:
+        Args:
+            bounds: Lower and upper bounds; the upper ones are excluded.
+            mask: Environments whose draws are needed, bool ``(num_envs,)``; None: all. Other rows
+                are meaningless. It saves time on a CPU; a GPU draws for all rather than wait.
+        """
+        key = tuple(bounds)
+        if key not in self._scales:
+            self._scales[key] = self._scale(key)
+        low, width = self._scales[key]
+        if not self._on_cpu:
+            return _shift_right(self.bits(len(key)), 40).float().mul_(width).add_(low)
+        rows = None if mask is None else np.flatnonzero(mask.numpy())
+        values = (self._bits_numpy(len(key), rows) >> np.uint64(40)).astype(np.float32)
+        values *= width
+        values += low
+        if rows is None:
+            return torch.from_numpy(values)
+        spread = np.zeros((len(self._keys), len(key)), dtype=np.float32)
+        spread[rows] = values
+        return torch.from_numpy(spread)
+
+    def _scale(self, bounds: Sequence[tuple[float, float]]) -> tuple[Any, Any]:
+        """Return what 24 random bits are multiplied by and added to, kept on the device."""
+        low = np.array([bound[0] for bound in bounds], dtype=np.float32)
+        width = np.array([bound[1] - bound[0] for bound in bounds], dtype=np.float32)
+        width *= np.float32(2.0**-24)
+        if self._on_cpu:
+            return low, width
+        device = self._source.device
+        return torch.from_numpy(low).to(device), torch.from_numpy(width).to(device)
+
+    def _bits_numpy(self, num: int, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the same as :meth:`bits`, uint64: NumPy takes a third of torch's time here."""
         first = self._advance(num) + 1
         steps = [(step * _GAMMA) & 0xFFFFFFFFFFFFFFFF for step in range(first, first + num)]
-        return _mix_numpy(self._keys.numpy().view(np.uint64) + np.array(steps, dtype=np.uint64))
+        keys = self._keys.numpy().view(np.uint64)
+        keys = keys if rows is None else keys[rows]
+        return _mix_numpy(keys + np.array(steps, dtype=np.uint64))
 
     def _advance(self, num: int) -> int:
         """Return how many outputs precede the next ``num``, and count these."""
@@ -139,13 +172,15 @@ class RandomStream:
         self._drawn += num
         return self._tick * _DRAWS_PER_TICK + self._drawn - num
 
-    def uniform(self, low: float, high: float, num: int) -> torch.Tensor:
-        """Return float32 draws from ``[low, high)``, ``(num_envs, num)``."""
-        return self.unit(num).mul_(high - low).add_(low)
+    def uniform(
+        self, low: float, high: float, num: int, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return float32 draws from ``[low, high)``, ``(num_envs, num)``; see :meth:`ranges`."""
+        return self.ranges([(low, high)] * num, mask)
 
     def normal(self, mean: float, std: float, num: int) -> torch.Tensor:
         """Return float32 normal draws, ``(num_envs, num)``, by the Box-Muller transform."""
-        unit = self.unit(2 * num)
+        unit = self.uniform(0.0, 1.0, 2 * num)
         radius = torch.sqrt(-2.0 * torch.log1p(-unit[:, :num]))
         return radius * torch.cos(2.0 * math.pi * unit[:, num:]) * std + mean
 

@@ -108,10 +108,10 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
         sensor_ids += range(start, start + int(model.sensor_dim[sensor]))
     return SceneEntity(
         joint_names=[model.joint(joint).name for joint in joints],
-        qpos_ids=_index(qpos_ids, device),
-        qvel_ids=_index(qvel_ids, device),
-        body_ids=_index([body + 1 for body in bodies], device),
-        sensor_ids=_index(sensor_ids, device),
+        qpos_ids=_index(qpos_ids, model.nq, device),
+        qvel_ids=_index(qvel_ids, model.nv, device),
+        body_ids=_index([body + 1 for body in bodies], model.nbody, device),
+        sensor_ids=_index(sensor_ids, model.nsensordata, device),
     )
 
 
@@ -155,7 +155,18 @@ def _match(kind: str, patterns: str | list[str] | None, names: list[str]) -> lis
     return sorted(matched)
 
 
-def _index(ids: list[int], device: torch.device) -> slice | torch.Tensor:
+ALL = slice(None)
+"""What a :class:`SceneEntity` holds where it selects everything."""
+
+
+def columns(values: torch.Tensor, ids: slice | torch.Tensor) -> torch.Tensor:
+    """Return ``values[:, ids]``, without a view where ``ids`` select everything."""
+    return values if ids is ALL else values[:, ids]
+
+
+def _index(ids: list[int], size: int, device: torch.device) -> slice | torch.Tensor:
+    if ids == list(range(size)):
+        return ALL
     if not ids:
         return slice(0, 0)
     if ids == list(range(ids[0], ids[-1] + 1)):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,13 +17,12 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.nan_guard import NanGuard
 from envlab.envs.random import EnvRandom
 from envlab.envs.scene import load_model
-from envlab.errors import ConfigurationError, SimulationError
+from envlab.errors import ConfigurationError
 from envlab.registry import load_entry_point
 from envlab.sim.simulation import Simulation, create_simulation
-
-logger = logging.getLogger(__name__)
 
 
 class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
@@ -58,7 +55,6 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     obs_buf: dict[str, torch.Tensor]
     """The latest observations by group, ``(num_envs, dim)``."""
     _renderer: mujoco.Renderer | None = None
-    _health_step: int = 0
 
     def __init__(
         self,
@@ -173,7 +169,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
                 raise ValueError(
                     f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
                 )
-        self._reset_masked(mask)
+        self._reset_masked(mask, mask.sum())
         self._observe()
         return self.obs_buf, {}
 
@@ -190,8 +186,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
             info. Where episodes ended, info holds ``final_obs``, observations as above but of the
             states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means
-            over the ended episodes, and ``num_ended``, how many these are. On a GPU, which is not
-            asked whether an episode ended, info always holds them.
+            over the ended episodes, and ``num_ended``, how many these are: numbers on a CPU, 0-d
+            tensors on a GPU, where info always holds them, because a GPU is not asked whether an
+            episode ended.
 
         Raises:
             ValueError: If ``actions`` has another shape.
@@ -200,8 +197,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.actions = self._check_actions(actions)
         self.random.advance()
         self.common_step_counter += 1
-        self._last_qpos.copy_(self.sim.data.qpos)
-        self._last_qvel.copy_(self.sim.data.qvel)
+        self.nan_guard.remember()
         self._apply_actions(self.actions)
         self.sim.step()
         self._episode_length += 1
@@ -210,23 +206,35 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         if self.cfg.is_finite_horizon:
             terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
         reward = self._get_rewards()
-        terminated, reward = self._guard(terminated, reward)
-        truncated = time_outs & ~terminated
+        terminated, reward = self.nan_guard.end_failed(terminated, reward)
+        truncated = time_outs > terminated  # and not terminated
         ended = terminated | truncated
         self._before_resets(ended)
 
         info: dict[str, Any] = {}
-        if self.device.type != "cpu" or ended.any():
+        num_ended: torch.Tensor | int = ended.sum()
+        if self.device.type == "cpu":
+            num_ended = int(num_ended)
+        if self.device.type != "cpu" or num_ended:
             info["final_obs"] = {
                 name: torch.nan_to_num(values, posinf=0.0, neginf=0.0)
                 for name, values in self._get_observations().items()
             }
             info["_final_obs"] = ended
-            info["num_ended"] = ended.sum()
-            info["log"] = self._reset_masked(ended)
+            info["num_ended"] = num_ended
+            info["log"] = self._reset_masked(ended, num_ended)
         self._after_resets()
         self._observe()
         return self.obs_buf, reward, terminated, truncated, info
+
+    def nominal(self, name: str) -> torch.Tensor:
+        """Return the shared model's own values of a field, float32, as they were compiled."""
+        if name not in self._nominal:
+            # Kept, because a copy to a GPU in every reset would make the reset wait.
+            self._nominal[name] = torch.as_tensor(
+                np.asarray(getattr(self.sim.model, name)), dtype=torch.float32, device=self.device
+            )
+        return self._nominal[name]
 
     def check_health(self) -> None:
         """Report environments that failed or overflowed since the last call. Waits for the GPU.
@@ -235,25 +243,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             SimulationError: If more than ``env.nan_guard.max_bad_share`` of the environments failed
                 per step, on average.
         """
-        steps = max(1, self.common_step_counter - self._health_step)
-        failed = int(self._num_bad)
-        self._num_bad.zero_()
-        self._health_step = self.common_step_counter
-        if failed:
-            logger.warning(
-                "%d environment episodes were ended by non-finite values in the last %d steps.",
-                failed,
-                steps,
-            )
-        if failed > self._num_bad_max(steps):
-            self._stop_for_bad_states(failed, steps)
-        overflowed = int(self.sim.overflow().sum())
-        if overflowed:
-            logger.warning(
-                "%d environments ran out of contact memory. %s",
-                overflowed,
-                self.sim.overflow_advice(),
-            )
+        self.nan_guard.check()
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that the next step depends on, for an exact resume."""
@@ -263,7 +253,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             "common_step_counter": self.common_step_counter,
             "seed": self.random.base_seed,
             "tick": self.random.tick,
-            "bad_obs": self._bad_obs.cpu().clone(),
+            "nan_guard": self.nan_guard.state(),
             "obs": {name: values.cpu().clone() for name, values in self.obs_buf.items()},
             "task": self._task_state(),
         }
@@ -272,11 +262,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         """Restore what :meth:`state` returned."""
         self.sim.set_state(state["sim"])
         self._episode_length.copy_(state["episode_length"])
-        self.common_step_counter = self._health_step = int(state["common_step_counter"])
+        self.common_step_counter = int(state["common_step_counter"])
         self.random.seed(int(state["seed"]))
         self.random.tick = int(state["tick"])
-        self._num_bad.zero_()
-        self._bad_obs.copy_(state["bad_obs"])
+        self.nan_guard.set_state(state["nan_guard"])
         self.obs_buf = {name: values.to(self.device) for name, values in state["obs"].items()}
         self._set_task_state(state["task"])
 
@@ -323,17 +312,19 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         """Return the observations that the policy sees: with noise, where the task has some."""
         return self._get_observations()
 
-    def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _reset_envs(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         """Edit ``reset_qpos`` and ``reset_qvel`` and forget what belongs to the ended episodes.
 
         Isaac Lab's ``_reset_idx``, with a mask in place of indices, which a GPU need not count.
 
         Args:
             mask: Environments to reset, bool ``(num_envs,)``.
-            count: How many these are, at least 1; 0-d.
+            count: How many these are, at least 1; a number on a CPU, else 0-d.
 
         Returns:
-            What to log: 0-d means over the episodes that end.
+            What to log: means over the episodes that end, numbers or 0-d.
         """
         return {}
 
@@ -367,9 +358,8 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.default_qpos = row.unsqueeze(0)
         self.reset_qpos = row.repeat(self.num_envs, 1)
         self.reset_qvel = torch.zeros(self.num_envs, model.nv, device=self.device)
-        self._last_qpos, self._last_qvel = self.reset_qpos.clone(), self.reset_qvel.clone()
-        self._bad_obs = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
-        self._num_bad = torch.zeros((), dtype=torch.int64, device=self.device)
+        self._nominal: dict[str, torch.Tensor] = {}
+        self.nan_guard = NanGuard(self, self.cfg.nan_guard.max_bad_share)
 
     def _make_spaces(self) -> None:
         self.actions = torch.zeros(self.num_envs, self._num_actions(), device=self.device)
@@ -391,60 +381,22 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             )
         return actions
 
-    def _reset_masked(self, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _reset_masked(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         self.reset_qpos.copy_(self.default_qpos)
         self.reset_qvel.zero_()
-        log = self._reset_envs(mask, mask.sum().clamp(min=1))
+        if isinstance(count, torch.Tensor):
+            count = count.clamp(min=1)  # a GPU is not asked whether there are any
+        log = self._reset_envs(mask, count)
         self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
         self._episode_length.masked_fill_(mask, 0)
-        self._bad_obs &= ~mask
+        self.nan_guard.forgive(mask)
         return log
 
     def _observe(self) -> None:
-        """Compute ``obs_buf``; a non-finite observation resets its environment at the next step."""
         self.obs_buf = self._sample_observations()
-        for name, values in self.obs_buf.items():
-            finite = torch.isfinite(values)
-            if self.device.type != "cpu" or not finite.all():
-                self._bad_obs |= ~finite.flatten(1).all(dim=1)
-                self.obs_buf[name] = torch.nan_to_num(values, posinf=0.0, neginf=0.0)
-
-    def _guard(
-        self, terminated: torch.Tensor, reward: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """End the episodes of environments that are no longer finite, with reward 0."""
-        bad = self.sim.bad() | self._bad_obs | ~torch.isfinite(reward)
-        if self.device.type != "cpu" or bad.any():
-            self._num_bad += bad.sum()
-            terminated = terminated | bad
-            reward = torch.where(bad, 0.0, reward)
-            if self.device.type == "cpu" and bad.sum() > self._num_bad_max(1):
-                self._stop_for_bad_states(int(bad.sum()), 1)
-        return terminated, reward
-
-    def _num_bad_max(self, steps: int) -> float:
-        """Return how many episodes may end by failures in so many steps; one always may."""
-        return max(1.0, self.cfg.nan_guard.max_bad_share * self.num_envs * steps)
-
-    def _stop_for_bad_states(self, failed: int, steps: int) -> None:
-        path = Path(self.log_dir or tempfile.gettempdir()) / (
-            f"nan_state_rank{self.context.rank}_step{self.common_step_counter}.pt"
-        )
-        saved = {
-            "qpos": self._last_qpos.cpu(),
-            "qvel": self._last_qvel.cpu(),
-            "actions": self.actions.cpu(),
-            "bad": (self.sim.bad() | self._bad_obs).cpu(),
-            "env_ids": self.env_ids.cpu(),
-            "step": self.common_step_counter,
-        }
-        torch.save(saved, path)
-        raise SimulationError(
-            f"{failed} of {self.num_envs} environments became non-finite within {steps} steps, "
-            f"more than the share env.nan_guard.max_bad_share={self.cfg.nan_guard.max_bad_share}. "
-            f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
-            "smaller actions are the usual cure."
-        )
+        self.nan_guard.clean(self.obs_buf)
 
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""

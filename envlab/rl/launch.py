@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
-from collections.abc import Callable, Sequence
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from envlab.config import expand_sweep
+from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, interruptible
 from envlab.distributed.log import configure_logging
+from envlab.errors import ConfigurationError
 from envlab.rl.arguments import train_parser
-from envlab.rl.session import Session, compose_session, run_params
+from envlab.rl.run import Run
+from envlab.rl.session import (
+    Session,
+    check_origin,
+    compose_session,
+    locate_checkpoint,
+    run_params,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,12 +51,7 @@ def run_training(
     """
     flags, overrides = train_parser(library).parse_with_overrides(arguments)
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
-    sessions = [
-        compose_session(
-            flags, job, library=library, agent_cfg=agent_cfg(), params=run_params(flags)
-        )
-        for job in jobs
-    ]
+    sessions = [_compose(flags, job, library, agent_cfg) for job in jobs]
     with interruptible() as flag:
         context = None
         try:
@@ -67,3 +76,70 @@ def run_training(
             if context is not None:
                 context.close()
     return 0
+
+
+def total_iterations(
+    max_iterations: int,
+    max_frames: int | None,
+    frames_per_iteration: int,
+    resumed: Mapping[str, Any] | None,
+) -> int:
+    """Return the iteration to end at, those before a resume included.
+
+    Args:
+        max_iterations: The budget in iterations.
+        max_frames: The budget in environment steps of all processes, in place of iterations.
+        frames_per_iteration: Environment steps of one iteration, of all processes.
+        resumed: The checkpoint that is resumed, if any. Its frames were counted, because a run with
+            another number of processes had other frames per iteration.
+
+    Raises:
+        ConfigurationError: If there is nothing left to do.
+    """
+    done, frames = (0, 0) if resumed is None else (resumed["iteration"], resumed["frames"])
+    total = max_iterations
+    if max_frames is not None:
+        total = done + math.ceil((max_frames - frames) / frames_per_iteration)
+    if total <= done or total < 1:
+        raise ConfigurationError(
+            f"The run is to end at iteration {total}, but {done} are done already. Iterations "
+            f"count from the first run on: give --max_iterations more than {done}."
+        )
+    return total
+
+
+def print_summary(task_id: str, library: str, run: Run, checkpoint: Path | None) -> None:
+    """Print where the run is, and the command that plays it, as it can be typed here."""
+    print(f"Run directory: {os.path.relpath(run.directory)}")
+    if checkpoint is None:
+        return
+    path = os.path.relpath(checkpoint)
+    script = Path(sys.argv[0]).with_name("play.py")
+    play = f"python {script}" if script.is_file() else f"envlab play {library}"
+    prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
+    print(f"Last checkpoint: {path}")
+    print(f"Play it: {f'{prefix} ' if prefix else ''}{play} --task={task_id} --checkpoint={path}")
+
+
+def _compose(
+    flags: argparse.Namespace, job: Sequence[str], library: str, agent_cfg: Callable[[], Any]
+) -> Session:
+    """Compose a session; a resumed one from its run's own configuration, under the overrides."""
+    params = run_params(flags)
+    session = compose_session(flags, job, library=library, agent_cfg=agent_cfg(), params=params)
+    if not flags.resume:
+        for name in ("checkpoint", "load_run"):
+            if getattr(flags, name) is not None:
+                raise ConfigurationError(
+                    f"--{name} has no effect on a new run. Add --resume to continue one."
+                )
+        return session
+    checkpoint, run = locate_checkpoint(
+        library, session.agent_cfg.experiment_name, flags.load_run, flags.checkpoint
+    )
+    resumed = load_checkpoint(checkpoint)
+    check_origin(resumed, checkpoint, task=session.task, library=library)
+    if params is None and (run / "params" / "env.yaml").is_file():
+        session = compose_session(flags, job, library=library, agent_cfg=agent_cfg(), params=run)
+    session.checkpoint, session.resumed = checkpoint, resumed
+    return session

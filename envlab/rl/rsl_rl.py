@@ -19,11 +19,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import math
-import os
-from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -34,32 +30,19 @@ from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 
 from envlab.config import merge
-from envlab.distributed.audit import audit
-from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.seeding import generator_state, seed_everything, set_generator_state
+from envlab.distributed.seeding import seed_everything
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import VectorEnv
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rl.launch import run_training
-from envlab.rl.metrics import (
-    EpisodeTracker,
-    Progress,
-    RunMetrics,
-    check_event_writer,
-    make_event_writer,
-)
+from envlab.rl.launch import print_summary, run_training, total_iterations
+from envlab.rl.metrics import check_event_writer
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.run import Run
-from envlab.rl.session import (
-    Session,
-    agree_on_seed,
-    check_origin,
-    choose_num_envs,
-    locate_checkpoint,
-)
+from envlab.rl.session import Session, agree_on_seed, choose_num_envs
+from envlab.rl.training import Training
 from envlab.rl.video import VideoRecorder, check_recording, render_mode, start_recording
 
 logger = logging.getLogger(__name__)
@@ -170,6 +153,7 @@ class Runner(OnPolicyRunner):
     """rsl_rl's training loop on our process group, logger and checkpoints."""
 
     alg: DistributedPPO
+    library = LIBRARY
 
     def __init__(
         self, env: VectorEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
@@ -235,35 +219,38 @@ class Runner(OnPolicyRunner):
                 "own configuration: --config RUN."
             ) from error
 
+    def model_state(self) -> dict[str, Any]:
+        """See :class:`envlab.rl.training.Learner`."""
+        return self.alg.save()
+
+    def rank_state(self) -> dict[str, Any]:
+        """Return the memories of recurrent networks."""
+        return {
+            "actor": self.alg.actor.get_hidden_state(),
+            "critic": self.alg.critic.get_hidden_state(),
+        }
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`rank_state` returned."""
+        for model, memory in ((self.alg.actor, state["actor"]), (self.alg.critic, state["critic"])):
+            model.reset(hidden_state=_to_device(memory, self.device))
+
 
 class IterationLog:
-    """What happens after each iteration, in place of rsl_rl's logger: metrics, audit, checkpoint.
+    """Stands in for rsl_rl's logger, and hands what it is told to :class:`Training`.
 
-    rsl_rl calls :meth:`log` on every rank, so collectives are safe here.
+    rsl_rl calls :meth:`log` on every rank, so collectives are safe there.
     """
 
     writer = None
     """rsl_rl saves and records only where it has a writer of its own; here it has none."""
 
-    def __init__(
-        self, runner: Runner, session: Session, run: Run, *, seed: int, total_iterations: int
-    ) -> None:
-        cfg = session.agent_cfg
-        self._runner, self._session, self._run, self._cfg = runner, session, run, cfg
-        self._context, self._env = runner.context, runner.env.env
-        self._seed, self._total = seed, total_iterations
-        self.tracker = EpisodeTracker(self._env.num_envs, self._context.device)
-        frames = cfg.num_steps_per_env * self._env.num_envs * self._context.world_size
-        self.metrics = RunMetrics(run, self._context, self.tracker, frames_per_iteration=frames)
-        self._events = make_event_writer(cfg.logger, run) if self._context.is_main else None
-        self._progress: Progress | None = None
-        self.last_checkpoint: Path | None = None
-        self._first_done = False
+    def __init__(self, runner: Runner, training: Training) -> None:
+        self._runner, self._training = runner, training
 
     def init_logging_writer(self) -> None:
         """Show the progress line."""
-        done = self._runner.current_learning_iteration
-        self._progress = Progress(self._context, done=done, total=self._total)
+        self._training.start(self._runner.current_learning_iteration)
 
     def process_env_step(
         self,
@@ -273,7 +260,7 @@ class IterationLog:
         intrinsic_rewards: torch.Tensor | None,
     ) -> None:
         """Count a step of this rank's environments."""
-        self.tracker.add_step(rewards, dones.bool(), extras["info"])
+        self._training.tracker.add_step(rewards, dones.bool(), extras["info"])
 
     def log(
         self,
@@ -285,124 +272,27 @@ class IterationLog:
         action_std: torch.Tensor,
         **_: Any,
     ) -> None:
-        """Reduce and write metrics; audit and save where they are due. Called by every rank."""
-        done = it + 1
-        self._env.check_health()
-        record = self.metrics.reduce(
-            done,
+        """End an iteration, and write rsl_rl's own tags, over all ranks."""
+        record = self._training.finish_iteration(
+            it + 1,
             collect_s=collect_time,
             learn_s=learn_time,
             learning_rate=learning_rate,
             losses=loss_dict,
         )
-        save_due = done % self._cfg.save_interval == 0 or done == self._total
-        if save_due or not self._first_done or done % self._cfg.audit_interval == 0:
-            self._first_done = True
-            self.audit(done)
-        self._run.append_metrics(asdict(record))
-        if save_due:
-            self.save(done, record.frames, record.mean_return)
-        if self._events is not None:
-            self._write_events(asdict(record), float(action_std.detach().mean()))
-        if self._progress is not None:
-            self._progress.show(record)
-
-    def audit(self, iteration: int) -> None:
-        """Compare what must be equal on all ranks, and what must differ."""
-        equal = {**self._runner.alg.save(), "learning_rate": self._runner.alg.learning_rate}
-        different = {
-            "environment indices": self._env.env_ids,
-            "observations": self._env.obs_buf["policy"],
-        }
-        audit(self._context, equal, different, iteration=iteration)
-
-    def save(self, iteration: int, frames: int, mean_return: float | None) -> None:
-        """Write a checkpoint on rank 0, with every rank's part. Called by every rank."""
-        ranks = self._context.gather_to_main(self._rank_state())
-        best = mean_return is not None and (
-            self.metrics.best_return is None or mean_return >= self.metrics.best_return
-        )
-        if best:
-            self.metrics.best_return = mean_return
-        if ranks is None:
-            return
-        path = self._run.checkpoints / f"model_{iteration}.pt"
-        values = {
-            "library": LIBRARY,
-            "task": self._session.task.id,
-            "iteration": iteration,
-            "frames": frames,
-            "seed": self._seed,
-            "world_size": self._context.world_size,
-            "num_envs": self._env.num_envs,
-            "model": self._runner.alg.save(),
-            "metrics": self.metrics.state(),
-            "ranks": ranks,
-        }
-        save_checkpoint(path, values)
-        if best:
-            _link(path, self._run.checkpoints / "best.pt")
-        self.last_checkpoint = path
-        self._run.update(iteration=iteration, frames=frames, mean_return=mean_return)
-
-    def restore(self, values: dict[str, Any], path: Path) -> None:
-        """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
-        runner = self._runner
-        runner.current_learning_iteration = int(values["iteration"])
-        self.metrics.set_state(values["metrics"])
-        same = values["world_size"] == self._context.world_size
-        if same and values["num_envs"] == self._env.num_envs and values["seed"] == self._seed:
-            mine = values["ranks"][self._context.rank]
-            self._env.set_state(mine["env"])
-            self.tracker.set_state(mine["episodes"])
-            set_generator_state(mine["generators"])
-            logger.info("Resuming exactly from %s (iteration %d).", path, values["iteration"])
-        else:
-            logger.info(
-                "Resuming from %s (iteration %d): networks, optimizer, learning rate and "
-                "counters go on; environments and generators start fresh, because it was saved "
-                "with %d processes of %d environments and seed %d, not %d of %d and %d.",
-                path,
-                values["iteration"],
-                values["world_size"],
-                values["num_envs"],
-                values["seed"],
-                self._context.world_size,
-                self._env.num_envs,
-                self._seed,
-            )
-
-    def close(self) -> None:
-        """Close the progress line and the event files."""
-        if self._progress is not None:
-            self._progress.close()
-        if self._events is not None:
-            getattr(self._events, "close", getattr(self._events, "stop", lambda: None))()
-
-    def _rank_state(self) -> dict[str, Any]:
-        return {
-            "env": self._env.state(),
-            "episodes": self.tracker.state(),
-            "generators": generator_state(),
-        }
-
-    def _write_events(self, record: dict[str, Any], action_std: float) -> None:
-        """Write rsl_rl's own tags, over all ranks."""
-        scalars = {f"Loss/{name}": loss for name, loss in record["losses"].items()}
-        scalars |= record["episode"]
+        scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()} | record.episode
         scalars |= {
-            "Loss/learning_rate": record["learning_rate"],
-            "Policy/mean_std": action_std,
-            "Perf/total_fps": record["fps"],
-            "Perf/collection_time": record["collect_s"],
-            "Perf/learning_time": record["learn_s"],
-            "Train/mean_reward": record["mean_return"],
-            "Train/mean_episode_length": record["mean_episode_length"],
+            "Loss/learning_rate": record.learning_rate,
+            "Policy/mean_std": float(action_std.detach().mean()),
+            "Perf/total_fps": record.fps,
+            "Perf/collection_time": record.collect_s,
+            "Perf/learning_time": record.learn_s,
         }
-        assert self._events is not None
-        for tag, value in scalars.items():
-            if value is not None:
-                self._events.add_scalar(tag, value, record["iteration"])
+        means = {
+            "Train/mean_reward": record.mean_return,
+            "Train/mean_episode_length": record.mean_episode_length,
+        }
+        self._training.write_scalars(record.iteration, scalars | means)
 
 
 def train(session: Session, context: DistributedContext, flag: InterruptFlag) -> None:
@@ -418,7 +308,6 @@ def train(session: Session, context: DistributedContext, flag: InterruptFlag) ->
     """
     cfg: RslRlCfg = session.agent_cfg
     flags = session.flags
-    checkpoint = _find_resume(session)
     seed = agree_on_seed(cfg.seed, context)
     num_envs = choose_num_envs(session, context)
     env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
@@ -433,13 +322,12 @@ def train(session: Session, context: DistributedContext, flag: InterruptFlag) ->
     if agent_cfg.init_at_random_ep_len:
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)
-    values = None
-    if checkpoint is not None:
-        values = load_checkpoint(checkpoint)
-        check_origin(values, checkpoint, task=session.task, library=LIBRARY)
-        runner.load_models(values)
+    if session.resumed is not None:
+        runner.load_models(session.resumed)
     frames_per_iteration = agent_cfg.num_steps_per_env * num_envs * context.world_size
-    total = _total_iterations(agent_cfg, flags.max_frames, frames_per_iteration, values)
+    total = total_iterations(
+        agent_cfg.max_iterations, flags.max_frames, frames_per_iteration, session.resumed
+    )
 
     run = Run.create(
         context,
@@ -456,29 +344,42 @@ def train(session: Session, context: DistributedContext, flag: InterruptFlag) ->
             "flags": {
                 key: value for key, value in vars(flags).items() if value not in (None, False)
             },
-            "resumed_from": None if checkpoint is None else str(checkpoint),
+            "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
         },
         configs={"env": env_cfg, "agent": agent_cfg},
     )
     run.interrupt_signal = lambda: flag.signal_number
     env.log_dir = run.directory
     with run:
-        log = IterationLog(runner, session, run, seed=seed, total_iterations=total)
-        runner.logger = log  # type: ignore[assignment]
-        if values is not None and checkpoint is not None:
-            log.restore(values, checkpoint)
+        training = Training(
+            runner,
+            env,
+            context,
+            run,
+            task_id=session.task.id,
+            seed=seed,
+            num_steps_per_env=agent_cfg.num_steps_per_env,
+            save_interval=agent_cfg.save_interval,
+            audit_interval=agent_cfg.audit_interval,
+            total_iterations=total,
+            event_writer=agent_cfg.logger,
+        )
+        runner.logger = IterationLog(runner, training)  # type: ignore[assignment]
+        if session.resumed is not None:
+            training.restore(session.resumed, str(session.checkpoint))
+            runner.current_learning_iteration = int(session.resumed["iteration"])
         logger.info("Writing to %s", run.directory)
         recorder = start_recording(flags, env, run.directory / "videos" / "train")
         runner.env.recorder = recorder
         try:
             runner.learn(total - runner.current_learning_iteration)
         finally:
-            log.close()
+            training.close()
             if recorder is not None:
                 recorder.close()
             env.close()
     if context.is_main:
-        _print_summary(session, run, log)
+        print_summary(session.task.id, LIBRARY, run, training.last_checkpoint)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -513,49 +414,8 @@ def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
             )
 
 
-def _find_resume(session: Session) -> Path | None:
-    flags = session.flags
-    if not flags.resume:
-        if flags.checkpoint or flags.load_run:
-            name = "--checkpoint" if flags.checkpoint else "--load_run"
-            raise ConfigurationError(
-                f"{name} has no effect on a new run. Add --resume to continue one."
-            )
-        return None
-    experiment = session.agent_cfg.experiment_name
-    return locate_checkpoint(LIBRARY, experiment, flags.load_run, flags.checkpoint)[0]
-
-
-def _total_iterations(
-    cfg: RslRlCfg, max_frames: int | None, frames_per_iteration: int, resumed: dict[str, Any] | None
-) -> int:
-    done, frames = 0, 0
-    if resumed is not None:
-        # Frames are counted, not derived: another world size has other frames per iteration.
-        done, frames = int(resumed["iteration"]), int(resumed["frames"])
-    total = cfg.max_iterations
-    if max_frames is not None:
-        total = done + math.ceil((max_frames - frames) / frames_per_iteration)
-    if total <= done or total < 1:
-        raise ConfigurationError(
-            f"The run is to end at iteration {total}, but {done} are done already. Iterations "
-            f"count from the first run on: give --max_iterations more than {done}."
-        )
-    return total
-
-
-def _link(path: Path, name: Path) -> None:
-    """Give a file a second name, replacing what bore it."""
-    temporary = name.with_name(f".{name.name}.{os.getpid()}.tmp")
-    os.link(path, temporary)
-    temporary.replace(name)
-
-
-def _print_summary(session: Session, run: Run, log: IterationLog) -> None:
-    script = "scripts/reinforcement_learning/rsl_rl/play.py"
-    directory = os.path.relpath(run.directory)
-    print(f"Run directory: {directory}")
-    if log.last_checkpoint is not None:
-        checkpoint = os.path.relpath(log.last_checkpoint)
-        print(f"Last checkpoint: {checkpoint}")
-        print(f"Play it: python {script} --task={session.task.id} --checkpoint={checkpoint}")
+def _to_device(memory: Any, device: str) -> Any:
+    """Move a recurrent memory, which is None, a tensor, or a tuple of them."""
+    if isinstance(memory, tuple):
+        return tuple(_to_device(part, device) for part in memory)
+    return None if memory is None else memory.to(device)

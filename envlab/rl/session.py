@@ -33,6 +33,12 @@ class Session:
     agent_cfg: Any
     overrides: list[str]
     flags: argparse.Namespace
+    params: Path | None = None
+    """The run whose configuration this one began with, in place of the task's."""
+    checkpoint: Path | None = None
+    """The checkpoint to resume."""
+    resumed: dict[str, Any] | None = None
+    """What it holds."""
 
 
 def compose_session(
@@ -58,6 +64,12 @@ def compose_session(
     task = get_task(flags.task)
     env_cfg = load_env_cfg(task)
     if params is not None:
+        trained = read_manifest(params).get("task")
+        if trained != task.id:
+            raise ConfigurationError(
+                f"The run {params} is of the task {trained!r}, but {task.id!r} was asked for. Name "
+                "a run of this task."
+            )
         env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
         agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
     else:
@@ -81,6 +93,7 @@ def compose_session(
         agent_cfg=agent_cfg,
         overrides=list(overrides),
         flags=flags,
+        params=params,
     )
 
 
@@ -97,8 +110,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
 
     Raises:
         ConfigurationError: If a number is not positive, both flags are given, or the total cannot
-            be
-            divided.
+            be divided.
     """
     flags = session.flags
     total = getattr(flags, "global_num_envs", None)
@@ -122,7 +134,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
         return total // context.world_size
     default = session.env_cfg.scene.num_envs
     by_hand = any(word.lstrip("+").startswith("env.scene.num_envs=") for word in session.overrides)
-    if by_hand or flags.config or context.device.type != "cpu":
+    if by_hand or session.params or context.device.type != "cpu":
         return default
     suited = min(default, ENVS_PER_CORE * context.num_threads)
     if suited < default:
@@ -153,6 +165,10 @@ def locate_checkpoint(
         if not path.is_file():
             raise CheckpointError(
                 f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
+            )
+        if load_run is not None:
+            raise ConfigurationError(
+                f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
             )
         return path, path.parent.parent
     run = find_run(library, experiment, load_run)

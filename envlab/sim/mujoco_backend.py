@@ -121,20 +121,20 @@ class MujocoSimulation(Simulation):
         # A row is all of a simulation's state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
-        self._raised[rows] = False
-        for target, values in ((self._qpos_rows, qpos), (self._qvel_rows, qvel)):
-            if values is not None:
-                chosen = values.numpy()[rows]
-                target[rows] = chosen
-                # Where no forward pass follows, nothing else would notice a state that is not
-                # finite.
-                self._raised[rows] |= ~np.isfinite(chosen).all(axis=1)
+        if qpos is not None:
+            self._qpos_rows[rows] = qpos.numpy()[rows]
+        if qvel is not None:
+            self._qvel_rows[rows] = qvel.numpy()[rows]
+        # Where no forward pass follows, nothing else would notice a state that is not finite.
+        self._raised[rows] = ~np.isfinite(self._batch.state[rows]).all(axis=1)
         self._warnings_seen[rows] = self._batch.warning[rows][:, _BAD_WARNINGS, 1]
         self._ctrl[rows] = 0.0
-        self._wrench[rows] = 0.0
+        if self._wrench_used:
+            self._wrench[rows] = 0.0
         if self._stage != _STAGE_NONE:
             self._call(lambda: self._batch.forward(rows, stage=_STAGE_ACC))
-        self._pull()
+        for name, source in self._sources.items():
+            self._mirrors[name][rows] = source[rows]
 
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
         rows = None if mask is None else mask.numpy()

@@ -180,8 +180,9 @@ class Simulation(ABC):
         Args:
             origins: World-frame origins in m, ``(num_envs, num_rays, 3)``.
             directions: Directions, ``(num_envs, num_rays, 3)``; distances are in units of their
-                length. geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
-                exclude_body: Body whose geoms rays pass through, -1 for none.
+                length.
+            geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
+            exclude_body: Body whose geoms rays pass through, -1 for none.
 
         Returns:
             Distances float32 and geom indices int64, both ``(num_envs, num_rays)``; -1 for a miss.

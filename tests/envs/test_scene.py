@@ -68,7 +68,7 @@ def test_a_broken_model_is_an_error_with_mujocos_reason(tmp_path):
 def test_all_joints_are_selected_without_names(sliders):
     entity = resolve_entity(SceneEntityCfg(), sliders, CPU)
     assert entity.joint_names == ["push", "servo", "drive", "loose"]
-    assert entity.qpos_ids == slice(0, 4)
+    assert entity.qpos_ids == slice(None)
     assert entity.body_ids == slice(1, 5)  # the world is none of the robot's bodies
 
 

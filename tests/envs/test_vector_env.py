@@ -340,7 +340,7 @@ def test_an_environment_that_is_not_finite_is_reset_and_the_others_go_on(task_id
     assert reward[2] == 0.0
     assert env.episode_length_buf.tolist() == [1, 1, 0, 1]
     for values in (obs["policy"], info["final_obs"]["policy"], reward, *info["log"].values()):
-        assert torch.isfinite(values).all()
+        assert torch.isfinite(torch.as_tensor(values)).all()
     assert torch.equal(obs["policy"][others], expected["policy"][others])
     assert torch.equal(reward[others], expected_reward[others])
     for _ in range(9):  # it is healthy again

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from envlab.config import load_yaml
 from envlab.distributed.audit import digest, flatten
 from envlab.errors import ConfigurationError
-from envlab.rl.rsl_rl import _total_iterations
-from envlab.rl.rsl_rl_cfg import RslRlCfg
+from envlab.rl.launch import total_iterations
 from tests.launcher import TRAIN, run, torchrun
 from tests.rl.conftest import (
     SMALL,
+    TASK,
     EndedLaunch,
     TrainedPair,
     checkpoint_of,
@@ -47,6 +48,45 @@ def test_resume_takes_the_newest_run_of_the_experiment(tmp_path: Path):
     assert train_in(tmp_path, *SMALL, "--max_iterations=2", "--resume") == 0
     manifests = [manifest_of(path.parent) for path in tmp_path.glob("logs/*/*/*/run.json")]
     assert sorted(manifest["iteration"] for manifest in manifests) == [1, 2]
+
+
+def test_a_resumed_run_keeps_the_configuration_it_had(tmp_path: Path):
+    """Not the task's defaults, which the flags of the first run had changed."""
+    first = ["agent.algorithm.gamma=0.9", "env.rewards.alive.weight=2.0", "--max_iterations=1"]
+    assert train_in(tmp_path, *SMALL, *first) == 0
+    again = ["--max_iterations=2", "--resume", "env.rewards.alive.weight=3.0"]
+    assert train_in(tmp_path, TASK, "--device=cpu", *again) == 0
+    (resumed,) = [
+        path.parent
+        for path in tmp_path.glob("logs/*/*/*/run.json")
+        if manifest_of(path.parent)["resumed_from"]
+    ]
+    agent = load_yaml(resumed / "params/agent.yaml")
+    env = load_yaml(resumed / "params/env.yaml")
+    assert agent["algorithm"]["gamma"] == 0.9
+    assert env["scene"]["num_envs"] == 32
+    assert env["rewards"]["alive"]["weight"] == 3.0
+
+
+def test_a_recurrent_policy_resumes_bit_identically(tmp_path: Path):
+    """Its memory of the running episodes is saved, too."""
+    lstm = ["class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1"]
+    flags = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in lstm]
+    assert train_in(tmp_path, *SMALL, *flags, "--max_iterations=4") == 0
+    whole = only_run(tmp_path)
+    path = f"--checkpoint={whole}/checkpoints/model_2.pt"
+    assert train_in(tmp_path, TASK, "--device=cpu", "--resume", path, "--run_name=again") == 0
+    (resumed,) = [path.parent for path in tmp_path.glob("logs/*/*/*_again/run.json")]
+    assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(whole, 4))
+
+
+def test_a_run_to_load_beside_a_path_is_refused(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = trained / "checkpoints/model_2.pt"
+    flags = ["--resume", f"--checkpoint={path}", "--load_run=.*"]
+    assert train_in(tmp_path, *SMALL, *flags) == 2
+    assert "--load_run has no effect beside a checkpoint's path" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +126,9 @@ def test_another_world_size_goes_on_and_says_what_is_fresh(
 @pytest.mark.parametrize(("max_frames", "total"), [(4097, 5), (4608, 5), (4609, 6)])
 def test_a_budget_of_frames_counts_those_before_the_resume(max_frames: int, total: int):
     done = {"iteration": 4, "frames": 4096}  # of 1024 frames each; now an iteration has 512
-    assert _total_iterations(RslRlCfg(), max_frames, 512, done) == total
+    assert total_iterations(1500, max_frames, 512, done) == total
 
 
 def test_a_budget_of_frames_that_is_used_up_is_refused():
     with pytest.raises(ConfigurationError, match="4 are done already"):
-        _total_iterations(RslRlCfg(), 4096, 512, {"iteration": 4, "frames": 4096})
+        total_iterations(1500, 4096, 512, {"iteration": 4, "frames": 4096})

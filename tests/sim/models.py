@@ -85,6 +85,17 @@ TARGETS = """
 """
 """A floor, a wall of group 2 and a sliding ball, for rays."""
 
+STATIC = """
+<mujoco>
+  <worldbody>
+    <body name="table" pos="1 0 0">
+      <geom type="box" size="0.2 0.2 0.2"/>
+      <body name="cup" pos="0 0 0.5">{joint}<geom type="sphere" size="0.1"/></body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+"""A table fixed to the world, and on it a cup, fixed as well unless it is given a joint."""
 
 PILE = """
 <mujoco>

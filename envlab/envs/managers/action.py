@@ -78,8 +78,9 @@ class ActionManager:
 
     def reset(self, mask: torch.Tensor) -> None:
         """Forget the last actions of the environments of ``mask``."""
-        self.action.masked_fill_(mask.unsqueeze(1), 0.0)
-        self.prev_action.masked_fill_(mask.unsqueeze(1), 0.0)
+        rows = mask.unsqueeze(1)
+        self.action.masked_fill_(rows, 0.0)
+        self.prev_action.masked_fill_(rows, 0.0)
         for term in self._terms.values():
             term.reset(mask)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import TermCfg, masked_mean, terms_of
+from envlab.envs.managers.term import TermCfg, masked_means, terms_of
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -81,12 +81,14 @@ class CommandManager:
         """Return a command, ``(num_envs, k)``."""
         return self.get_term(name).command
 
-    def reset(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+    def reset(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         """Return ``Metrics/<command>/<metric>`` of the ended episodes, and draw new commands."""
-        log = {}
+        log: dict[str, torch.Tensor | float] = {}
         for name, term in self._terms.items():
             for metric, values in term.metrics.items():
-                log[f"Metrics/{name}/{metric}"] = masked_mean(values, mask, count)
+                (log[f"Metrics/{name}/{metric}"],) = masked_means(values.unsqueeze(0), mask, count)
                 values.masked_fill_(mask, 0.0)
             self._draw(name, "reset", term, mask)
         return log

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, masked_mean, terms_of
+from envlab.envs.managers.term import FunctionTermCfg, bind, masked_means, terms_of
 from envlab.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,49 +31,53 @@ class RewardManager:
         terms = terms_of(cfg, RewardTermCfg)
         self.active_terms = list(terms)
         """Names of the terms."""
+        self._log_names = [f"Episode_Reward/{name}" for name in terms]
         self._functions = [bind(term, env) for term in terms.values()]
-        # As numbers too, which can be read without waiting for a GPU.
-        self._numbers = [float(term.weight) for term in terms.values()]
-        self._weights = torch.tensor(self._numbers, device=env.device).reshape(-1, 1)
+        self._weights = [float(term.weight) for term in terms.values()]
+        per_step = [weight * env.step_dt for weight in self._weights]
+        self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)
         self._episode_sums = torch.zeros(len(terms), env.num_envs, device=env.device)
 
-    def compute(self, dt: float) -> torch.Tensor:
-        """Return the step's rewards, ``(num_envs,)``; ``dt`` is the step's duration in seconds."""
+    def compute(self) -> torch.Tensor:
+        """Return the step's rewards, ``(num_envs,)``: weight times step duration times value."""
         if not self._functions:
             return torch.zeros(self._env.num_envs, device=self._env.device)
         values = torch.stack([function() for function in self._functions])
-        values *= self._weights * dt
+        values = values * self._scales
         self._episode_sums += values
         return values.sum(dim=0)
 
-    def reset(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+    def reset(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         """Return ``Episode_Reward/<term>``, reward per second of the time limit, and start anew."""
-        means = masked_mean(self._episode_sums, mask, count) / self._env.cfg.episode_length_s
+        if not self._functions:
+            return {}
+        means = masked_means(self._episode_sums, mask, count)
         self._episode_sums.masked_fill_(mask, 0.0)
-        return dict(
-            zip((f"Episode_Reward/{name}" for name in self.active_terms), means, strict=True)
-        )
+        seconds = self._env.cfg.episode_length_s
+        return {name: mean / seconds for name, mean in zip(self._log_names, means, strict=True)}
 
     def get_weight(self, name: str) -> float:
         """Return the weight that a term has now."""
-        return self._numbers[self._index(name)]
+        return self._weights[self._index(name)]
 
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of a term, as a curriculum does."""
-        self._numbers[self._index(name)] = weight
-        self._weights[self._index(name), 0] = weight
+        self._weights[self._index(name)] = weight
+        self._scales[self._index(name), 0] = weight * self._env.step_dt
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""
         return {
-            "weights": self._weights.cpu().clone(),
+            "weights": dict(zip(self.active_terms, self._weights, strict=True)),
             "episode_sums": self._episode_sums.cpu().clone(),
         }
 
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
-        self._weights.copy_(state["weights"])
-        self._numbers = self._weights[:, 0].tolist()
+        for name, weight in state["weights"].items():
+            self.set_weight(name, weight)
         self._episode_sums.copy_(state["episode_sums"])
 
     def _index(self, name: str) -> int:

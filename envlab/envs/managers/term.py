@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -99,13 +100,23 @@ def bind(term: FunctionTermCfg, env: ManagerEnv) -> Callable[..., Any]:
     return functools.partial(term.func, env, **params)
 
 
-def masked_mean(values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """Return the mean of ``values`` over the ``count`` environments of ``mask``, non-finite as 0.
+def masked_means(
+    values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor | int
+) -> Sequence[torch.Tensor | float]:
+    """Return the means of ``k`` values over the ``count`` environments of ``mask``, for a log.
+
+    Values that are not finite, of environments that failed, count as 0. On a CPU the means are
+    plain numbers, which are much cheaper to handle than 0-d tensors.
 
     Args:
-        values: ``(num_envs,)`` or ``(k, num_envs)``.
+        values: ``(k, num_envs)``.
         mask: bool ``(num_envs,)``.
-        count: Number of true elements in ``mask``, at least 1; 0-d.
+        count: Number of true elements in ``mask``, at least 1.
     """
-    values = torch.nan_to_num(values, posinf=0.0, neginf=0.0)  # of an environment that failed
-    return (values * mask).sum(dim=-1) / count
+    if values.device.type != "cpu":
+        finite = torch.nan_to_num(values.float(), posinf=0.0, neginf=0.0)
+        return ((finite * mask).sum(dim=-1) / count).unbind()
+    sums = (values * mask).sum(dim=-1, dtype=torch.float32)
+    if not math.isfinite(float(sums.sum())):
+        sums = (torch.nan_to_num(values, posinf=0.0, neginf=0.0) * mask).sum(dim=-1)
+    return [total / int(count) for total in sums.tolist()]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, masked_mean, terms_of
+from envlab.envs.managers.term import FunctionTermCfg, bind, masked_means, terms_of
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -28,8 +29,10 @@ class TerminationManager:
         terms = terms_of(cfg, TerminationTermCfg)
         self.active_terms = list(terms)
         """Names of the terms."""
+        self._log_names = [f"Episode_Termination/{name}" for name in terms]
         self._functions = [bind(term, env) for term in terms.values()]
-        self._is_time_out = [term.time_out for term in terms.values()]
+        self._time_out_ids = [i for i, term in enumerate(terms.values()) if term.time_out]
+        self._failure_ids = [i for i, term in enumerate(terms.values()) if not term.time_out]
         self._none = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         self._values = [self._none] * len(terms)
         self.terminated = self._none
@@ -40,19 +43,20 @@ class TerminationManager:
     def compute(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return :attr:`terminated` and :attr:`time_outs` of the current state."""
         self._values = [function() for function in self._functions]
-        self.terminated, self.time_outs = self._none, self._none
-        for value, is_time_out in zip(self._values, self._is_time_out, strict=True):
-            if is_time_out:
-                self.time_outs = self.time_outs | value
-            else:
-                self.terminated = self.terminated | value
+        self.terminated = self._any_of(self._failure_ids)
+        self.time_outs = self._any_of(self._time_out_ids)
         return self.terminated, self.time_outs
 
-    def reset(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+    def reset(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         """Return ``Episode_Termination/<term>``: the share of episodes that each term ended."""
         if not self._values:
             return {}
-        means = masked_mean(torch.stack(self._values), mask, count)
-        return dict(
-            zip((f"Episode_Termination/{name}" for name in self.active_terms), means, strict=True)
-        )
+        means = masked_means(torch.stack(self._values), mask, count)
+        return dict(zip(self._log_names, means, strict=True))
+
+    def _any_of(self, ids: list[int]) -> torch.Tensor:
+        if not ids:
+            return self._none
+        return functools.reduce(torch.logical_or, [self._values[i] for i in ids])

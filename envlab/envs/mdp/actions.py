@@ -64,10 +64,14 @@ class JointAction(ActionTerm):
         self._ctrl = env.sim.ctrl
         self._ids = torch.tensor(actuators, device=env.device)
         self._covers_all = actuators == list(range(env.sim.model.nu))
-        self._scale, self._offset, self._clip = cfg.scale, offset, cfg.clip
+        self._scale, self._clip = cfg.scale, cfg.clip
+        has_offset = isinstance(offset, torch.Tensor) or offset != 0.0
+        self._offset = offset if has_offset else None
 
     def apply(self, actions: torch.Tensor) -> None:
-        controls = actions * self._scale + self._offset
+        controls = actions * self._scale
+        if self._offset is not None:
+            controls += self._offset
         if self._clip is not None:
             controls = controls.clamp(*self._clip)
         if self._covers_all:

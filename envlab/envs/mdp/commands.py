@@ -30,10 +30,9 @@ class UniformCommand(CommandTerm):
 
     def __init__(self, cfg: UniformCommandCfg, env: ManagerEnv) -> None:
         super().__init__(cfg, env)
-        bounds = torch.tensor(cfg.ranges, device=env.device)
-        self._low, self._width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        self._ranges = cfg.ranges
         self.command = torch.zeros(env.num_envs, len(cfg.ranges), device=env.device)
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
-        drawn = stream.uniform(0.0, 1.0, len(self._low)) * self._width + self._low
+        drawn = stream.ranges(self._ranges, mask)
         self.command.copy_(torch.where(mask.unsqueeze(1), drawn, self.command))

@@ -24,17 +24,19 @@ def reset_joints_by_offset(
     asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
 ) -> None:
     """Reset hinge and slide joints to defaults plus uniform offsets, in m or rad (per second)."""
-    qpos_ids, qvel_ids = asset_cfg.qpos_ids, asset_cfg.qvel_ids
     num = len(asset_cfg.joint_names)
+    drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
     # What is staged outside the mask is never read, so the mask need not be applied here.
-    unit = stream.unit(2 * num)
-    env.reset_qpos[:, qpos_ids] += scaled(unit[:, :num], position_range)
-    env.reset_qvel[:, qvel_ids] += scaled(unit[:, num:], velocity_range)
+    _add_columns(env.reset_qpos, asset_cfg.qpos_ids, drawn[:, :num])
+    _add_columns(env.reset_qvel, asset_cfg.qvel_ids, drawn[:, num:])
 
 
-def scaled(unit: torch.Tensor, bounds: tuple[float, float]) -> torch.Tensor:
-    """Map ``unit`` from [0, 1) to ``bounds``."""
-    return unit * (bounds[1] - bounds[0]) + bounds[0]
+def _add_columns(target: torch.Tensor, ids: slice | torch.Tensor, values: torch.Tensor) -> None:
+    """Add ``values``, ``(num_envs, k)``, to columns of ``target`` in place."""
+    if isinstance(ids, slice):
+        target[:, ids].add_(values)
+    else:
+        target.index_add_(1, ids, values)
 
 
 def randomize_rigid_body_mass(
@@ -58,11 +60,8 @@ def randomize_rigid_body_mass(
         asset_cfg: The bodies.
     """
     ids = asset_cfg.body_ids
-    masses = torch.as_tensor(env.sim.model.body_mass, dtype=torch.float32, device=env.device)[ids]
-    inertias = torch.as_tensor(env.sim.model.body_inertia, dtype=torch.float32, device=env.device)[
-        ids
-    ]
-    drawn = stream.uniform(*mass_distribution_params, len(masses))
+    masses, inertias = env.nominal("body_mass")[ids], env.nominal("body_inertia")[ids]
+    drawn = stream.uniform(*mass_distribution_params, len(masses), mask)
     if operation == "add":
         drawn = masses + drawn
     elif operation == "scale":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.scene import SceneEntity, SceneEntityCfg
+from envlab.envs.scene import SceneEntity, SceneEntityCfg, columns
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -16,27 +16,29 @@ _ROBOT = SceneEntityCfg("robot")
 
 def joint_pos(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return joint positions, in m or rad."""
-    return env.sim.data.qpos[:, asset_cfg.qpos_ids]
+    return columns(env.sim.data.qpos, asset_cfg.qpos_ids)
 
 
 def joint_pos_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return joint positions relative to the default ones, in m or rad."""
-    return env.sim.data.qpos[:, asset_cfg.qpos_ids] - env.default_qpos[:, asset_cfg.qpos_ids]
+    return columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
+        env.default_qpos, asset_cfg.qpos_ids
+    )
 
 
 def joint_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return joint velocities, in m/s or rad/s."""
-    return env.sim.data.qvel[:, asset_cfg.qvel_ids]
+    return columns(env.sim.data.qvel, asset_cfg.qvel_ids)
 
 
 def joint_vel_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return joint velocities relative to the default ones, which are zero here."""
-    return env.sim.data.qvel[:, asset_cfg.qvel_ids]
+    return columns(env.sim.data.qvel, asset_cfg.qvel_ids)
 
 
 def sensor(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
     """Return the readings of the named MuJoCo sensors, in their own units."""
-    return env.sim.data.sensordata[:, asset_cfg.sensor_ids]
+    return columns(env.sim.data.sensordata, asset_cfg.sensor_ids)
 
 
 def last_action(env: ManagerEnv) -> torch.Tensor:

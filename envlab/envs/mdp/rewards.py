@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.scene import SceneEntity, SceneEntityCfg
+from envlab.envs.scene import SceneEntity, SceneEntityCfg, columns
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -27,19 +27,20 @@ def is_terminated(env: ManagerEnv) -> torch.Tensor:
 
 def joint_pos_target_l2(env: ManagerEnv, target: float, asset_cfg: SceneEntity) -> torch.Tensor:
     """Return the squared distance of angles, wrapped to [-pi, pi), from ``target``, in rad^2."""
-    angle = env.sim.data.qpos[:, asset_cfg.qpos_ids]
-    wrapped = torch.remainder(angle + math.pi, 2.0 * math.pi) - math.pi
-    return (wrapped - target).square().sum(dim=1)
+    angle = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
+    wrapped = torch.remainder(angle + math.pi, 2.0 * math.pi)
+    error = wrapped.sub_(math.pi + target)
+    return torch.linalg.vecdot(error, error)
 
 
 def joint_vel_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return the sum of absolute joint velocities, in m/s or rad/s."""
-    return env.sim.data.qvel[:, asset_cfg.qvel_ids].abs().sum(dim=1)
+    return torch.linalg.vector_norm(columns(env.sim.data.qvel, asset_cfg.qvel_ids), ord=1, dim=1)
 
 
 def joint_vel_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return the sum of squared joint velocities."""
-    return env.sim.data.qvel[:, asset_cfg.qvel_ids].square().sum(dim=1)
+    return columns(env.sim.data.qvel, asset_cfg.qvel_ids).square().sum(dim=1)
 
 
 def action_l2(env: ManagerEnv) -> torch.Tensor:

@@ -22,4 +22,4 @@ def joint_pos_out_of_manual_limit(
 ) -> torch.Tensor:
     """Return whether any of the joints is outside ``bounds``, in m or rad."""
     positions = env.sim.data.qpos[:, asset_cfg.qpos_ids]
-    return ((positions < bounds[0]) | (positions > bounds[1])).any(dim=1)
+    return (positions.clamp(*bounds) != positions).any(dim=1)

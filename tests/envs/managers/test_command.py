@@ -83,8 +83,8 @@ def test_metrics_are_means_over_ended_episodes_and_start_anew():
     ended = [step for step, log in enumerate(logs, 1) if log]
     assert ended == [5, 10]
     # Metrics are updated after the resets of a step, so that the last step is not in them.
-    assert logs[4]["Metrics/goal/steps"].item() == 4.0
-    assert logs[9]["Metrics/goal/steps"].item() == 9.0
+    assert float(logs[4]["Metrics/goal/steps"]) == 4.0
+    assert float(logs[9]["Metrics/goal/steps"]) == 9.0
 
 
 def test_an_unknown_command_is_answered_with_the_nearest():

@@ -16,7 +16,7 @@ def reward_of(func, positions=(0.0,) * 4, velocities=(0.0,) * 4, **params) -> fl
     """Return the term's value, per second, with the sliders at ``positions``."""
     env = make_env(1, rewards=terms(term=RewardTermCfg(func=func, weight=1.0, params=params)))
     place(env, [list(positions)], [list(velocities)])
-    return env.reward_manager.compute(1.0).item()
+    return env.reward_manager.compute().item() / env.step_dt
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_joint_pos_target_l2_wraps_whole_turns(angle, target, expected):
 
 def test_joint_velocity_penalties():
     velocities = (-1.0, 2.0, -3.0, 4.0)
-    assert reward_of(mdp.joint_vel_l1, velocities=velocities) == 10.0
-    assert reward_of(mdp.joint_vel_l2, velocities=velocities) == 30.0
+    assert reward_of(mdp.joint_vel_l1, velocities=velocities) == pytest.approx(10.0)
+    assert reward_of(mdp.joint_vel_l2, velocities=velocities) == pytest.approx(30.0)
     two = joint("push", "drive")
-    assert reward_of(mdp.joint_vel_l1, velocities=velocities, asset_cfg=two) == 4.0
-    assert reward_of(mdp.joint_vel_l2, velocities=velocities, asset_cfg=two) == 10.0
+    assert reward_of(mdp.joint_vel_l1, velocities=velocities, asset_cfg=two) == pytest.approx(4.0)
+    assert reward_of(mdp.joint_vel_l2, velocities=velocities, asset_cfg=two) == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,10 @@ class CartpoleDirectEnv(DirectEnv):
             + cfg.rew_scale_pole_vel * pole_vel.abs().sum(dim=1)
         )
 
-    def _reset_envs(self, mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _reset_envs(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
         low, high = self.cfg.initial_pole_angle_range
-        angle = self.random.stream("reset").uniform(low * math.pi, high * math.pi, 1)
+        angle = self.random.stream("reset").uniform(low * math.pi, high * math.pi, 1, mask)
         self.reset_qpos[:, self._pole] = self.default_qpos[:, self._pole] + angle
         return {}

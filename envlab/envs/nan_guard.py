@@ -1,0 +1,147 @@
+"""The NaN guard: environments that are no longer finite are reset, counted and reported."""
+
+from __future__ import annotations
+
+import logging
+import math
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.errors import SimulationError
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
+
+logger = logging.getLogger(__name__)
+
+
+class NanGuard:
+    """Watches physics, rewards and observations of an environment.
+
+    A failure ends the episode with reward 0. On a CPU too many at once stop the run in that step;
+    on a GPU, which is not waited for, at the next :meth:`check`.
+    """
+
+    def __init__(self, env: VectorEnv, max_bad_share: float) -> None:
+        self._env = env
+        self._share = max_bad_share
+        self._is_cpu = env.device.type == "cpu"
+        self._last_qpos, self._last_qvel = env.reset_qpos.clone(), env.reset_qvel.clone()
+        self._bad_obs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        self._has_bad_obs = False
+        self._num_bad = torch.zeros((), dtype=torch.int64, device=env.device)
+        self._checked_step = 0
+
+    def remember(self) -> None:
+        """Keep the state before a step, to be saved if the step fails."""
+        self._last_qpos.copy_(self._env.sim.data.qpos)
+        self._last_qvel.copy_(self._env.sim.data.qvel)
+
+    def end_failed(
+        self, terminated: torch.Tensor, reward: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ``terminated`` and ``reward``, ``(num_envs,)``, with failures ended at reward 0.
+
+        Raises:
+            SimulationError: On a CPU, if too many failed in this step.
+        """
+        bad = self._env.sim.bad()
+        if self._is_cpu and not self._has_bad_obs and not bad.any() and _sums_up(reward):
+            return terminated, reward
+        bad = bad | self._bad_obs | ~torch.isfinite(reward)
+        self._num_bad += bad.sum()
+        if self._is_cpu and bad.sum() > self._num_bad_max(1):
+            self._stop(int(bad.sum()), 1)
+        return terminated | bad, torch.where(bad, 0.0, reward)
+
+    def clean(self, observations: dict[str, torch.Tensor]) -> None:
+        """Replace non-finite observations by 0; their environments are reset at the next step."""
+        for name, values in observations.items():
+            if self._is_cpu and _sums_up(values):
+                continue
+            self._has_bad_obs = True
+            self._bad_obs |= ~torch.isfinite(values).flatten(1).all(dim=1)
+            observations[name] = torch.nan_to_num(values, posinf=0.0, neginf=0.0)
+
+    def forgive(self, mask: torch.Tensor) -> None:
+        """Forget the failures of environments that are reset."""
+        if not self._is_cpu or self._has_bad_obs:
+            self._bad_obs &= ~mask
+            self._has_bad_obs = not self._is_cpu or bool(self._bad_obs.any())
+
+    def check(self) -> None:
+        """Report failures and overflows since the last call. Waits for the GPU.
+
+        Raises:
+            SimulationError: If more than the configured share failed per step, on average.
+        """
+        steps = max(1, self._env.common_step_counter - self._checked_step)
+        failed = int(self._num_bad)
+        self.restart()
+        if failed:
+            logger.warning(
+                "%d environment episodes were ended by non-finite values in the last %d steps.",
+                failed,
+                steps,
+            )
+        if failed > self._num_bad_max(steps):
+            self._stop(failed, steps)
+        overflowed = int(self._env.sim.overflow().sum())
+        if overflowed:
+            logger.warning(
+                "%d environments ran out of contact memory. %s",
+                overflowed,
+                self._env.sim.overflow_advice(),
+            )
+
+    def restart(self) -> None:
+        """Count from this step on."""
+        self._num_bad.zero_()
+        self._checked_step = self._env.common_step_counter
+
+    def state(self) -> torch.Tensor:
+        """Return what must survive a resume."""
+        return self._bad_obs.cpu().clone()
+
+    def set_state(self, state: torch.Tensor) -> None:
+        """Restore what :meth:`state` returned."""
+        self._bad_obs.copy_(state)
+        self._has_bad_obs = True
+        self.restart()
+
+    def _num_bad_max(self, steps: int) -> float:
+        """Return how many episodes may end by failures in so many steps; one always may."""
+        return max(1.0, self._share * self._env.num_envs * steps)
+
+    def _stop(self, failed: int, steps: int) -> None:
+        env = self._env
+        path = Path(env.log_dir or tempfile.gettempdir()) / (
+            f"nan_state_rank{env.context.rank}_step{env.common_step_counter}.pt"
+        )
+        saved: Mapping[str, torch.Tensor | int] = {
+            "qpos": self._last_qpos.cpu(),
+            "qvel": self._last_qvel.cpu(),
+            "actions": env.actions.cpu(),
+            "bad": (env.sim.bad() | self._bad_obs).cpu(),
+            "env_ids": env.env_ids.cpu(),
+            "step": env.common_step_counter,
+        }
+        torch.save(saved, path)
+        raise SimulationError(
+            f"{failed} of {env.num_envs} environments became non-finite within {steps} steps, more "
+            f"than the share env.nan_guard.max_bad_share={self._share}. Their states and actions "
+            f"before the step are in {path}; a smaller env.sim.dt or smaller actions are the usual "
+            "cure."
+        )
+
+
+def _sums_up(values: torch.Tensor) -> bool:
+    """Return whether the sum of ``values`` is finite, and so all are: one pass instead of three.
+
+    A sum of finite values may overflow; the caller then looks at each of them.
+    """
+    return math.isfinite(float(values.sum()))

@@ -1,0 +1,59 @@
+"""What a launcher tells a process, as pure functions of its variables."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from envlab.distributed.ranks import launched_rank, read_ranks
+from envlab.errors import LaunchError
+
+TORCHRUN = {
+    "RANK": "5",
+    "LOCAL_RANK": "1",
+    "WORLD_SIZE": "8",
+    "LOCAL_WORLD_SIZE": "4",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "1",
+}
+
+
+def test_ranks_are_those_of_the_launcher():
+    ranks = {"rank": 5, "local_rank": 1, "world_size": 8, "local_world_size": 4}
+    assert read_ranks(True, TORCHRUN) == ranks
+
+
+def test_without_a_launcher_there_is_one_rank():
+    ranks = {"rank": 0, "local_rank": 0, "world_size": 1, "local_world_size": 1}
+    assert read_ranks(False, {}) == ranks
+
+
+def test_a_launch_of_one_process_needs_no_flag():
+    assert read_ranks(False, TORCHRUN | {"WORLD_SIZE": "1"})["world_size"] == 1
+
+
+def test_distributed_without_torchrun_names_the_command():
+    with pytest.raises(LaunchError, match=r"RANK.*torch\.distributed\.run.*--distributed"):
+        read_ranks(True, {})
+
+
+def test_distributed_with_a_missing_variable_names_it():
+    variables = {name: value for name, value in TORCHRUN.items() if name != "MASTER_PORT"}
+    with pytest.raises(LaunchError, match="but MASTER_PORT is not set"):
+        read_ranks(True, variables)
+
+
+def test_torchrun_without_distributed_is_refused():
+    with pytest.raises(LaunchError, match=r"8 .*--distributed"):
+        read_ranks(False, TORCHRUN)
+
+
+def test_the_rank_is_known_before_torch_is_loaded(monkeypatch):
+    monkeypatch.setenv("RANK", "3")
+    assert launched_rank() == 3
+    monkeypatch.delenv("RANK")
+    assert launched_rank() == 0
+    probe = "import sys, envlab.distributed.ranks; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", probe], check=True, timeout=60)
