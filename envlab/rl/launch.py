@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import logging
 import math
 import os
@@ -11,21 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from envlab.config import expand_sweep
+from envlab.config import expand_sweep, merge
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, interruptible
 from envlab.distributed.log import configure_logging
+from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.arguments import train_parser
 from envlab.rl.run import Run
 from envlab.rl.session import (
     Session,
+    agree_on_seed,
     check_origin,
+    choose_num_envs,
     compose_session,
     locate_checkpoint,
     run_params,
 )
+from envlab.rl.video import check_recording, render_mode
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +111,62 @@ def total_iterations(
             f"count from the first run on: give --max_iterations more than {done}."
         )
     return total
+
+
+def settle(session: Session, context: DistributedContext) -> Session:
+    """Return the session with the seed and the number of environments that it runs with.
+
+    Raises:
+        ConfigurationError: If the number of environments makes no sense.
+    """
+    seed = agree_on_seed(session.agent_cfg.seed, context)
+    env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
+    num_envs = choose_num_envs(session, context)
+    return dataclasses.replace(
+        session,
+        env_cfg=merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": env_seed}, "env"),
+        agent_cfg=merge(session.agent_cfg, {"seed": seed}, "agent"),
+    )
+
+
+def make_env(session: Session, context: DistributedContext) -> VectorEnv:
+    """Build the environments of this process, and check that they can be recorded if asked.
+
+    Raises:
+        EnvlabError: If the configuration makes no environment, or no video.
+    """
+    mode = render_mode(session.flags)
+    env = session.task.make(session.env_cfg, context=context, render_mode=mode)
+    check_recording(session.flags, env)
+    return env
+
+
+def open_run(
+    session: Session, context: DistributedContext, flag: InterruptFlag, library: str
+) -> Run:
+    """Make the run directory of a settled session; the first thing that is written."""
+    flags, num_envs = session.flags, session.env_cfg.scene.num_envs
+    facts = {
+        "task": session.task.id,
+        "seed": session.agent_cfg.seed,
+        "num_envs": num_envs,
+        "global_num_envs": num_envs * context.world_size,
+        "grad_sync": flags.grad_sync if context.is_distributed else None,
+        "overrides": session.overrides,
+        "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
+        "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
+    }
+    run = Run.create(
+        context,
+        library=library,
+        experiment=session.agent_cfg.experiment_name,
+        run_name=session.agent_cfg.run_name,
+        facts=facts,
+        configs={"env": session.env_cfg, "agent": session.agent_cfg},
+    )
+    run.interrupt_signal = lambda: flag.signal_number
+    logger.info("Writing to %s", run.directory)
+    return run
 
 
 def print_summary(task_id: str, library: str, run: Run, checkpoint: Path | None) -> None:

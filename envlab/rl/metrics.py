@@ -63,6 +63,22 @@ class EpisodeTracker:
 
 
 @dataclass(kw_only=True)
+class Iteration:
+    """What a library tells about an iteration on one rank."""
+
+    number: int
+    """Iterations done."""
+    collect_s: float
+    """Time of the rollouts, in seconds."""
+    learn_s: float
+    """Time of the updates, in seconds."""
+    learning_rate: float
+    """The optimizer's learning rate."""
+    losses: Mapping[str, float]
+    """This rank's losses, by the library's names."""
+
+
+@dataclass(kw_only=True)
 class IterationRecord:
     """A line of ``metrics.jsonl``: what every library reports after an iteration."""
 
@@ -124,43 +140,28 @@ class RunMetrics:
         """Wall time so far, in seconds."""
         return self._wall_before + time.perf_counter() - self._start
 
-    def reduce(
-        self,
-        iteration: int,
-        *,
-        collect_s: float,
-        learn_s: float,
-        learning_rate: float,
-        losses: Mapping[str, float],
-    ) -> IterationRecord:
-        """Return the record of an iteration; every rank must call this, and gets the same one.
-
-        Args:
-            iteration: Iterations done.
-            collect_s: Time of the rollouts, in seconds.
-            learn_s: Time of the updates, in seconds.
-            learning_rate: The optimizer's learning rate.
-            losses: This rank's losses.
-        """
+    def reduce(self, iteration: Iteration) -> IterationRecord:
+        """Return the record of an iteration; every rank must call this, and gets the same one."""
         self.frames += self._frames_per_iteration
         means = self._tracker.means
-        for name, loss in losses.items():
+        for name, loss in iteration.losses.items():
             means.add(f"loss/{name}", loss, 1.0)
         reduced = means.reduce(self._context)
         if "return" in reduced:
             self._window.append((reduced.pop("return"), reduced.pop("length")))
             self._trim_window()
+        seconds = max(iteration.collect_s + iteration.learn_s, 1e-9)
         return IterationRecord(
-            iteration=iteration,
+            iteration=iteration.number,
             frames=self.frames,
             wall_s=round(self.wall_s, 3),
-            fps=round(self._frames_per_iteration / max(collect_s + learn_s, 1e-9), 1),
-            collect_s=round(collect_s, 4),
-            learn_s=round(learn_s, 4),
+            fps=round(self._frames_per_iteration / seconds, 1),
+            collect_s=round(iteration.collect_s, 4),
+            learn_s=round(iteration.learn_s, 4),
             mean_return=self._window_mean(0),
             mean_episode_length=self._window_mean(1),
-            learning_rate=learning_rate,
-            losses={name: reduced[f"loss/{name}"].value for name in losses},
+            learning_rate=iteration.learning_rate,
+            losses={name: reduced[f"loss/{name}"].value for name in iteration.losses},
             episode={
                 name: mean.value for name, mean in reduced.items() if not name.startswith("loss/")
             },

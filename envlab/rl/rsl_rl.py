@@ -29,7 +29,6 @@ from rsl_rl.runners import OnPolicyRunner
 from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 
-from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.interrupt import InterruptFlag
@@ -37,13 +36,19 @@ from envlab.distributed.seeding import seed_everything
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import VectorEnv
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rl.launch import print_summary, run_training, total_iterations
-from envlab.rl.metrics import check_event_writer
+from envlab.rl.launch import (
+    make_env,
+    open_run,
+    print_summary,
+    run_training,
+    settle,
+    total_iterations,
+)
+from envlab.rl.metrics import Iteration, check_event_writer
 from envlab.rl.rsl_rl_cfg import RslRlCfg
-from envlab.rl.run import Run
-from envlab.rl.session import Session, agree_on_seed, choose_num_envs
+from envlab.rl.session import Session
 from envlab.rl.training import Training
-from envlab.rl.video import VideoRecorder, check_recording, render_mode, start_recording
+from envlab.rl.video import VideoRecorder, start_recording
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +96,12 @@ class RslRlVecEnv(VecEnv):
         if "final_obs" in info:
             extras["final_obs"] = self._pack(info["final_obs"])
         return self._pack(obs), reward, terminated | truncated, extras
+
+    def close(self) -> None:
+        """Finish the video and free the environment."""
+        if self.recorder is not None:
+            self.recorder.close()
+        self.env.close()
 
     def _pack(self, obs: dict[str, torch.Tensor]) -> TensorDict:
         return TensorDict(dict(obs), batch_size=[self.num_envs], device=self.device)
@@ -153,6 +164,7 @@ class Runner(OnPolicyRunner):
     """rsl_rl's training loop on our process group, logger and checkpoints."""
 
     alg: DistributedPPO
+    env: RslRlVecEnv
     library = LIBRARY
 
     def __init__(
@@ -273,13 +285,14 @@ class IterationLog:
         **_: Any,
     ) -> None:
         """End an iteration, and write rsl_rl's own tags, over all ranks."""
-        record = self._training.finish_iteration(
-            it + 1,
+        iteration = Iteration(
+            number=it + 1,
             collect_s=collect_time,
             learn_s=learn_time,
             learning_rate=learning_rate,
             losses=loss_dict,
         )
+        record = self._training.finish_iteration(iteration)
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()} | record.episode
         scalars |= {
             "Loss/learning_rate": record.learning_rate,
@@ -306,78 +319,47 @@ def train(session: Session, context: DistributedContext, flag: InterruptFlag) ->
     Raises:
         EnvlabError: For bad input, before a run directory is made.
     """
+    session = settle(session, context)
     cfg: RslRlCfg = session.agent_cfg
     flags = session.flags
-    seed = agree_on_seed(cfg.seed, context)
-    num_envs = choose_num_envs(session, context)
-    env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
-    env_cfg = merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": env_seed}, "env")
-    agent_cfg = merge(cfg, {"seed": seed}, "agent")
-
-    seed_everything(seed)
-    env = session.task.make(env_cfg, context=context, render_mode=render_mode(flags))
-    check_recording(flags, env)
-    runner = Runner(env, agent_cfg, context, grad_sync=flags.grad_sync)
-    seed_everything(seed + context.rank)
-    if agent_cfg.init_at_random_ep_len:
+    seed_everything(cfg.seed)
+    env = make_env(session, context)
+    runner = Runner(env, cfg, context, grad_sync=flags.grad_sync)
+    seed_everything(cfg.seed + context.rank)
+    if cfg.init_at_random_ep_len:
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)
     if session.resumed is not None:
         runner.load_models(session.resumed)
-    frames_per_iteration = agent_cfg.num_steps_per_env * num_envs * context.world_size
+    frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
     total = total_iterations(
-        agent_cfg.max_iterations, flags.max_frames, frames_per_iteration, session.resumed
+        cfg.max_iterations, flags.max_frames, frames_per_iteration, session.resumed
     )
-
-    run = Run.create(
-        context,
-        library=LIBRARY,
-        experiment=agent_cfg.experiment_name,
-        run_name=agent_cfg.run_name,
-        facts={
-            "task": session.task.id,
-            "seed": seed,
-            "num_envs": num_envs,
-            "global_num_envs": num_envs * context.world_size,
-            "grad_sync": flags.grad_sync if context.is_distributed else None,
-            "overrides": session.overrides,
-            "flags": {
-                key: value for key, value in vars(flags).items() if value not in (None, False)
-            },
-            "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
-        },
-        configs={"env": env_cfg, "agent": agent_cfg},
-    )
-    run.interrupt_signal = lambda: flag.signal_number
-    env.log_dir = run.directory
-    with run:
+    with open_run(session, context, flag, LIBRARY) as run:
+        env.log_dir = run.directory
         training = Training(
             runner,
             env,
             context,
             run,
             task_id=session.task.id,
-            seed=seed,
-            num_steps_per_env=agent_cfg.num_steps_per_env,
-            save_interval=agent_cfg.save_interval,
-            audit_interval=agent_cfg.audit_interval,
+            seed=cfg.seed,
+            num_steps_per_env=cfg.num_steps_per_env,
+            save_interval=cfg.save_interval,
+            audit_interval=cfg.audit_interval,
             total_iterations=total,
-            event_writer=agent_cfg.logger,
+            event_writer=cfg.logger,
         )
         runner.logger = IterationLog(runner, training)  # type: ignore[assignment]
         if session.resumed is not None:
             training.restore(session.resumed, str(session.checkpoint))
             runner.current_learning_iteration = int(session.resumed["iteration"])
-        logger.info("Writing to %s", run.directory)
-        recorder = start_recording(flags, env, run.directory / "videos" / "train")
-        runner.env.recorder = recorder
+        runner.env.recorder = start_recording(flags, env, run.directory / "videos" / "train")
         try:
             runner.learn(total - runner.current_learning_iteration)
         finally:
             training.close()
-            if recorder is not None:
-                recorder.close()
-            env.close()
+            runner.env.close()
     if context.is_main:
         print_summary(session.task.id, LIBRARY, run, training.last_checkpoint)
 

@@ -16,6 +16,7 @@ from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import VectorEnv
 from envlab.rl.metrics import (
     EpisodeTracker,
+    Iteration,
     IterationRecord,
     Progress,
     RunMetrics,
@@ -97,43 +98,23 @@ class Training:
         """Show the progress line, from ``iteration`` on."""
         self._progress = Progress(self._context, done=iteration, total=self._total)
 
-    def finish_iteration(
-        self,
-        iteration: int,
-        *,
-        collect_s: float,
-        learn_s: float,
-        learning_rate: float,
-        losses: Mapping[str, float],
-    ) -> IterationRecord:
+    def finish_iteration(self, iteration: Iteration) -> IterationRecord:
         """Reduce and write metrics; audit and save where they are due. Called by every rank.
-
-        Args:
-            iteration: Iterations done.
-            collect_s: Time of the rollouts, in seconds.
-            learn_s: Time of the updates, in seconds.
-            learning_rate: The optimizer's learning rate.
-            losses: This rank's losses.
 
         Raises:
             RankDivergenceError: If the audit finds a difference.
             SimulationError: If too many environments failed.
         """
         self._env.check_health()
-        record = self.metrics.reduce(
-            iteration,
-            collect_s=collect_s,
-            learn_s=learn_s,
-            learning_rate=learning_rate,
-            losses=losses,
-        )
-        save_due = iteration % self._save_interval == 0 or iteration == self._total
-        if save_due or self._is_first or iteration % self._audit_interval == 0:
+        record = self.metrics.reduce(iteration)
+        done = iteration.number
+        save_due = done % self._save_interval == 0 or done == self._total
+        if save_due or self._is_first or done % self._audit_interval == 0:
             self._is_first = False
-            self.audit(iteration, learning_rate)
+            self.audit(done, iteration.learning_rate)
         self._run.append_metrics(asdict(record))
         if save_due:
-            self.save(iteration, record)
+            self.save(done, record)
         if self._progress is not None:
             self._progress.show(record)
         return record

@@ -9,7 +9,13 @@ import pytest
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl.metrics import WINDOW_EPISODES, EpisodeTracker, IterationRecord, RunMetrics
+from envlab.rl.metrics import (
+    WINDOW_EPISODES,
+    EpisodeTracker,
+    Iteration,
+    IterationRecord,
+    RunMetrics,
+)
 
 CONTEXT = DistributedContext()
 
@@ -53,7 +59,13 @@ def metrics_with(tracker: EpisodeTracker) -> RunMetrics:
 
 def reduce(metrics: RunMetrics, iteration: int) -> IterationRecord:
     return metrics.reduce(
-        iteration, collect_s=0.25, learn_s=0.75, learning_rate=0.1, losses={"value": 2.0}
+        Iteration(
+            number=iteration,
+            collect_s=0.25,
+            learn_s=0.75,
+            learning_rate=0.1,
+            losses={"value": 2.0},
+        )
     )
 
 
