@@ -6,10 +6,12 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.launcher import TRAIN, Launch
+from envlab.rl.launch import print_summary
+from tests.launcher import PLAY, TRAIN, Launch
 from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run
 
 
@@ -52,3 +54,26 @@ def test_ctrl_c_ends_a_single_process_with_130(tmp_path: Path):
     manifest = manifest_of(only_run(tmp_path))
     assert manifest["status"] == "interrupted"
     assert manifest["error"] == "received SIGINT"
+
+
+def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    run = SimpleNamespace(directory=tmp_path / "logs/run")
+    checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
+    print_summary("My-Task-v0", "rsl_rl", run, checkpoint)  # type: ignore[arg-type]
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, capsys):
+    flags = "--task=My-Task-v0 --checkpoint=logs/run/checkpoints/model_1.pt"
+    monkeypatch.delenv("ENVLAB_SH", raising=False)
+    assert summary_of(tmp_path, TRAIN, monkeypatch, capsys) == [
+        "Run directory: logs/run",
+        "Last checkpoint: logs/run/checkpoints/model_1.pt",
+        f"Play it: python {PLAY} {flags}",
+    ]
+    # Through envlab.sh, nothing is activated; through `envlab train`, there is no script beside.
+    monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
+    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
+    assert command == f"Play it: ./envlab.sh envlab play rsl_rl {flags}"
