@@ -32,6 +32,9 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
     """Return the exit code of ``function(arguments)``; bad input is one sentence and code 2."""
     try:
         return function(arguments)
+    except BrokenPipeError:  # the reader, such as head, has gone; there is nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except EnvlabError as error:
         from envlab.distributed.ranks import launched_rank
 
@@ -62,7 +65,9 @@ def _dispatch(arguments: Sequence[str]) -> int:
         print(USAGE)
         return 0
     if command in ("train", "play"):
-        library, *rest = rest or ["--help"]
+        if not rest:
+            raise ConfigurationError(f"Name a library: envlab {command} rsl_rl --task ID ...")
+        library, *rest = rest
         if library in ("-h", "--help"):
             print(USAGE)
             return 0

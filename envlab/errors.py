@@ -54,7 +54,7 @@ class RankDivergenceError(EnvlabError):
 def nearest(word: str, candidates: Iterable[str], count: int = 3) -> list[str]:
     """Return up to ``count`` candidates that look like ``word``, best first."""
     by_lower = {candidate.lower(): candidate for candidate in candidates}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=count, cutoff=0.4)
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=count, cutoff=0.6)
     return [by_lower[match] for match in matches]
 
 

@@ -49,6 +49,7 @@ def test_other_ranks_speak_only_of_what_is_their_own(capsys, monkeypatch, error,
     ("arguments", "message"),
     [
         (["trian"], "no command 'trian'. Did you mean train"),
+        (["train"], "Name a library: envlab train rsl_rl"),
         (["train", "rslrl"], "no library 'rslrl'; there are rsl_rl"),
         (["train", "rsl_rl", "--task", "Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
         (["play", "rsl_rl", "--task=nothing-like-it"], "'nothing-like-it'"),
@@ -62,7 +63,7 @@ def test_wrong_words_are_answered_with_the_nearest(capsys, arguments: list[str],
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["train"], ["play", "-h"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["train", "-h"], ["play", "-h"]])
 def test_usage_names_commands_and_libraries(capsys, arguments: list[str]):
     assert cli.main(arguments) == 0
     out = capsys.readouterr().out

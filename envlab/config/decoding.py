@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import enum
+import math
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -216,6 +217,8 @@ def _decode_literal(slot: Slot, value: Any) -> Any:
 
 def _decode_scalar(slot: Slot, value: Any) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and math.isnan(value):
+        raise ConfigurationError(f"{slot.path} is nan, but must be a number. Correct {slot.path}.")
     if slot.hint is float and number:
         return float(value)
     if not isinstance(value, slot.hint) or (isinstance(value, bool) and slot.hint is not bool):

@@ -46,10 +46,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
             warnings.simplefilter("ignore")  # torch warns of a foreign pickle before it refuses it
             values = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file makes torch raise nearly anything
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(
-            f"The checkpoint {path} cannot be read: it is truncated, or was not written by envlab "
-            f"({reason}). Use an earlier one."
+            f"The checkpoint {path} cannot be read ({type(error).__name__}): it is truncated, or "
+            "was not written by envlab. Use an earlier one."
         ) from error
     version = values.get("format_version") if isinstance(values, dict) else None
     if version is None:

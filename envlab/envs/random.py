@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from envlab.errors import ConfigurationError
+
 _GAMMA = 0x9E3779B97F4A7C15
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9
 _MULTIPLIER_2 = 0x94D049BB133111EB
@@ -52,6 +54,14 @@ def _mix_numpy(values: np.ndarray) -> np.ndarray:
         values *= np.uint64(multiplier)
     values ^= values >> np.uint64(31)
     return values
+
+
+def _check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
+    for bound in bounds:
+        if len(bound) != 2 or not bound[0] <= bound[1]:
+            raise ConfigurationError(
+                f"A range to draw from is {list(bound)}, but must be [lower, upper], in this order."
+            )
 
 
 class EnvRandom:
@@ -103,7 +113,7 @@ class RandomStream:
         self.name = name
         self._source = source
         self._columns: dict[int, torch.Tensor] = {}
-        self._scales: dict[tuple[tuple[float, float], ...], tuple[Any, Any]] = {}
+        self._scales: dict[tuple[Any, ...], tuple[Any, Any]] = {}
         self.set_keys(keys)
 
     def set_keys(self, keys: torch.Tensor) -> None:
@@ -131,8 +141,9 @@ class RandomStream:
             mask: Environments whose draws are needed, bool ``(num_envs,)``; None: all. Other rows
                 are meaningless. It saves time on a CPU; a GPU draws for all rather than wait.
         """
-        key = tuple(bounds)
+        key: tuple[Any, ...] = tuple(map(tuple, bounds))
         if key not in self._scales:
+            _check_bounds(key)
             self._scales[key] = self._scale(key)
         low, width = self._scales[key]
         if not self._on_cpu:

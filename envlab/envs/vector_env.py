@@ -20,7 +20,7 @@ from envlab.envs.cfg import EnvCfg
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.random import EnvRandom
 from envlab.envs.scene import load_model
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import load_entry_point
 from envlab.sim.simulation import Simulation, create_simulation
 
@@ -83,13 +83,23 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         Raises:
             ConfigurationError: For a value that makes no environment.
         """
+        unknown = [
+            name
+            for name in registry_kwargs
+            if name != "description" and not name.endswith("_cfg_entry_point")
+        ]
+        if unknown:
+            raise ConfigurationError(
+                f"An environment has no argument {unknown[0]!r}."
+                f"{did_you_mean(unknown[0], ('cfg', 'num_envs', 'device', 'seed', 'render_mode'))}"
+            )
         if cfg is None:
             if env_cfg_entry_point is None:
                 raise ConfigurationError("An environment needs a configuration; pass cfg=...")
             cfg = load_entry_point(env_cfg_entry_point)()
         self.cfg = cfg
         self.render_mode = render_mode
-        self.context = context or DistributedContext.single(device)
+        self.context = context or DistributedContext.single(None if device is None else str(device))
         self.num_envs = _positive(
             "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
         )
@@ -113,6 +123,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.random = EnvRandom(seed, first_env, self.num_envs, self.device)
         self.env_ids = self.random.env_ids
         self.common_step_counter = 0
+        self._first_step = 1
         self._episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         self._allocate_states()
         self._setup()
@@ -206,6 +217,8 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         if self.cfg.is_finite_horizon:
             terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
         reward = self._get_rewards()
+        if self.common_step_counter == self._first_step:
+            self._check_results(terminated, time_outs, reward)
         terminated, reward = self.nan_guard.end_failed(terminated, reward)
         truncated = time_outs > terminated  # and not terminated
         ended = terminated | truncated
@@ -362,6 +375,11 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.nan_guard = NanGuard(self, self.cfg.nan_guard.max_bad_share)
 
     def _make_spaces(self) -> None:
+        if self._num_actions() < 1:
+            raise ConfigurationError(
+                f"The task has {self._num_actions()} actions, but needs at least one. Keep an "
+                "action term, or set action_space."
+            )
         self.actions = torch.zeros(self.num_envs, self._num_actions(), device=self.device)
         groups: dict[str, spaces.Space] = {
             name: spaces.Box(-np.inf, np.inf, tuple(values.shape[1:]), np.float32)
@@ -380,6 +398,19 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
                 f"{tuple(self.actions.shape)}: (num_envs, num_actions)."
             )
         return actions
+
+    def _check_results(
+        self, terminated: torch.Tensor, time_outs: torch.Tensor, reward: torch.Tensor
+    ) -> None:
+        """Refuse what would broadcast into something else, in the first step."""
+        results = {"terminated": terminated, "time-outs": time_outs, "rewards": reward}
+        for name, values in results.items():
+            wanted = torch.float32 if name == "rewards" else torch.bool
+            if values.shape != (self.num_envs,) or values.dtype != wanted:
+                raise ConfigurationError(
+                    f"The task returns {name} of shape {tuple(values.shape)} and {values.dtype}, "
+                    f"but must return ({self.num_envs},) and {wanted}."
+                )
 
     def _reset_masked(
         self, mask: torch.Tensor, count: torch.Tensor | int

@@ -22,6 +22,7 @@ from envlab.errors import ConfigurationError
 from envlab.rl.arguments import train_parser
 from envlab.rl.run import Run
 from envlab.rl.session import (
+    AGENT_FLAGS,
     Session,
     agree_on_seed,
     check_origin,
@@ -56,6 +57,7 @@ def run_training(
     """
     flags, overrides = train_parser(library).parse_with_overrides(arguments)
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
+    _check_sweep(flags, jobs)
     sessions = [_compose(flags, job, library, agent_cfg) for job in jobs]
     with interruptible() as flag:
         context = None
@@ -83,6 +85,16 @@ def run_training(
     return 0
 
 
+def _check_sweep(flags: argparse.Namespace, jobs: list[list[str]]) -> None:
+    """Refuse a flag that would undo what is swept."""
+    for name in AGENT_FLAGS:
+        values = {word for job in jobs for word in job if word.startswith(f"agent.{name}=")}
+        if getattr(flags, name) is not None and len(values) > 1:
+            raise ConfigurationError(
+                f"--{name} sets agent.{name} in every run, but it is swept. Leave one of them out."
+            )
+
+
 def total_iterations(
     max_iterations: int,
     max_frames: int | None,
@@ -102,6 +114,8 @@ def total_iterations(
         ConfigurationError: If there is nothing left to do.
     """
     done, frames = (0, 0) if resumed is None else (resumed["iteration"], resumed["frames"])
+    if max_frames is not None and max_frames <= 0:
+        raise ConfigurationError(f"--max_frames is {max_frames}, but must be greater than 0.")
     total = max_iterations
     if max_frames is not None:
         total = done + math.ceil((max_frames - frames) / frames_per_iteration)

@@ -194,20 +194,36 @@ class RunMetrics:
         return sum(mean.value * mean.weight for mean in means) / sum(mean.weight for mean in means)
 
 
+class _Lines:
+    """A stream for tqdm in place of a terminal: a line per redraw, which a log file can keep."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def write(self, text: str) -> None:
+        text = text.strip()
+        if text and text != self._last:
+            self._last = text
+            print(text, file=sys.stderr, flush=True)
+
+    def flush(self) -> None:
+        """Do nothing: lines are flushed as they are written."""
+
+
 class Progress:
     """The progress line on rank 0: ETA, mean return, episode length, frames per second."""
 
     def __init__(self, context: DistributedContext, *, done: int, total: int) -> None:
+        is_terminal = sys.stderr.isatty()
         self._bar = tqdm(
             total=total,
             initial=done,
             unit="it",
-            file=sys.stderr,
+            file=sys.stderr if is_terminal else _Lines(),
             disable=not context.is_main,
             dynamic_ncols=True,
-            # A terminal is redrawn; a log file gets a line now and then.
-            mininterval=0.5 if sys.stderr.isatty() else 5.0,
-            maxinterval=0.5 if sys.stderr.isatty() else 5.0,
+            mininterval=0.5 if is_terminal else 5.0,
+            maxinterval=0.5 if is_terminal else 5.0,
             bar_format="{n_fmt}/{total_fmt} iterations |{bar:20}| {elapsed}<{remaining}{postfix}",
         )
 

@@ -193,7 +193,7 @@ class Runner(OnPolicyRunner):
             vec_env = RslRlVecEnv(env, cfg.clip_actions)
             try:
                 super().__init__(vec_env, train_cfg, log_dir=None, device=str(context.device))
-            except (TypeError, ValueError, KeyError, AttributeError) as error:
+            except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
                 raise ConfigurationError(
                     f"rsl_rl refuses the agent's configuration ({type(error).__name__}: {error}). "
                     "Correct it by an override agent.<key>=<value>."
@@ -228,7 +228,7 @@ class Runner(OnPolicyRunner):
             reason = str(error).splitlines()[-1].strip()
             raise CheckpointError(
                 f"The checkpoint does not fit the configured networks ({reason}). Use the run's "
-                "own configuration: --config RUN."
+                "own configuration: leave out overrides of agent.actor and agent.critic."
             ) from error
 
     def model_state(self) -> dict[str, Any]:
@@ -385,6 +385,18 @@ def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
             raise ConfigurationError(
                 f"agent.{name} is {getattr(cfg, name)}, but must be greater than 0."
             )
+    for name in ("num_learning_epochs", "num_mini_batches"):
+        if getattr(cfg.algorithm, name) <= 0:
+            raise ConfigurationError(
+                f"agent.algorithm.{name} is {getattr(cfg.algorithm, name)}, but must be greater "
+                "than 0."
+            )
+    batch = cfg.num_steps_per_env * env.num_envs
+    if cfg.algorithm.num_mini_batches > batch:
+        raise ConfigurationError(
+            f"agent.algorithm.num_mini_batches is {cfg.algorithm.num_mini_batches}, but there "
+            f"are only {batch} samples per process and iteration. Use fewer, or more environments."
+        )
     check_event_writer(cfg.logger)
     groups = env.obs_buf.keys()
     for name, wanted in cfg.obs_groups.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from tensordict import TensorDict
+from torch import nn
 
 from envlab.config import merge
 from envlab.distributed.checkpoint import load_checkpoint
@@ -109,11 +110,18 @@ def _policy(runner: Runner, num_envs: int) -> Callable[[dict[str, torch.Tensor]]
 def _export(runner: Runner, directory: Path) -> list[str]:
     model = runner.get_inference_policy("cpu")
     if model.is_recurrent or len(runner.cfg["obs_groups"]["actor"]) > 1:
+        print("Not exported: only policies without memory, on one observation group, can be.")
         return []
     group = runner.cfg["obs_groups"]["actor"][0]
 
-    def reference(obs: torch.Tensor) -> torch.Tensor:
-        return model(TensorDict({group: obs}, batch_size=[len(obs)]))
+    clip = runner.cfg["clip_actions"]
 
-    paths = export_policy(model.as_onnx(verbose=False), reference, model.obs_dim, directory)
+    def reference(obs: torch.Tensor) -> torch.Tensor:
+        actions = model(TensorDict({group: obs}, batch_size=[len(obs)]))
+        return actions if clip is None else actions.clamp(-clip, clip)
+
+    policy = model.as_onnx(verbose=False)
+    if clip is not None:
+        policy = nn.Sequential(policy, nn.Hardtanh(-clip, clip))
+    paths = export_policy(policy, reference, model.obs_dim, directory)
     return [os.path.relpath(path) for path in paths]

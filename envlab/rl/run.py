@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import logging
+import math
 import os
 import platform
 import re
@@ -185,7 +186,7 @@ class Run:
         if not self._context.is_main:
             return
         with (self.directory / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(json.dumps(finite(record), allow_nan=False) + "\n")
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def find_run(
     parent = Path(root).absolute() / library / experiment
     runs = sorted(path.parent for path in parent.glob("*/run.json")) if parent.is_dir() else []
     if load_run:
-        runs = [run for run in runs if run.name == load_run or re.fullmatch(load_run, run.name)]
+        runs = [run for run in runs if _is_named(run.name, load_run)]
     with_checkpoint = [run for run in runs if checkpoint_iterations(run)]
     if not with_checkpoint:
         wanted = f" that matches {load_run!r}" if load_run else ""
@@ -231,6 +232,17 @@ def find_run(
             "checkpoint's path with --checkpoint."
         )
     return max(with_checkpoint, key=lambda run: (read_manifest(run)["created_at"], run.name))
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    """Return whether ``wanted`` is a name's beginning, or a regular expression for all of it."""
+    try:
+        return name.startswith(wanted) or re.fullmatch(wanted, name) is not None
+    except re.error as error:
+        raise RunDirectoryError(
+            f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
+            "of the run's folder name, as in 2026-11-21_10-30."
+        ) from error
 
 
 def checkpoint_iterations(run: Path) -> list[int]:
@@ -256,6 +268,15 @@ def find_checkpoint(run: Path, selector: str = "latest") -> Path:
             f"{checkpoint_iterations(run) or 'none'}. Use 'latest', 'best', or a file's path."
         )
     return path
+
+
+def finite(values: Any) -> Any:
+    """Return ``values`` with null for numbers that JSON does not know (NaN, infinity)."""
+    if isinstance(values, dict):
+        return {key: finite(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [finite(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def write_json(path: Path, values: Any) -> None:

@@ -19,6 +19,9 @@ from envlab.rl.run import find_checkpoint, find_run, read_manifest
 
 logger = logging.getLogger(__name__)
 
+AGENT_FLAGS = ("seed", "max_iterations", "experiment_name", "run_name", "logger")
+"""Flags that set a key of the agent's configuration, of the same name."""
+
 ENVS_PER_CORE = 1024
 """Default environments per core on a CPU: enough to amortise a step's fixed cost (Cartpole gains
 nothing beyond it), and few enough that an iteration of the shipped tasks takes under a second."""
@@ -76,16 +79,14 @@ def compose_session(
         agent_cfg = _lay_task_values(task, library, flags.agent, agent_cfg)
     composed = compose({"env": env_cfg, "agent": agent_cfg}, overrides)
     named = {
-        name: getattr(flags, name)
-        for name in ("seed", "max_iterations", "experiment_name", "run_name", "logger")
-        if getattr(flags, name, None) is not None
+        name: getattr(flags, name) for name in AGENT_FLAGS if getattr(flags, name, None) is not None
     }
     agent_cfg = merge(composed["agent"], named, "agent")
-    for name in ("experiment_name", "run_name"):
-        if not re.fullmatch(r"[\w.=,+-]*", getattr(agent_cfg, name)):
+    for name, pattern in (("experiment_name", r"\w[\w.=,+-]*"), ("run_name", r"[\w.=,+-]*")):
+        if not re.fullmatch(pattern, getattr(agent_cfg, name)):
             raise ConfigurationError(
                 f"agent.{name} is {getattr(agent_cfg, name)!r}, but names a folder: use letters, "
-                "digits and _ . - = , + only."
+                "digits and _ . - = , + only, and begin with a letter or digit."
             )
     return Session(
         task=task,
@@ -98,7 +99,15 @@ def compose_session(
 
 
 def agree_on_seed(seed: int, context: DistributedContext) -> int:
-    """Return rank 0's seed on every rank; -1 draws one."""
+    """Return rank 0's seed on every rank; -1 draws one.
+
+    Raises:
+        ConfigurationError: If the seed is out of range.
+    """
+    if not -1 <= seed < 2**63:
+        raise ConfigurationError(
+            f"The seed is {seed}, but must be from 0 to 2^63 - 1, or -1 to draw one."
+        )
     return context.broadcast(secrets.randbits(31) if seed == -1 else seed)
 
 
@@ -139,8 +148,8 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     suited = min(default, ENVS_PER_CORE * context.num_threads)
     if suited < default:
         logger.info(
-            "Using %d environments per process, which suits %d CPU threads (the task's default "
-            "is %d; --num_envs sets it).",
+            "Using %d environments per process, which suits its CPU threads (%d). The task's "
+            "default is %d; --num_envs sets it.",
             suited,
             context.num_threads,
             default,
@@ -170,7 +179,8 @@ def locate_checkpoint(
             raise ConfigurationError(
                 f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
             )
-        return path, path.parent.parent
+        run = path.parent.parent
+        return path, run if (run / "run.json").is_file() else path.parent
     run = find_run(library, experiment, load_run)
     return find_checkpoint(run, selector), run
 

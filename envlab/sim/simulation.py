@@ -57,6 +57,10 @@ class SimulationCfg:
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
 
 
+class UndeclaredFieldError(ConfigurationError, AttributeError):
+    """A term reads a field that the task did not declare; an AttributeError for ``hasattr``."""
+
+
 class Fields:
     """Named tensors with fixed addresses: ``sim.data.qpos``.
 
@@ -72,7 +76,7 @@ class Fields:
     def __getattr__(self, name: str) -> torch.Tensor:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise AttributeError(
+        raise UndeclaredFieldError(
             f"The {self._kind} field {name!r} was not declared for this simulation; it has "
             f"{', '.join(self._tensors) or 'none'}. Add {name!r} to {self._declare_in}."
         )

@@ -7,6 +7,7 @@ Example::
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -21,6 +22,7 @@ RUNS = 5
 
 def main() -> int:
     """Print the figures."""
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     python = sys.executable
     empty = _median_s([python, "-c", "pass"])
     imported = _median_s([python, "-c", "import envlab"])

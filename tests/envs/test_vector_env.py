@@ -426,3 +426,8 @@ def test_a_health_check_reports_overflows_with_advice(env, caplog, monkeypatch):
     (message,) = [r.getMessage() for r in caplog.records]
     assert "2 environments ran out of contact memory" in message
     assert env.sim.overflow_advice() in message
+
+
+def test_an_argument_that_does_not_exist_is_refused():
+    with pytest.raises(ConfigurationError, match=r"no argument 'num_env'\. Did you mean num_envs"):
+        gymnasium.make("Isaac-Cartpole-v0", num_env=4, device="cpu")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -177,3 +176,33 @@ def test_ranks_that_cannot_share_the_environments(tmp_path: Path):
     assert "such as 8" in errors[0]
     assert "exitcode  : 2" in output
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--seed=-2", "The seed is -2"),
+        ("agent.algorithm.num_mini_batches=0", "num_mini_batches is 0"),
+        ("agent.algorithm.num_mini_batches=9999", "only 512 samples"),
+        ("env.actions.joint_effort=null", "The task has 0 actions"),
+        ("env.rewards.alive.weight=nan", "env.rewards.alive.weight is nan"),
+        (
+            "env.events.reset_cart_position.params.position_range=[1,-1]",
+            "to draw from is [1.0, -1.0]",
+        ),
+        ("agent.actor.hidden_dims=[]", "rsl_rl refuses the agent's configuration"),
+        ("--experiment_name=..", "agent.experiment_name is '..'"),
+        ("--max_frames=0", "--max_frames is 0"),
+        ("--seed=5 -m agent.seed=1,2", "but it is swept"),
+        ("--num_env=5", "There is no flag '--num_env'. Did you mean --num_envs"),
+        ("agent.save_interval=0", "agent.save_interval is 0"),
+    ],
+)
+def test_values_that_cannot_train_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
+):
+    assert train_in(tmp_path, *SMALL, *words.split()) == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert message.startswith("error: ")
+    assert said in message
+    assert not list(tmp_path.iterdir())

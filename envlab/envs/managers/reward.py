@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, masked_means, terms_of
+from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, masked_means, terms_of
 from envlab.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,13 +36,18 @@ class RewardManager:
         self._weights = [float(term.weight) for term in terms.values()]
         per_step = [weight * env.step_dt for weight in self._weights]
         self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)
+        self._checked = False
         self._episode_sums = torch.zeros(len(terms), env.num_envs, device=env.device)
 
     def compute(self) -> torch.Tensor:
         """Return the step's rewards, ``(num_envs,)``: weight times step duration times value."""
         if not self._functions:
             return torch.zeros(self._env.num_envs, device=self._env.device)
-        values = torch.stack([function() for function in self._functions])
+        terms = [function() for function in self._functions]
+        if not self._checked:
+            check_shapes("reward", self.active_terms, terms, self._env.num_envs)
+            self._checked = True
+        values = torch.stack(terms)
         values = values * self._scales
         self._episode_sums += values
         return values.sum(dim=0)

@@ -100,6 +100,22 @@ def bind(term: FunctionTermCfg, env: ManagerEnv) -> Callable[..., Any]:
     return functools.partial(term.func, env, **params)
 
 
+def check_shapes(
+    kind: str, names: Sequence[str], values: Sequence[torch.Tensor], num_envs: int
+) -> None:
+    """Refuse terms that do not return one value per environment.
+
+    Raises:
+        ConfigurationError: Naming the term and its shape.
+    """
+    for name, value in zip(names, values, strict=True):
+        if value.shape != (num_envs,):
+            raise ConfigurationError(
+                f"The {kind} term {name!r} returned shape {tuple(value.shape)}, but must "
+                f"return ({num_envs},)."
+            )
+
+
 def masked_means(
     values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor | int
 ) -> Sequence[torch.Tensor | float]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, masked_means, terms_of
+from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, masked_means, terms_of
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -35,6 +35,7 @@ class TerminationManager:
         self._failure_ids = [i for i, term in enumerate(terms.values()) if not term.time_out]
         self._none = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         self._values = [self._none] * len(terms)
+        self._checked = False
         self.terminated = self._none
         """Environments that failed in this step, bool ``(num_envs,)``."""
         self.time_outs = self._none
@@ -43,6 +44,9 @@ class TerminationManager:
     def compute(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return :attr:`terminated` and :attr:`time_outs` of the current state."""
         self._values = [function() for function in self._functions]
+        if not self._checked:
+            check_shapes("termination", self.active_terms, self._values, len(self._none))
+            self._checked = True
         self.terminated = self._any_of(self._failure_ids)
         self.time_outs = self._any_of(self._time_out_ids)
         return self.terminated, self.time_outs

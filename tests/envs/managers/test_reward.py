@@ -115,3 +115,12 @@ def test_a_reward_that_is_not_finite_does_not_reach_the_log():
     assert terminated.tolist() == [True, False, False, False]
     assert reward.tolist() == pytest.approx([0.0, 0.1, 0.1, 0.1])
     assert float(info["log"]["Episode_Reward/risky"]) == pytest.approx((0.0 + 0.1) / 2)
+
+
+def test_a_term_of_another_shape_is_named():
+    def column(env) -> torch.Tensor:
+        return torch.zeros(env.num_envs, 1)
+
+    env = make_env(2, rewards=terms(wide=RewardTermCfg(func=column, weight=1.0)))
+    with pytest.raises(ConfigurationError, match=r"'wide' returned shape \(2, 1\)"):
+        push(env, 0.0, 0.0)
