@@ -83,16 +83,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         Raises:
             ConfigurationError: For a value that makes no environment.
         """
-        unknown = [
-            name
-            for name in registry_kwargs
-            if name != "description" and not name.endswith("_cfg_entry_point")
-        ]
-        if unknown:
-            raise ConfigurationError(
-                f"An environment has no argument {unknown[0]!r}."
-                f"{did_you_mean(unknown[0], ('cfg', 'num_envs', 'device', 'seed', 'render_mode'))}"
-            )
+        _refuse_unknown(registry_kwargs)
         if cfg is None:
             if env_cfg_entry_point is None:
                 raise ConfigurationError("An environment needs a configuration; pass cfg=...")
@@ -123,7 +114,6 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.random = EnvRandom(seed, first_env, self.num_envs, self.device)
         self.env_ids = self.random.env_ids
         self.common_step_counter = 0
-        self._first_step = 1
         self._episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         self._allocate_states()
         self._setup()
@@ -217,7 +207,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         if self.cfg.is_finite_horizon:
             terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
         reward = self._get_rewards()
-        if self.common_step_counter == self._first_step:
+        if self.common_step_counter == 1:
             self._check_results(terminated, time_outs, reward)
         terminated, reward = self.nan_guard.end_failed(terminated, reward)
         truncated = time_outs > terminated  # and not terminated
@@ -432,6 +422,16 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""
         return 0 if self.sim.model.ncam else -1
+
+
+def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that are not the registry's: a misspelt one would have no effect."""
+    for name in arguments:
+        if name != "description" and not name.endswith("_cfg_entry_point"):
+            known = ("cfg", "context", "num_envs", "device", "seed", "render_mode")
+            raise ConfigurationError(
+                f"An environment has no argument {name!r}.{did_you_mean(name, known)}"
+            )
 
 
 def _positive(name: str, value: float) -> Any:

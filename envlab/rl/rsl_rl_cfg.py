@@ -113,7 +113,6 @@ class RslRlCfg:
         values = asdict(self)
         for name in ("actor", "critic"):
             values[name] = {key: value for key, value in values[name].items() if value is not None}
-        if not values["algorithm"].pop("share_cnn_encoders"):
-            return values
-        values["algorithm"]["share_cnn_encoders"] = True
+        if not self.algorithm.share_cnn_encoders:  # PPO itself does not know this key
+            del values["algorithm"]["share_cnn_encoders"]
         return values

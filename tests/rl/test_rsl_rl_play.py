@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from envlab.cli import play
-from tests.rl.conftest import checkpoint_of
+from tests.rl.conftest import TASK, checkpoint_of
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +84,15 @@ def test_bad_input_is_one_sentence(trained: Path, tmp_path: Path, capsys, flag: 
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_that_lies_alone_is_exported_beside_it(trained: Path, tmp_path: Path):
+    alone = tmp_path / "kept" / "model.pt"
+    alone.parent.mkdir()
+    shutil.copy(trained / "checkpoints/model_4.pt", alone)
+    flags = [TASK, "--device=cpu", "--num_envs=2", f"--checkpoint={alone}"]
+    networks = [f"agent.{name}.obs_normalization=true" for name in ("actor", "critic")]
+    assert play("rsl_rl", [*flags, *networks]) == 0
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"kept"}
+    assert (alone.parent / "exported/policy.pt").is_file()
