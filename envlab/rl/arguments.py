@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 from envlab.errors import ConfigurationError, did_you_mean
 
+SKRL_ALGORITHMS = tuple("ppo a2c rpo trpo sac td3 ddpg dqn ddqn cem amp ippo mappo".split())
+
 
 class ArgumentParser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, and whose leftovers must be overrides."""
@@ -164,12 +166,29 @@ def _parser(library: str, description: str) -> ArgumentParser:
         epilog="All else is an override in Hydra's grammar: env.decimation=4 agent.seed=7",
     )
     _add_task_flags(parser)
+    if library == "skrl":
+        _add_skrl_flags(parser)
     parser.add_argument(
         "--agent",
         metavar="KEY",
         help=f"registry key of the agent's configuration (default: {library}_cfg_entry_point)",
     )
     return parser
+
+
+def _add_skrl_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--algorithm",
+        type=str.lower,
+        choices=SKRL_ALGORITHMS,
+        metavar="NAME",
+        help=f"{', '.join(SKRL_ALGORITHMS)} (default: the agent configuration's)",
+    )
+    parser.add_argument(
+        "--ml_framework",
+        choices=("torch", "jax"),
+        help="torch (default) or jax",
+    )
 
 
 def _add_task_flags(parser: argparse.ArgumentParser) -> None:

@@ -31,24 +31,14 @@ from tensordict import TensorDict
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
-from envlab.distributed.interrupt import InterruptFlag
-from envlab.distributed.seeding import seed_everything
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import VectorEnv
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rl.launch import (
-    make_env,
-    open_run,
-    print_summary,
-    run_training,
-    settle,
-    total_iterations,
-)
-from envlab.rl.metrics import Iteration, check_event_writer
+from envlab.rl.launch import run_training
+from envlab.rl.metrics import Iteration
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.session import Session
 from envlab.rl.training import Training
-from envlab.rl.video import VideoRecorder, start_recording
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +55,6 @@ class RslRlVecEnv(VecEnv):
         self.num_actions = env.actions.shape[1]
         self.max_episode_length = env.max_episode_length
         self.device = env.device
-        self.recorder: VideoRecorder | None = None
         self._clip_actions = clip_actions
 
     @property
@@ -90,18 +79,10 @@ class RslRlVecEnv(VecEnv):
         if self._clip_actions is not None:
             actions = actions.clamp(-self._clip_actions, self._clip_actions)
         obs, reward, terminated, truncated, info = self.env.step(actions)
-        if self.recorder is not None:
-            self.recorder.after_step()
         extras: dict[str, Any] = {"time_outs": truncated.float(), "info": info}
         if "final_obs" in info:
             extras["final_obs"] = self._pack(info["final_obs"])
         return self._pack(obs), reward, terminated | truncated, extras
-
-    def close(self) -> None:
-        """Finish the video and free the environment."""
-        if self.recorder is not None:
-            self.recorder.close()
-        self.env.close()
 
     def _pack(self, obs: dict[str, torch.Tensor]) -> TensorDict:
         return TensorDict(dict(obs), batch_size=[self.num_envs], device=self.device)
@@ -165,7 +146,6 @@ class Runner(OnPolicyRunner):
 
     alg: DistributedPPO
     env: RslRlVecEnv
-    library = LIBRARY
 
     def __init__(
         self, env: VectorEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
@@ -212,16 +192,15 @@ class Runner(OnPolicyRunner):
                 "world_size": context.world_size,
             }
 
-    def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> None:
+    def learn(self, training: Training, done: int, total: int) -> None:  # type: ignore[override]
+        """See :class:`envlab.rl.training.Learner`."""
+        self.logger = IterationLog(self, training)  # type: ignore[assignment]
+        self.current_learning_iteration = done
         with contextlib.redirect_stdout(io.StringIO()):  # "Synchronizing parameters for rank ..."
-            super().learn(num_learning_iterations, init_at_random_ep_len)
+            super().learn(total - done)
 
-    def load_models(self, values: dict[str, Any]) -> None:
-        """Load networks, optimizer and learning rate from a checkpoint's ``model``.
-
-        Raises:
-            CheckpointError: If the networks have other shapes than the configuration's.
-        """
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        """See :class:`envlab.rl.training.Learner`."""
         try:
             self.alg.load(values["model"], None, True)
         except (RuntimeError, KeyError, ValueError) as error:
@@ -272,7 +251,7 @@ class IterationLog:
         intrinsic_rewards: torch.Tensor | None,
     ) -> None:
         """Count a step of this rank's environments."""
-        self._training.tracker.add_step(rewards, dones.bool(), extras["info"])
+        self._training.add_step(rewards, dones.bool(), extras["info"])
 
     def log(
         self,
@@ -293,7 +272,7 @@ class IterationLog:
             losses=loss_dict,
         )
         record = self._training.finish_iteration(iteration)
-        scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()} | record.episode
+        scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
         scalars |= {
             "Loss/learning_rate": record.learning_rate,
             "Policy/mean_std": float(action_std.detach().mean()),
@@ -308,65 +287,19 @@ class IterationLog:
         self._training.write_scalars(record.iteration, scalars | means)
 
 
-def train(session: Session, context: DistributedContext, flag: InterruptFlag) -> None:
-    """Train one session to the end of its budget.
-
-    Args:
-        session: What to train.
-        context: The process's context.
-        flag: Tells whether a signal ended the run.
-
-    Raises:
-        EnvlabError: For bad input, before a run directory is made.
-    """
-    session = settle(session, context)
+def build(session: Session, env: VectorEnv, context: DistributedContext) -> Runner:
+    """Return the runner of a settled session."""
     cfg: RslRlCfg = session.agent_cfg
-    flags = session.flags
-    seed_everything(cfg.seed)
-    env = make_env(session, context)
-    runner = Runner(env, cfg, context, grad_sync=flags.grad_sync)
-    seed_everything(cfg.seed + context.rank)
+    runner = Runner(env, cfg, context, grad_sync=session.flags.grad_sync)
     if cfg.init_at_random_ep_len:
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)
-    if session.resumed is not None:
-        runner.load_models(session.resumed)
-    frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
-    total = total_iterations(
-        cfg.max_iterations, flags.max_frames, frames_per_iteration, session.resumed
-    )
-    with open_run(session, context, flag, LIBRARY) as run:
-        env.log_dir = run.directory
-        training = Training(
-            runner,
-            env,
-            context,
-            run,
-            task_id=session.task.id,
-            seed=cfg.seed,
-            num_steps_per_env=cfg.num_steps_per_env,
-            save_interval=cfg.save_interval,
-            audit_interval=cfg.audit_interval,
-            total_iterations=total,
-            event_writer=cfg.logger,
-        )
-        runner.logger = IterationLog(runner, training)  # type: ignore[assignment]
-        if session.resumed is not None:
-            training.restore(session.resumed, str(session.checkpoint))
-            runner.current_learning_iteration = int(session.resumed["iteration"])
-        runner.env.recorder = start_recording(flags, env, run.directory / "videos" / "train")
-        try:
-            runner.learn(total - runner.current_learning_iteration)
-        finally:
-            training.close()
-            runner.env.close()
-    if context.is_main:
-        print_summary(session.task.id, LIBRARY, run, training.last_checkpoint)
+    return runner
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``train.py``: see :func:`envlab.rl.launch.run_training`."""
-    return run_training(arguments, library=LIBRARY, agent_cfg=RslRlCfg, train=train)
+    return run_training(arguments, library=LIBRARY, agent_cfg=RslRlCfg, build=build)
 
 
 def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
@@ -380,11 +313,6 @@ def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
             "agent.actor.distribution_cfg is null, but the actor needs an action distribution "
             "such as {class_name: GaussianDistribution, init_std: 1.0}."
         )
-    for name in ("num_steps_per_env", "save_interval", "audit_interval", "max_iterations"):
-        if getattr(cfg, name) <= 0:
-            raise ConfigurationError(
-                f"agent.{name} is {getattr(cfg, name)}, but must be greater than 0."
-            )
     for name in ("num_learning_epochs", "num_mini_batches"):
         if getattr(cfg.algorithm, name) <= 0:
             raise ConfigurationError(
@@ -397,7 +325,6 @@ def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
             f"agent.algorithm.num_mini_batches is {cfg.algorithm.num_mini_batches}, but there "
             f"are only {batch} samples per process and iteration. Use fewer, or more environments."
         )
-    check_event_writer(cfg.logger)
     groups = env.obs_buf.keys()
     for name, wanted in cfg.obs_groups.items():
         missing = [group for group in wanted if group not in groups]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
+
+from envlab.config import merge
 
 
 @dataclass(kw_only=True)
@@ -65,6 +68,10 @@ class AlgorithmCfg:
 class RslRlCfg:
     """What ``OnPolicyRunner`` needs, and what envlab adds to it."""
 
+    FLAGS: ClassVar[Mapping[str, str]] = {
+        name: name for name in ("seed", "max_iterations", "experiment_name", "run_name", "logger")
+    }
+
     seed: int = 42
     """Base seed; -1 draws one."""
     num_steps_per_env: int = 24
@@ -107,6 +114,20 @@ class RslRlCfg:
     """Value network."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
     """Learning algorithm."""
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Nothing: rsl_rl has one algorithm here."""
+        return {}
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """No: a multi-agent task is converted."""
+        return False
+
+    def with_task_values(self, values: Mapping[str, Any]) -> Self:
+        """Return this configuration with a task's own values over it."""
+        return merge(self, values, "agent")
 
     def for_library(self) -> dict[str, Any]:
         """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""

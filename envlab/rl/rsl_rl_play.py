@@ -2,126 +2,58 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from tensordict import TensorDict
 from torch import nn
 
-from envlab.config import merge
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
-from envlab.distributed.seeding import seed_everything
-from envlab.errors import ConfigurationError
-from envlab.rl.arguments import play_parser
-from envlab.rl.evaluation import evaluate
+from envlab.envs import VectorEnv
 from envlab.rl.export import export_policy
+from envlab.rl.playing import run_playing
 from envlab.rl.rsl_rl import LIBRARY, Runner
 from envlab.rl.rsl_rl_cfg import RslRlCfg
-from envlab.rl.session import check_origin, compose_session, locate_checkpoint
-from envlab.rl.video import check_recording, render_mode, start_recording
+from envlab.rl.session import Session
 
-NUM_ENVS = 64
+
+class RslRlPlayer:
+    """See :class:`envlab.rl.playing.Player`."""
+
+    def __init__(
+        self, session: Session, env: VectorEnv, context: DistributedContext, values: dict[str, Any]
+    ) -> None:
+        self._runner = Runner(env, session.agent_cfg, context)
+        self._runner.load_models(values)
+        self._model = self._runner.get_inference_policy(str(context.device))
+        self._clip = self._runner.cfg["clip_actions"]
+
+    def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        env = self._runner.env
+        packed = TensorDict(dict(obs), batch_size=[env.num_envs]).to(self._runner.device)
+        return self._clipped(self._model(packed).to(env.device))
+
+    def export(self, directory: Path) -> list[Path]:
+        model = self._runner.get_inference_policy("cpu")
+        groups = self._runner.cfg["obs_groups"]["actor"]
+        if model.is_recurrent or len(groups) > 1:
+            print("Not exported: only policies without memory, on one observation group, can be.")
+            return []
+
+        def reference(obs: torch.Tensor) -> torch.Tensor:
+            return self._clipped(model(TensorDict({groups[0]: obs}, batch_size=[len(obs)])))
+
+        policy = model.as_onnx(verbose=False)
+        if self._clip is not None:
+            policy = nn.Sequential(policy, nn.Hardtanh(-self._clip, self._clip))
+        return export_policy(policy, reference, model.obs_dim, directory)
+
+    def _clipped(self, actions: torch.Tensor) -> torch.Tensor:
+        return actions if self._clip is None else actions.clamp(-self._clip, self._clip)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``play.py``.
-
-    Args:
-        arguments: Flags and overrides.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        EnvlabError: For bad input.
-    """
-    flags, overrides = play_parser(LIBRARY).parse_with_overrides(arguments)
-    configure_logging(verbose=flags.verbose)
-    session = compose_session(flags, overrides, library=LIBRARY, agent_cfg=RslRlCfg())
-    experiment = session.agent_cfg.experiment_name
-    path, run_directory = locate_checkpoint(LIBRARY, experiment, flags.load_run, flags.checkpoint)
-    values = load_checkpoint(path)
-    check_origin(values, path, task=session.task, library=LIBRARY)
-    if (run_directory / "params" / "env.yaml").is_file():
-        session = compose_session(
-            flags, overrides, library=LIBRARY, agent_cfg=RslRlCfg(), params=run_directory
-        )
-    num_envs, episodes_per_env = _divide_episodes(flags.num_envs, flags.num_episodes)
-
-    context = DistributedContext.single(flags.device)
-    seed = session.agent_cfg.seed
-    env_cfg = merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": seed}, "env")
-    seed_everything(seed)
-    env = session.task.make(env_cfg, context=context, render_mode=render_mode(flags))
-    check_recording(flags, env)
-    runner = Runner(env, session.agent_cfg, context)
-    runner.load_models(values)
-    act = _policy(runner, num_envs)
-    print(
-        f"Playing {os.path.relpath(path)} (iteration {values['iteration']}, {values['frames']} "
-        "frames)"
-    )
-    recorder = start_recording(flags, env, run_directory / "videos" / "play")
-    try:
-        with torch.inference_mode():
-            evaluation = evaluate(
-                env, act, episodes_per_env, None if recorder is None else recorder.after_step
-            )
-    finally:
-        if recorder is not None:
-            recorder.close()
-    for line in evaluation.lines(env.max_episode_length):
-        print(line)
-    for path in [] if recorder is None else recorder.paths:
-        print(f"Video {os.path.relpath(path)}")
-    if not flags.no_export:
-        for exported in _export(runner, run_directory / "exported"):
-            print(f"Exported {exported}")
-    env.close()
-    return 0
-
-
-def _divide_episodes(num_envs: int | None, num_episodes: int | None) -> tuple[int, int]:
-    """Return environments and episodes of each; their product is at least ``num_episodes``."""
-    for name, value in (("--num_envs", num_envs), ("--num_episodes", num_episodes)):
-        if value is not None and value <= 0:
-            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
-    num_envs = num_envs or min(NUM_ENVS, num_episodes or NUM_ENVS)
-    return num_envs, math.ceil((num_episodes or num_envs) / num_envs)
-
-
-def _policy(runner: Runner, num_envs: int) -> Callable[[dict[str, torch.Tensor]], torch.Tensor]:
-    model = runner.get_inference_policy(str(runner.context.device))
-    clip = runner.cfg["clip_actions"]
-
-    def act(obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        packed = TensorDict(dict(obs), batch_size=[num_envs]).to(runner.device)
-        actions = model(packed).to(runner.env.device)
-        return actions if clip is None else actions.clamp(-clip, clip)
-
-    return act
-
-
-def _export(runner: Runner, directory: Path) -> list[str]:
-    model = runner.get_inference_policy("cpu")
-    if model.is_recurrent or len(runner.cfg["obs_groups"]["actor"]) > 1:
-        print("Not exported: only policies without memory, on one observation group, can be.")
-        return []
-    group = runner.cfg["obs_groups"]["actor"][0]
-
-    clip = runner.cfg["clip_actions"]
-
-    def reference(obs: torch.Tensor) -> torch.Tensor:
-        actions = model(TensorDict({group: obs}, batch_size=[len(obs)]))
-        return actions if clip is None else actions.clamp(-clip, clip)
-
-    policy = model.as_onnx(verbose=False)
-    if clip is not None:
-        policy = nn.Sequential(policy, nn.Hardtanh(-clip, clip))
-    paths = export_policy(policy, reference, model.obs_dim, directory)
-    return [os.path.relpath(path) for path in paths]
+    """Run ``play.py``: see :func:`envlab.rl.playing.run_playing`."""
+    return run_playing(arguments, library=LIBRARY, agent_cfg=RslRlCfg, make_player=RslRlPlayer)

@@ -18,7 +18,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -205,7 +205,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def find_run(
-    library: str, experiment: str, load_run: str | None = None, root: str = LOG_ROOT
+    library: str,
+    experiment: str,
+    load_run: str | None = None,
+    root: str = LOG_ROOT,
+    origin: Mapping[str, str] | None = None,
 ) -> Path:
     """Return the newest run of an experiment that has a checkpoint.
 
@@ -214,6 +218,7 @@ def find_run(
         experiment: Experiment name.
         load_run: A run's folder name, a regular expression for it, or a path. None: any.
         root: Folder of all runs.
+        origin: What the run's manifest must hold, such as the algorithm.
 
     Raises:
         RunDirectoryError: If there is none, naming those there are.
@@ -224,9 +229,12 @@ def find_run(
     runs = sorted(path.parent for path in parent.glob("*/run.json")) if parent.is_dir() else []
     if load_run:
         runs = [run for run in runs if _is_named(run.name, load_run)]
+    origin = dict(origin or {})
+    runs = [run for run in runs if origin.items() <= read_manifest(run).items()] if origin else runs
     with_checkpoint = [run for run in runs if checkpoint_iterations(run)]
     if not with_checkpoint:
-        wanted = f" that matches {load_run!r}" if load_run else ""
+        wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
+        wanted += f" that matches {load_run!r}" if load_run else ""
         raise RunDirectoryError(
             f"There is no run with a checkpoint{wanted} in {parent}. Train first, or give a "
             "checkpoint's path with --checkpoint."
@@ -340,7 +348,8 @@ def _manifest(context: DistributedContext, library: str, facts: dict[str, Any]) 
 
 
 def _distribution(library: str) -> tuple[str, ...]:
-    return {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",)}.get(library, (library,))
+    names = {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",), "skrl": ("skrl", "jax", "flax")}
+    return names.get(library, (library,))
 
 
 def _git_state() -> dict[str, Any] | None:

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from envlab.config import compose, merge, read_yaml
+from envlab.config import compose, read_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
+from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.run import find_checkpoint, find_run, read_manifest
 
 logger = logging.getLogger(__name__)
-
-AGENT_FLAGS = ("seed", "max_iterations", "experiment_name", "run_name", "logger")
-"""Flags that set a key of the agent's configuration, of the same name."""
 
 ENVS_PER_CORE = 1024
 """Default environments per core on a CPU: enough to amortise a step's fixed cost (Cartpole gains
@@ -34,6 +32,7 @@ class Session:
     task: Task
     env_cfg: Any
     agent_cfg: Any
+    """See :class:`envlab.rl.agent_cfg.AgentCfg`."""
     overrides: list[str]
     flags: argparse.Namespace
     params: Path | None = None
@@ -78,15 +77,16 @@ def compose_session(
     else:
         agent_cfg = _lay_task_values(task, library, flags.agent, agent_cfg)
     composed = compose({"env": env_cfg, "agent": agent_cfg}, overrides)
-    named = {
-        name: getattr(flags, name) for name in AGENT_FLAGS if getattr(flags, name, None) is not None
-    }
-    agent_cfg = merge(composed["agent"], named, "agent")
+    agent_cfg = composed["agent"]
+    for name, key in agent_cfg.FLAGS.items():
+        if getattr(flags, name, None) is not None:
+            agent_cfg = set_value(agent_cfg, key, getattr(flags, name))
     for name, pattern in (("experiment_name", r"\w[\w.=,+-]*"), ("run_name", r"[\w.=,+-]*")):
         if not re.fullmatch(pattern, getattr(agent_cfg, name)):
             raise ConfigurationError(
-                f"agent.{name} is {getattr(agent_cfg, name)!r}, but names a folder: use letters, "
-                "digits and _ . - = , + only, and begin with a letter or digit."
+                f"agent.{agent_cfg.FLAGS[name]} is {getattr(agent_cfg, name)!r}, but names a "
+                "folder: use letters, digits and _ . - = , + only, and begin with a letter or "
+                "digit."
             )
     return Session(
         task=task,
@@ -158,13 +158,13 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
 
 
 def locate_checkpoint(
-    library: str, experiment: str, load_run: str | None, checkpoint: str | None
+    library: str, agent_cfg: AgentCfg, load_run: str | None, checkpoint: str | None
 ) -> tuple[Path, Path]:
     """Return a checkpoint and its run directory.
 
     Args:
         library: RL library.
-        experiment: Experiment name, where no path is given.
+        agent_cfg: Names the experiment and the algorithm, where no path is given.
         load_run: A run's folder, a name or a pattern; None: the newest run with a checkpoint.
         checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``.
     """
@@ -181,21 +181,23 @@ def locate_checkpoint(
             )
         run = path.parent.parent
         return path, run if (run / "run.json").is_file() else path.parent
-    run = find_run(library, experiment, load_run)
+    run = find_run(library, agent_cfg.experiment_name, load_run, origin=agent_cfg.origin)
     return find_checkpoint(run, selector), run
 
 
-def check_origin(values: dict[str, Any], path: Path, *, task: Task, library: str) -> None:
-    """Refuse a checkpoint of another library or task.
+def check_origin(
+    values: dict[str, Any], path: Path, *, task: Task, library: str, agent_cfg: AgentCfg
+) -> None:
+    """Refuse a checkpoint of another library, task or algorithm.
 
     Raises:
         CheckpointError: Naming both.
     """
-    for name, wanted in (("library", library), ("task", task.id)):
+    for name, wanted in {"library": library, "task": task.id, **agent_cfg.origin}.items():
         if values.get(name) != wanted:
             raise CheckpointError(
                 f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
-                f"asked for. Choose a checkpoint of this {name}, or the script and --task that it "
+                f"asked for. Choose a checkpoint of this {name}, or the script and flags that it "
                 "belongs to."
             )
 
@@ -221,5 +223,6 @@ def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) 
         )
     if values is None:
         logger.info("The task %s has no %s configuration; using the defaults.", task.id, library)
-        return merge(agent_cfg, {"experiment_name": task.id.lower().removesuffix("-v0")}, "agent")
-    return merge(agent_cfg, values, "agent")
+        name = task.id.lower().removesuffix("-v0")
+        return set_value(agent_cfg.with_task_values({}), agent_cfg.FLAGS["experiment_name"], name)
+    return agent_cfg.with_task_values(values)

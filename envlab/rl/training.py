@@ -9,11 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
+
 from envlab.distributed.audit import audit
 from envlab.distributed.checkpoint import save_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import VectorEnv
+from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.metrics import (
     EpisodeTracker,
     Iteration,
@@ -23,18 +26,33 @@ from envlab.rl.metrics import (
     make_event_writer,
 )
 from envlab.rl.run import Run
+from envlab.rl.video import VideoRecorder
 
 logger = logging.getLogger(__name__)
 
+OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
+"""Fields of a record that all libraries' event files hold, as ``envlab/<field>``."""
+
 
 class Learner(Protocol):
-    """What a library's adapter tells about its algorithm."""
+    """What a library's adapter does: its algorithm, between environments and :class:`Training`."""
 
-    library: str
-    """Name of the library."""
+    def learn(self, training: Training, done: int, total: int) -> None:
+        """Train from iteration ``done`` to ``total``.
+
+        It calls ``training.add_step`` after each step of the environments and
+        ``training.finish_iteration`` after each iteration, on every rank.
+        """
 
     def model_state(self) -> dict[str, Any]:
         """Return networks, optimizer and normalisers: saved, and bit-identical on all ranks."""
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        """Load a checkpoint, whose ``model`` is what :meth:`model_state` returned.
+
+        Raises:
+            CheckpointError: If the networks have other shapes than the configuration's.
+        """
 
     def rank_state(self) -> dict[str, Any]:
         """Return what each rank has of its own, such as the memory of recurrent networks."""
@@ -59,13 +77,10 @@ class Training:
         context: DistributedContext,
         run: Run,
         *,
-        task_id: str,
-        seed: int,
-        num_steps_per_env: int,
-        save_interval: int,
-        audit_interval: int,
+        cfg: AgentCfg,
+        origin: Mapping[str, str],
         total_iterations: int,
-        event_writer: str,
+        recorder: VideoRecorder | None = None,
     ) -> None:
         """Open the event files on rank 0.
 
@@ -74,29 +89,33 @@ class Training:
             env: This rank's environments.
             context: The process's context.
             run: Where to write.
-            task_id: The task, for the checkpoints.
-            seed: The run's base seed.
-            num_steps_per_env: Steps of each environment per iteration.
-            save_interval: Iterations between two checkpoints.
-            audit_interval: Iterations between two audits.
+            cfg: The agent's configuration.
+            origin: Library, task and algorithm, for the checkpoints.
             total_iterations: The iteration to end at.
-            event_writer: See :func:`make_event_writer`.
+            recorder: Records videos on rank 0, where they were asked for.
         """
         self._learner, self._env, self._context, self._run = learner, env, context, run
-        self._task_id, self._seed = task_id, seed
-        self._save_interval, self._audit_interval = save_interval, audit_interval
+        self._origin, self._seed = dict(origin), cfg.seed
+        self._save_interval, self._audit_interval = cfg.save_interval, cfg.audit_interval
         self._total = total_iterations
-        self._events = make_event_writer(event_writer, run) if context.is_main else None
+        self._recorder = recorder
+        self._events = make_event_writer(cfg.logger, run) if context.is_main else None
         self._progress: Progress | None = None
         self._is_first = True
-        self.tracker = EpisodeTracker(env.num_envs, context.device)
-        frames = num_steps_per_env * env.num_envs * context.world_size
+        self.tracker = EpisodeTracker(env.num_envs, env.device)
+        frames = cfg.num_steps_per_env * env.num_envs * context.world_size
         self.metrics = RunMetrics(run, context, self.tracker, frames_per_iteration=frames)
         self.last_checkpoint: Path | None = None
 
     def start(self, iteration: int) -> None:
         """Show the progress line, from ``iteration`` on."""
         self._progress = Progress(self._context, done=iteration, total=self._total)
+
+    def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
+        """Count a step of this rank's environments; see :meth:`EpisodeTracker.add_step`."""
+        self.tracker.add_step(rewards, ended, info)
+        if self._recorder is not None:
+            self._recorder.after_step()
 
     def finish_iteration(self, iteration: Iteration) -> IterationRecord:
         """Reduce and write metrics; audit and save where they are due. Called by every rank.
@@ -113,18 +132,29 @@ class Training:
             self._is_first = False
             self.audit(done, iteration.learning_rate)
         self._run.append_metrics(asdict(record))
+        self._write_own_scalars(record)
         if save_due:
             self.save(done, record)
         if self._progress is not None:
             self._progress.show(record)
         return record
 
-    def write_scalars(self, iteration: int, scalars: Mapping[str, float | None]) -> None:
-        """Write curves under the library's own tags, on rank 0; None is left out."""
+    def write_scalars(self, step: int, scalars: Mapping[str, float | None]) -> None:
+        """Write curves under the library's own tags, on rank 0; None is left out.
+
+        Args:
+            step: Where on the curve, in what the library counts.
+            scalars: Values by tag.
+        """
         if self._events is not None:
             for tag, value in scalars.items():
                 if value is not None:
-                    self._events.add_scalar(tag, value, iteration)
+                    self._events.add_scalar(tag, value, step)
+
+    def _write_own_scalars(self, record: IterationRecord) -> None:
+        """Write what every library reports, over global frames."""
+        means = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
+        self.write_scalars(record.frames, means | dict(record.episode))
 
     def audit(self, iteration: int, learning_rate: float) -> None:
         """Compare what must be equal on all ranks, and what must differ."""
@@ -149,8 +179,7 @@ class Training:
             return
         path = self._run.checkpoints / f"model_{iteration}.pt"
         values = {
-            "library": self._learner.library,
-            "task": self._task_id,
+            **self._origin,
             "iteration": iteration,
             "frames": record.frames,
             "seed": self._seed,
@@ -190,7 +219,9 @@ class Training:
         )
 
     def close(self) -> None:
-        """Close the progress line and the event files."""
+        """Close the progress line, the video and the event files."""
+        if self._recorder is not None:
+            self._recorder.close()
         if self._progress is not None:
             self._progress.close()
         if self._events is not None:

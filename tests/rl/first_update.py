@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from rsl_rl.runners import OnPolicyRunner
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
@@ -76,7 +77,7 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
         process(obs, rewards, dones, extras)
 
     algorithm.process_env_step = count
-    runner.learn(1)
+    OnPolicyRunner.learn(runner, 1)
     env.close()
     return {
         "initial": initial,

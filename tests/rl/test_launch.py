@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from envlab.rl.launch import print_summary
+from envlab.rl.train_session import print_summary
 from tests.launcher import PLAY, TRAIN, Launch
 from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run
 
@@ -61,7 +61,8 @@ def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
     monkeypatch.setattr(sys, "argv", [str(script)])
     run = SimpleNamespace(directory=tmp_path / "logs/run")
     checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
-    print_summary("My-Task-v0", "rsl_rl", run, checkpoint)  # type: ignore[arg-type]
+    session = SimpleNamespace(task=SimpleNamespace(id="My-Task-v0"), flags=SimpleNamespace())
+    print_summary(session, "rsl_rl", run, checkpoint)  # type: ignore[arg-type]
     return capsys.readouterr().out.splitlines()
 
 

@@ -10,7 +10,7 @@ import pytest
 from envlab.config import load_yaml
 from envlab.distributed.audit import digest, flatten
 from envlab.errors import ConfigurationError
-from envlab.rl.launch import total_iterations
+from envlab.rl.train_session import total_iterations
 from tests.launcher import TRAIN, run, torchrun
 from tests.rl.conftest import (
     SMALL,

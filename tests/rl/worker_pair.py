@@ -21,6 +21,7 @@ from envlab.rl import rsl_rl
 from envlab.rl.arguments import train_parser
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.session import compose_session
+from envlab.rl.train_session import train_session
 from tests.rl.first_update import first_update
 
 
@@ -50,7 +51,7 @@ def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
         mock.patch.object(rsl_rl.DistributedPPO, "update", watched_update),
         mock.patch.object(rsl_rl.Runner, "learn", watched_learn),
     ):
-        rsl_rl.train(session, context, InterruptFlag())
+        train_session(session, context, InterruptFlag(), library="rsl_rl", build=rsl_rl.build)
     return found
 
 

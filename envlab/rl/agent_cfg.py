@@ -1,0 +1,73 @@
+"""What envlab itself asks of an agent's configuration, whatever the library calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+from envlab.config import merge
+
+
+class AgentCfg(Protocol):
+    """Configuration of a library's agent (``agent.*``): a dataclass that knows these names.
+
+    A library that keeps a value elsewhere gives it as a property, and says in :attr:`FLAGS` where a
+    flag finds it.
+    """
+
+    FLAGS: ClassVar[Mapping[str, str]]
+    """Flags that set a value, and where it lies: ``{"max_iterations": "trainer.timesteps"}``."""
+
+    @property
+    def seed(self) -> int:
+        """Base seed; -1 draws one."""
+
+    @property
+    def max_iterations(self) -> int:
+        """Iterations in all, those before a resume included."""
+
+    @property
+    def num_steps_per_env(self) -> int:
+        """Steps of each environment per iteration."""
+
+    @property
+    def save_interval(self) -> int:
+        """Iterations between two checkpoints."""
+
+    @property
+    def audit_interval(self) -> int:
+        """Iterations between two audits; the first update and every checkpoint are audited too."""
+
+    @property
+    def experiment_name(self) -> str:
+        """Folder of the runs: ``logs/<library>/<experiment_name>``."""
+
+    @property
+    def run_name(self) -> str:
+        """Appended to the run's timestamp."""
+
+    @property
+    def logger(self) -> str:
+        """``tensorboard``, ``wandb`` or ``neptune``."""
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What a checkpoint must agree in beside library and task, such as the algorithm."""
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """Whether the algorithm trains several agents, each with a policy of its own."""
+
+    def with_task_values(self, values: Mapping[str, Any]) -> Self:
+        """Return this configuration with a task's own values over it."""
+
+
+def set_value(cfg: Any, path: str, value: Any) -> Any:
+    """Return an agent's configuration with the value at a dotted path changed.
+
+    Raises:
+        ConfigurationError: If there is no such path or it holds another type.
+    """
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return merge(cfg, value, "agent")
