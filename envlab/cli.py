@@ -24,6 +24,7 @@ USAGE = """usage: envlab COMMAND ...
   play LIBRARY --task ID ...       run and export a trained policy
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
+  compare RUN...                   runs of any library as a table and a picture, over seeds
 
 Each command has --help. Libraries: """ + ", ".join(TRAINERS)
 
@@ -77,6 +78,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         "random": "envlab.tools.agents:random_main",
         "zero": "envlab.tools.agents:zero_main",
         "warm": "envlab.tools.warm:main",
+        "compare": "envlab.tools.compare:main",
     }
     if command not in commands:
         names = [*commands, "train", "play"]
