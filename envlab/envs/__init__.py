@@ -1,10 +1,16 @@
-"""Vectorised environments: :class:`DirectEnv` to subclass, :class:`ManagerEnv` to compose."""
+"""Vectorised environments: :class:`DirectEnv` to subclass, :class:`ManagerEnv` to compose.
+
+Several agents: :class:`DirectMarlEnv`, and as one agent :func:`multi_agent_to_single_agent`.
+"""
 
 from envlab.envs.cfg import EnvCfg, NanGuardCfg
 from envlab.envs.direct_env import DirectEnv, DirectEnvCfg
+from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
+from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.manager_env import ManagerEnv, ManagerEnvCfg
 from envlab.envs.noise import ConstantNoiseCfg, GaussianNoiseCfg, NoiseCfg, UniformNoiseCfg
 from envlab.envs.scene import SceneCfg, SceneEntity, SceneEntityCfg
+from envlab.envs.single_agent import SingleAgentEnv, multi_agent_to_single_agent
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.simulation import SimulationCfg
 
@@ -12,6 +18,9 @@ __all__ = [
     "ConstantNoiseCfg",
     "DirectEnv",
     "DirectEnvCfg",
+    "DirectMarlEnv",
+    "DirectMarlEnvCfg",
+    "DiscreteCfg",
     "EnvCfg",
     "GaussianNoiseCfg",
     "ManagerEnv",
@@ -22,6 +31,8 @@ __all__ = [
     "SceneEntity",
     "SceneEntityCfg",
     "SimulationCfg",
+    "SingleAgentEnv",
     "UniformNoiseCfg",
     "VectorEnv",
+    "multi_agent_to_single_agent",
 ]

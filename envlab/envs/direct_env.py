@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from gymnasium import spaces
 
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.noise import NoiseCfg
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
@@ -16,14 +19,14 @@ from envlab.errors import ConfigurationError
 class DirectEnvCfg(EnvCfg):
     """Configuration of a :class:`DirectEnv`; a task's own settings are further fields."""
 
-    action_space: int = 1
-    """Size of an action."""
+    action_space: int | DiscreteCfg = 1
+    """Size of an action; or, for actions that are choices, what they choose among."""
     observation_space: int = 1
     """Size of the ``policy`` observation; checked against what the environment returns."""
     state_space: int = 0
     """Size of the ``critic`` observation, where :meth:`DirectEnv._get_observations` returns one."""
     action_noise_model: NoiseCfg | None = None
-    """Noise on actions, before :meth:`DirectEnv._pre_physics_step` sees them."""
+    """Noise on actions, before :meth:`DirectEnv._pre_physics_step` sees them; not on choices."""
     observation_noise_model: NoiseCfg | None = None
     """Noise on the ``policy`` observation (not on ``critic``)."""
 
@@ -40,7 +43,11 @@ class DirectEnv(VectorEnv):
     cfg: DirectEnvCfg
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
-        """Keep what :meth:`_apply_action` needs of ``actions``, ``(num_envs, num_actions)``."""
+        """Keep what :meth:`_apply_action` needs of ``actions``.
+
+        Args:
+            actions: Float32 ``(num_envs, num_actions)``; choices are int64, with a column for each.
+        """
         raise NotImplementedError
 
     def _apply_action(self) -> None:
@@ -48,7 +55,8 @@ class DirectEnv(VectorEnv):
         raise NotImplementedError
 
     def _num_actions(self) -> int:
-        return self.cfg.action_space
+        space = self.cfg.action_space
+        return len(space.sizes) if isinstance(space, DiscreteCfg) else space
 
     def _apply_actions(self, actions: torch.Tensor) -> None:
         noise = self.cfg.action_noise_model
@@ -66,8 +74,26 @@ class DirectEnv(VectorEnv):
             observations["policy"] = noise.apply(observations["policy"], stream)
         return observations
 
+    def _make_action_space(self) -> spaces.Space:
+        if isinstance(self.cfg.action_space, DiscreteCfg):
+            return self.cfg.action_space.make_space()
+        return super()._make_action_space()
+
+    def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
+        space = self.cfg.action_space
+        if not isinstance(space, DiscreteCfg):
+            return super()._check_actions(actions)
+        columns = space.columns(torch.as_tensor(actions, device=self.device))
+        columns = super()._check_actions(columns)
+        if self.device.type == "cpu":  # a GPU would have to be waited for
+            space.check_range(columns)
+        return columns
+
     def _make_spaces(self) -> None:
+        _check_action_space(self.cfg)
         super()._make_spaces()
+        if isinstance(self.cfg.action_space, DiscreteCfg):
+            self.actions = self.actions.long()
         declared = {"policy": self.cfg.observation_space, "critic": self.cfg.state_space}
         observations = self._get_observations()
         if self.cfg.state_space and "critic" not in observations:
@@ -82,3 +108,16 @@ class DirectEnv(VectorEnv):
                     f"configuration declares {declared.get(name, 0)}. Set observation_space (or "
                     "state_space) to match."
                 )
+
+
+def _check_action_space(cfg: DirectEnvCfg) -> None:
+    if not isinstance(cfg.action_space, int | DiscreteCfg):
+        raise ConfigurationError(
+            f"action_space is {cfg.action_space!r}, but must be a size or a DiscreteCfg. For Isaac "
+            "Lab's {3} write DiscreteCfg(num_options=3), for its [{3}, {2}] "
+            "DiscreteCfg(num_options=[3, 2])."
+        )
+    if isinstance(cfg.action_space, DiscreteCfg) and cfg.action_noise_model is not None:
+        raise ConfigurationError(
+            "action_noise_model is set, but actions that are choices take no noise. Set it to null."
+        )

@@ -44,7 +44,12 @@ class NanGuard:
     def end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return ``terminated`` and ``reward``, ``(num_envs,)``, with failures ended at reward 0.
+        """Return ``terminated`` and ``reward`` with failures ended at reward 0.
+
+        Args:
+            terminated: Bool ``(num_envs,)``, or ``(num_agents, num_envs)``: an environment fails
+                for all of its agents.
+            reward: Float, of the same shape.
 
         Raises:
             SimulationError: On a CPU, if too many failed in this step.
@@ -52,7 +57,10 @@ class NanGuard:
         bad = self._env.sim.bad()
         if self._is_cpu and not self._has_bad_obs and not bad.any() and _sums_up(reward):
             return terminated, reward
-        bad = bad | self._bad_obs | ~torch.isfinite(reward)
+        finite = torch.isfinite(reward)
+        if finite.dim() > 1:  # a row per agent
+            finite = finite.all(dim=0)
+        bad = bad | self._bad_obs | ~finite
         self._num_bad += bad.sum()
         if self._is_cpu and bad.sum() > self._num_bad_max(1):
             self._stop(int(bad.sum()), 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     """``num_envs`` environments that are stepped together and reset themselves in the same step.
 
     Subclasses say what happens at each point of :meth:`step` by the methods with a leading
-    underscore; use :class:`envlab.envs.DirectEnv` or :class:`envlab.envs.ManagerEnv`. It is a
-    ``gymnasium.Env`` too, so that ``gymnasium.make`` returns it.
+    underscore; use :class:`envlab.envs.DirectEnv`, :class:`envlab.envs.ManagerEnv` or, for several
+    agents, :class:`envlab.envs.DirectMarlEnv`. It is a ``gymnasium.Env`` too, so that
+    ``gymnasium.make`` returns it.
 
     Attributes:
         cfg: The task's configuration.
@@ -203,15 +204,14 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.sim.step()
         self._episode_length += 1
 
-        terminated, time_outs = self._get_dones()
+        terminated, time_outs, reward = self._judge()
         if self.cfg.is_finite_horizon:
             terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
-        reward = self._get_rewards()
-        if self.common_step_counter == 1:
-            self._check_results(terminated, time_outs, reward)
         terminated, reward = self.nan_guard.end_failed(terminated, reward)
         truncated = time_outs > terminated  # and not terminated
         ended = terminated | truncated
+        if ended.dim() > 1:  # a row per agent
+            ended = ended.all(dim=0)
         self._before_resets(ended)
 
         info: dict[str, Any] = {}
@@ -219,10 +219,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         if self.device.type == "cpu":
             num_ended = int(num_ended)
         if self.device.type != "cpu" or num_ended:
-            info["final_obs"] = {
-                name: torch.nan_to_num(values, posinf=0.0, neginf=0.0)
-                for name, values in self._get_observations().items()
-            }
+            info["final_obs"] = self._final_observations()
             info["_final_obs"] = ended
             info["num_ended"] = num_ended
             info["log"] = self._reset_masked(ended, num_ended)
@@ -299,12 +296,12 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         """Write ``sim.ctrl`` (and wrenches) from ``actions``, ``(num_envs, num_actions)``."""
         raise NotImplementedError
 
-    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return terminated and time-outs, both bool ``(num_envs,)``."""
+    def _get_dones(self) -> tuple[Any, Any]:
+        """Return terminated and time-outs, both bool ``(num_envs,)``; several agents': by agent."""
         raise NotImplementedError
 
-    def _get_rewards(self) -> torch.Tensor:
-        """Return rewards, ``(num_envs,)``, of the state before any reset."""
+    def _get_rewards(self) -> Any:
+        """Return rewards, ``(num_envs,)``, before any reset; several agents': by agent."""
         raise NotImplementedError
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
@@ -371,17 +368,22 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
                 "action term, or set action_space."
             )
         self.actions = torch.zeros(self.num_envs, self._num_actions(), device=self.device)
-        groups: dict[str, spaces.Space] = {
-            name: spaces.Box(-np.inf, np.inf, tuple(values.shape[1:]), np.float32)
-            for name, values in self._get_observations().items()
-        }
-        self.single_observation_space = spaces.Dict(groups)
-        self.single_action_space = spaces.Box(-np.inf, np.inf, (self._num_actions(),), np.float32)
+        self.single_observation_space = self._make_observation_space()
+        self.single_action_space = self._make_action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
+    def _make_observation_space(self) -> spaces.Space:
+        groups: dict[str, spaces.Space] = {
+            name: unbounded(values.shape[1:]) for name, values in self._get_observations().items()
+        }
+        return spaces.Dict(groups)
+
+    def _make_action_space(self) -> spaces.Space:
+        return unbounded((self._num_actions(),))
+
     def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
-        actions = torch.as_tensor(actions, dtype=torch.float32, device=self.device)
+        actions = torch.as_tensor(actions, dtype=self.actions.dtype, device=self.device)
         if actions.shape != self.actions.shape:
             raise ValueError(
                 f"actions have shape {tuple(actions.shape)}, but must be "
@@ -389,18 +391,33 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             )
         return actions
 
-    def _check_results(
-        self, terminated: torch.Tensor, time_outs: torch.Tensor, reward: torch.Tensor
-    ) -> None:
-        """Refuse what would broadcast into something else, in the first step."""
-        results = {"terminated": terminated, "time-outs": time_outs, "rewards": reward}
-        for name, values in results.items():
-            wanted = torch.float32 if name == "rewards" else torch.bool
-            if values.shape != (self.num_envs,) or values.dtype != wanted:
-                raise ConfigurationError(
-                    f"The task returns {name} of shape {tuple(values.shape)} and {values.dtype}, "
-                    f"but must return ({self.num_envs},) and {wanted}."
-                )
+    def _judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return terminated, time-outs and rewards of the state that a step led to.
+
+        Each is ``(num_envs,)``, or ``(num_agents, num_envs)`` where there are several agents.
+        """
+        terminated, time_outs = self._get_dones()
+        reward = self._get_rewards()
+        if self.common_step_counter == 1:
+            self._check_result("terminated", terminated, torch.bool)
+            self._check_result("time-outs", time_outs, torch.bool)
+            self._check_result("rewards", reward, torch.float32)
+        return terminated, time_outs, reward
+
+    def _check_result(self, name: str, values: torch.Tensor, dtype: torch.dtype) -> None:
+        """Refuse what would broadcast into something else; called in the first step."""
+        if values.shape != (self.num_envs,) or values.dtype != dtype:
+            raise ConfigurationError(
+                f"The task returns {name} of shape {tuple(values.shape)} and {values.dtype}, but "
+                f"must return ({self.num_envs},) and {dtype}."
+            )
+
+    def _final_observations(self) -> dict[str, torch.Tensor]:
+        """Return the observations of the states in which episodes ended, without noise."""
+        return {
+            name: torch.nan_to_num(values, posinf=0.0, neginf=0.0)
+            for name, values in self._get_observations().items()
+        }
 
     def _reset_masked(
         self, mask: torch.Tensor, count: torch.Tensor | int
@@ -422,6 +439,11 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""
         return 0 if self.sim.model.ncam else -1
+
+
+def unbounded(shape: Sequence[int]) -> spaces.Box:
+    """Return the space of float32 arrays of a shape."""
+    return spaces.Box(-np.inf, np.inf, tuple(shape), np.float32)
 
 
 def _refuse_unknown(arguments: Mapping[str, Any]) -> None:

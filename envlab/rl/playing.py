@@ -15,6 +15,7 @@ from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
+from envlab.envs import multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.arguments import play_parser
@@ -100,8 +101,6 @@ def _play(
 ) -> None:
     """Run the episodes, record them if asked, and print the returns."""
     if session.agent_cfg.is_multi_agent:  # returns are the team's, and the policy sees all agents
-        from envlab.envs import multi_agent_to_single_agent
-
         env = multi_agent_to_single_agent(env)
     recorder = start_recording(session.flags, env, run_directory / "videos" / "play")
     after_step = None if recorder is None else recorder.after_step

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from gymnasium import spaces
 from rsl_rl.algorithms import PPO
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
@@ -307,6 +308,11 @@ def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
         raise ConfigurationError(
             f"agent.algorithm.class_name is {cfg.algorithm.class_name!r}, but only 'PPO' is "
             "supported."
+        )
+    if not isinstance(env.single_action_space, spaces.Box):
+        raise ConfigurationError(
+            f"The task's actions are choices ({env.single_action_space}), but rsl_rl knows real "
+            "numbers only. Train it with rl_games or skrl."
         )
     if cfg.actor.distribution_cfg is None:
         raise ConfigurationError(

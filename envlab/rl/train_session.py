@@ -15,8 +15,9 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.seeding import seed_everything
+from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
-from envlab.rl.agent_cfg import AgentCfg, set_value
+from envlab.rl.agent_cfg import AgentCfg, resolved, set_value
 from envlab.rl.metrics import check_event_writer
 from envlab.rl.run import Run
 from envlab.rl.session import Session, agree_on_seed, choose_num_envs
@@ -54,7 +55,7 @@ def train_session(
         EnvlabError: For bad input, before a run directory is made.
     """
     session = settle(session, context)
-    cfg, flags, resumed = session.agent_cfg, session.flags, session.resumed
+    cfg, flags, resumed = resolved(session.agent_cfg), session.flags, session.resumed
     _check_agent(cfg)
     seed_everything(cfg.seed)
     env = make_env(session, context)
@@ -156,15 +157,13 @@ def make_env(session: Session, context: DistributedContext) -> Any:
     """
     mode = render_mode(session.flags)
     env = session.task.make(session.env_cfg, context=context, render_mode=mode)
-    has_agents = hasattr(env, "possible_agents")
+    has_agents = isinstance(env, DirectMarlEnv)
     if session.agent_cfg.is_multi_agent and not has_agents:
         raise ConfigurationError(
             f"The algorithm trains several agents, but the task {session.task.id} has one. Choose "
             "a single-agent algorithm, or a multi-agent task."
         )
     if has_agents and not session.agent_cfg.is_multi_agent:
-        from envlab.envs import multi_agent_to_single_agent
-
         env = multi_agent_to_single_agent(env)
     check_recording(session.flags, env)
     return env

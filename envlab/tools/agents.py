@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 
 import torch
+from gymnasium import spaces
 
 from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
-from envlab.envs import VectorEnv
+from envlab.envs import DirectMarlEnv, VectorEnv, multi_agent_to_single_agent
+from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.arguments import agent_parser
@@ -19,10 +21,10 @@ NUM_ENVS = 64
 
 
 def random_main(arguments: Sequence[str]) -> int:
-    """Run ``random_agent.py``: actions uniform in [-1, 1]."""
+    """Run ``random_agent.py``: actions uniform in [-1, 1], or among their options."""
 
     def act(env: VectorEnv) -> torch.Tensor:
-        return env.random.stream("random_agent").uniform(-1.0, 1.0, env.actions.shape[1])
+        return draw_actions(env.single_action_space, env.random.stream("random_agent"))
 
     return _run("random", arguments, act)
 
@@ -30,6 +32,16 @@ def random_main(arguments: Sequence[str]) -> int:
 def zero_main(arguments: Sequence[str]) -> int:
     """Run ``zero_agent.py``."""
     return _run("zero", arguments, lambda env: torch.zeros_like(env.actions))
+
+
+def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
+    """Return actions of one agent for all environments, ``(num_envs, num_actions)``."""
+    if isinstance(space, spaces.Discrete):
+        return stream.integers(0, int(space.n)).unsqueeze(1)
+    if isinstance(space, spaces.MultiDiscrete):
+        return torch.stack([stream.integers(0, int(num)) for num in space.nvec], dim=1)
+    assert isinstance(space, spaces.Box), space
+    return stream.uniform(-1.0, 1.0, space.shape[0])
 
 
 def _run(kind: str, arguments: Sequence[str], act: Callable[[VectorEnv], torch.Tensor]) -> int:
@@ -48,6 +60,8 @@ def _run(kind: str, arguments: Sequence[str], act: Callable[[VectorEnv], torch.T
     print(f"{task.id}: {num_envs} environments on {env.device}")
     print(f"Observations: {env.single_observation_space}")
     print(f"Actions: {env.single_action_space}")
+    if isinstance(env, DirectMarlEnv):
+        env = multi_agent_to_single_agent(env)
     episodes, total = 0, 0.0
     start = time.perf_counter()
     for _ in range(flags.num_steps):

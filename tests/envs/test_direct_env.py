@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
+from envlab.config import compose, read_yaml, write_yaml
 from envlab.envs import (
     ConstantNoiseCfg,
     DirectEnv,
     DirectEnvCfg,
+    DiscreteCfg,
     SceneCfg,
     SimulationCfg,
     UniformNoiseCfg,
@@ -137,3 +141,87 @@ def test_a_declared_size_that_is_not_observed_is_refused():
         make(observation_space=5)
     with pytest.raises(ConfigurationError, match=r"'critic' of shape \(1,\).*\s*declares 2"):
         make(state_space=2)
+
+
+# Actions that are choices -------------------------------------------------------------------------
+
+
+def choose(num_options: int | list[int], **fields) -> PushEnv:
+    return make(action_space=DiscreteCfg(num_options=num_options), **fields)
+
+
+def test_choices_have_gymnasiums_own_spaces():
+    one, two = choose(3, num_envs=4), choose([3, 2], num_envs=4)
+    assert one.single_action_space == spaces.Discrete(3)
+    assert one.action_space == spaces.MultiDiscrete([3] * 4)
+    assert two.single_action_space == spaces.MultiDiscrete([3, 2])
+    assert two.action_space.shape == (4, 2)
+    for env, num in ((one, 1), (two, 2)):
+        assert env.actions.shape == (4, num)
+        assert env.actions.dtype == torch.int64
+        env.step(env.action_space.sample())
+        assert env.actions.shape == (4, num)
+        assert env.actions.dtype == torch.int64
+
+
+@pytest.mark.parametrize(
+    "actions", [torch.tensor([2, 1]), torch.tensor([[2], [1]]), np.array([2, 1], dtype=np.int32)]
+)
+def test_one_choice_comes_with_or_without_its_column(actions):
+    env = choose(3)
+    env.step(actions)
+    assert env.actions.tolist() == [[2], [1]]
+    assert env.force.tolist() == [[2.0], [1.0]]
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (1, 2)])
+def test_choices_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"actions have shape .* must be \(2, 1\)"):
+        choose(3).step(torch.zeros(shape, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"must be \(2, 2\)"):
+        choose([3, 2]).step(torch.zeros(2, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+def test_choices_that_are_no_whole_numbers_are_refused(dtype):
+    with pytest.raises(ConfigurationError, match=rf"actions are {dtype}.* as torch.int64"):
+        choose(3).step(torch.zeros(2, 1, dtype=dtype))
+
+
+@pytest.mark.parametrize(("option", "choice"), [(2, 1), (-1, 0)])
+def test_options_that_there_are_not_are_refused(option, choice):
+    actions = torch.zeros(2, 2, dtype=torch.int64)
+    actions[1, choice] = option
+    with pytest.raises(
+        ConfigurationError,
+        match=f"Environment 1 is given option {option} of choice {choice}, which has {3 - choice}",
+    ):
+        choose([3, 2]).step(actions)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"action_space": {3}}, r"action_space is \{3\}.* write DiscreteCfg\(num_options=3\)"),
+        ({"action_space": DiscreteCfg(num_options=0)}, "num_options is 0, but every choice"),
+        ({"action_space": DiscreteCfg(num_options=[])}, "has 0 actions"),
+        (
+            {"action_space": DiscreteCfg(), "action_noise_model": ConstantNoiseCfg()},
+            "choices take no noise",
+        ),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(fields, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make(**fields)
+
+
+def test_choices_travel_through_files_and_command_lines(tmp_path):
+    for num_options in (3, [3, 2]):
+        cfg = PushCfg(action_space=DiscreteCfg(num_options=num_options))
+        write_yaml(tmp_path / "env.yaml", cfg)
+        assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg
+        wider = compose({"env": cfg}, ["env.action_space.num_options=[5,4]"])["env"]
+        assert wider.action_space == DiscreteCfg(num_options=[5, 4])
+    continuous = compose({"env": cfg}, ["env.action_space=2"])["env"]
+    assert continuous.action_space == 2

@@ -212,6 +212,32 @@ def test_where_episodes_start(task_id, ranges):
         assert high - margin <= values.max() <= high
 
 
+# Choices ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("space", "actions", "forces"),
+    [
+        ("Discrete", [0, 1, 2], [0.0, -100.0, 100.0]),
+        (
+            "MultiDiscrete",
+            [[0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]],
+            [0.0, -50.0, -100.0, 0.0, 50.0, 100.0],
+        ),
+    ],
+)
+def test_forces_of_choices(space, actions, forces):
+    task_id = f"Isaac-Cartpole-Showcase-Box-{space}-Direct-v0"
+    env, pushed = make(task_id, num_envs=len(forces)), make(DIRECT, num_envs=len(forces))
+    place(env, cart=0.0, pole=0.1)
+    place(pushed, cart=0.0, pole=0.1)
+    obs, reward, *_ = env.step(torch.tensor(actions))
+    expected, expected_reward, *_ = pushed.step(torch.tensor(forces).unsqueeze(1) / 100.0)
+    assert env.sim.ctrl[:, 0].tolist() == forces
+    assert torch.equal(obs["policy"], expected["policy"])
+    assert torch.equal(reward, expected_reward)
+
+
 # Overrides ----------------------------------------------------------------------------------------
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
 import pytest
 import torch
+from gymnasium import spaces
 
 from envlab import registry
 from envlab.config import merge, read_yaml, write_yaml
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import (
+    DirectMarlEnv,
+    DirectMarlEnvCfg,
+    DiscreteCfg,
+    VectorEnv,
+    multi_agent_to_single_agent,
+)
 from envlab.envs.scene import load_model
 from envlab.registry import Task
 from envlab.rl.rsl_rl_cfg import RslRlCfg
@@ -23,6 +32,9 @@ from envlab.sim.mujoco_backend import route_mujoco_warnings
 NUM_ENVS = 4
 EPISODE_STEPS = 5
 TASKS = registry.list_tasks()
+MULTI_AGENT_TASKS = [
+    task for task in TASKS if isinstance(registry.load_env_cfg(task), DirectMarlEnvCfg)
+]
 AGENT_CFGS = {"rsl_rl": RslRlCfg}
 """What a library's agent values are laid over; libraries that are not here take plain dicts."""
 AGENTS = [
@@ -58,28 +70,68 @@ def make_brief(task: Task, **kwargs: Any) -> VectorEnv:
     return make(task, episode_length_s=EPISODE_STEPS * cfg.step_dt, **kwargs)
 
 
-def draw_actions(env: VectorEnv, steps: int, num_envs: int = NUM_ENVS) -> torch.Tensor:
-    """Return actions in [-1, 1], ``(steps, num_envs, num_actions)``."""
+def draw_actions(env: VectorEnv, steps: int, num_envs: int = NUM_ENVS) -> list[Any]:
+    """Return what to step with: actions in [-1, 1], or options, of all agents."""
     generator = torch.Generator().manual_seed(0)
-    shape = (steps, num_envs, env.single_action_space.shape[0])
-    return torch.rand(shape, generator=generator) * 2.0 - 1.0
+
+    def draw(space: spaces.Space) -> Any:
+        if isinstance(space, spaces.Dict):
+            return {agent: draw(own) for agent, own in space.items()}
+        if isinstance(space, spaces.Discrete):
+            return torch.randint(int(space.n), (num_envs,), generator=generator)
+        if isinstance(space, spaces.MultiDiscrete):
+            columns = [torch.randint(int(n), (num_envs,), generator=generator) for n in space.nvec]
+            return torch.stack(columns, dim=1)
+        return torch.rand(num_envs, space.shape[0], generator=generator) * 2.0 - 1.0
+
+    return [draw(env.single_action_space) for _ in range(steps)]
 
 
-def record(env: VectorEnv, actions: torch.Tensor) -> dict[str, torch.Tensor]:
+def part(actions: list[Any], start: int, stop: int) -> list[Any]:
+    """Return the actions of environments ``start`` to ``stop - 1``."""
+    return [
+        {agent: values[start:stop] for agent, values in action.items()}
+        if isinstance(action, dict)
+        else action[start:stop]
+        for action in actions
+    ]
+
+
+def by_agent(values: torch.Tensor | Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the values of each agent; that of a single-agent task has no name."""
+    return dict(values) if isinstance(values, Mapping) else {"": values}
+
+
+def of_all_agents(values: torch.Tensor | Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Return where a condition holds for all agents, bool ``(num_envs,)``."""
+    return functools.reduce(torch.logical_and, by_agent(values).values())
+
+
+def record(env: VectorEnv, actions: list[Any]) -> dict[str, torch.Tensor]:
     """Return what happens, each ``(steps + 1, num_envs, ...)``, the state before as row 0."""
     nothing = torch.zeros(env.num_envs)
     rows: dict[str, list[torch.Tensor]] = {}
 
-    def note(obs, reward, terminated, truncated) -> None:
-        seen = {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel, "reward": reward}
-        seen |= {"terminated": terminated, "truncated": truncated, **obs}
+    def note(obs, *results) -> None:
+        seen = {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel, **obs}
+        for kind, values in zip(("reward", "terminated", "truncated"), results, strict=True):
+            seen |= {f"{kind} {agent}".strip(): v for agent, v in by_agent(values).items()}
+        if isinstance(env, DirectMarlEnv) and (states := env.states()) is not None:
+            seen["states"] = states
         for name, values in seen.items():
             rows.setdefault(name, []).append(values.clone())
 
-    note(env.obs_buf, nothing, nothing.bool(), nothing.bool())
+    agents = env.possible_agents if isinstance(env, DirectMarlEnv) else [""]
+    observed = {name: env.obs_buf[name] for name in env.single_observation_space}
+    note(observed, *(dict.fromkeys(agents, start) for start in (nothing, *[nothing.bool()] * 2)))
     for action in actions:
         note(*env.step(action)[:4])
     return {name: torch.stack(values) for name, values in rows.items()}
+
+
+def rows_of(kind: str, rows: dict[str, torch.Tensor]) -> list[str]:
+    """Return the names of the rows of a kind, one for each agent."""
+    return [name for name in rows if name.partition(" ")[0] == kind]
 
 
 def assert_equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
@@ -109,7 +161,10 @@ def test_agent_configuration_has_only_keys_that_the_library_knows(task, key):
 
 def test_task_says_what_it_is_and_has_an_agent(task):
     assert task.description.endswith(".")
-    assert task.libraries
+    has_choices = isinstance(
+        getattr(registry.load_env_cfg(task), "action_space", None), DiscreteCfg
+    )
+    assert task.libraries or has_choices  # which not every library can train on
 
 
 def test_model_compiles_and_moves_without_a_warning(task, caplog):
@@ -134,17 +189,22 @@ def test_observations_and_actions_are_in_their_spaces(task):
     env = make(task)
     obs, info = env.reset(seed=3)
     assert info == {}
-    assert set(obs) == set(env.single_observation_space.spaces) <= {"policy", "critic"}
-    assert "policy" in obs
+    assert set(obs) == set(env.single_observation_space.spaces)
+    is_multi_agent = isinstance(env, DirectMarlEnv)
+    if is_multi_agent:
+        assert list(obs) == env.possible_agents
+    else:
+        assert {"policy"} <= set(obs) <= {"policy", "critic"}
     for step in range(3):
         if step:
-            obs, reward, terminated, truncated, _ = env.step(
-                torch.from_numpy(env.action_space.sample())
-            )
-            assert reward.shape == terminated.shape == truncated.shape == (NUM_ENVS,)
-            assert reward.dtype == torch.float32
-            assert terminated.dtype == truncated.dtype == torch.bool
-            assert torch.isfinite(reward).all()
+            obs, *results, _ = env.step(env.action_space.sample())
+            dtypes = (torch.float32, torch.bool, torch.bool)
+            for values, dtype in zip(map(by_agent, results), dtypes, strict=True):
+                assert list(values) == (env.possible_agents if is_multi_agent else [""])
+                for value in values.values():
+                    assert value.shape == (NUM_ENVS,)
+                    assert value.dtype == dtype
+                    assert torch.isfinite(value).all()
         for name, values in obs.items():
             assert values.shape == (NUM_ENVS, *env.single_observation_space[name].shape)
             assert values.dtype == torch.float32
@@ -173,8 +233,11 @@ def test_ended_episodes_hand_over_their_last_observation_and_start_anew(task):
     ended = torch.zeros(NUM_ENVS, dtype=torch.bool)
     for action in draw_actions(env, EPISODE_STEPS):
         obs, _, terminated, truncated, info = env.step(action)
-        done = terminated | truncated
-        assert not (terminated & truncated).any()
+        for agent, value in by_agent(terminated).items():
+            assert not (value & by_agent(truncated)[agent]).any()
+        done = of_all_agents(
+            {agent: v | by_agent(truncated)[agent] for agent, v in by_agent(terminated).items()}
+        )
         ended |= done
         assert bool(info) == bool(done.any())
         if not info:
@@ -183,25 +246,26 @@ def test_ended_episodes_hand_over_their_last_observation_and_start_anew(task):
         assert info["num_ended"] == done.sum()
         assert (env.episode_length_buf[done] == 0).all()
         assert all(math.isfinite(float(value)) for value in info["log"].values())
-        assert info["final_obs"].keys() == obs.keys()
-        for name, values in info["final_obs"].items():
-            assert torch.equal(values[done], seen_at_reset[name][done])
-        differs = (info["final_obs"]["policy"] != obs["policy"]).any(dim=1)
-        assert differs[done].all()
+        has_state = isinstance(env, DirectMarlEnv) and env.state_space is not None
+        assert info["final_obs"].keys() == obs.keys() | ({"state"} if has_state else set())
+        for name, values in seen_at_reset.items():
+            assert torch.equal(info["final_obs"][name][done], values[done])
+        differs = [(info["final_obs"][name] != obs[name]).any(dim=1) for name in obs]
+        assert torch.stack(differs).any(dim=0)[done].all()
     assert ended.all()
 
 
 def test_an_environment_that_is_not_finite_is_reset_alone(task):
     env, sane = make(task), make(task)
     (action,) = draw_actions(env, 1)
-    sane_row = record(sane, action.unsqueeze(0))
+    sane_row = record(sane, [action])
     sick, others = 1, [0, 2, 3]
     mask = torch.zeros(NUM_ENVS, dtype=torch.bool)
     mask[sick] = True
     env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
-    row = record(env, action.unsqueeze(0))
-    assert row["terminated"][1, sick]
-    assert row["reward"][1, sick] == 0.0
+    row = record(env, [action])
+    assert all(row[name][1, sick] for name in rows_of("terminated", row))
+    assert all(row[name][1, sick] == 0.0 for name in rows_of("reward", row))
     for name, values in row.items():
         assert torch.isfinite(values[1]).all(), name
         assert torch.equal(values[1, others], sane_row[name][1, others]), name
@@ -215,7 +279,8 @@ def test_runs_are_bit_identical_and_seeds_matter(task):
     actions = draw_actions(env, 12)
     first = record(env, actions)
     assert_equal(first, record(make_brief(task, seed=5), actions))
-    assert not torch.equal(first["policy"][0], make_brief(task, seed=6).obs_buf["policy"])
+    other = record(make_brief(task, seed=6), [])
+    assert not torch.equal(first["qpos"][0], other["qpos"][0])
 
 
 def test_a_seeded_reset_repeats_the_run(task):
@@ -242,13 +307,14 @@ def test_two_ranks_simulate_what_one_process_would(task):
     halves = [
         record(
             make_brief(task, rank=rank, world_size=2),
-            actions[:, NUM_ENVS * rank : NUM_ENVS * (rank + 1)],
+            part(actions, NUM_ENVS * rank, NUM_ENVS * (rank + 1)),
         )
         for rank in range(2)
     ]
     joined = {name: torch.cat([half[name] for half in halves], dim=1) for name in expected}
     # torch sums a reward's terms in an order that depends on the batch, so its last bit may differ.
-    assert torch.allclose(joined.pop("reward"), expected.pop("reward"), rtol=1e-5, atol=1e-7)
+    for name in rows_of("reward", expected):
+        assert torch.allclose(joined.pop(name), expected.pop(name), rtol=1e-5, atol=1e-7), name
     assert_equal(joined, expected)
 
 
@@ -261,3 +327,20 @@ def test_a_restored_state_has_the_same_future(task):
     restored = make_brief(task, seed=2)
     restored.set_state(state)
     assert_equal(record(restored, actions), expected)
+
+
+# Several agents -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", MULTI_AGENT_TASKS, ids=lambda task: task.id)
+def test_agents_joined_into_one_do_what_they_do_apart(task):
+    env, one = make_brief(task), multi_agent_to_single_agent(make_brief(task))
+    actions = draw_actions(env, 12)
+    apart = record(env, actions)
+    joined = [torch.cat([action[agent] for agent in env.possible_agents], 1) for action in actions]
+    together = record(one, joined)
+    assert torch.equal(together["qpos"], apart["qpos"])
+    observed = torch.cat([apart[agent] for agent in env.possible_agents], dim=2)
+    assert torch.equal(together["policy"], observed)
+    rewards = torch.stack([apart[name] for name in rows_of("reward", apart)])
+    assert torch.allclose(together["reward"], rewards.sum(dim=0))

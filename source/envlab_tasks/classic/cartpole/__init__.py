@@ -13,6 +13,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.cartpole_env_cfg:CartpoleEnvCfg",
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
         "description": "Balance a pole on a cart; composed of managers.",
     },
 )
@@ -26,6 +27,33 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.cartpole_direct_env:CartpoleDirectEnvCfg",
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_direct_ppo_cfg.yaml",
         "description": "Balance a pole on a cart; one class, and the pole must not fall.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
+    entry_point=f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnv",
+    vector_entry_point=f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnvCfg",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_discrete_ppo_cfg.yaml",
+        "description": "Balance a pole on a cart by one of three forces.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
+    entry_point=f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnv",
+    vector_entry_point=f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnvCfg",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_multidiscrete_ppo_cfg.yaml",
+        "description": "Balance a pole on a cart by a choice of strength and one of direction.",
     },
 )

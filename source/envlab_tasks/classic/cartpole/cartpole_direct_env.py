@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 import torch
 
-from envlab.envs import DirectEnv, DirectEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg
+from envlab.envs import (
+    DirectEnv,
+    DirectEnvCfg,
+    DiscreteCfg,
+    SceneCfg,
+    SceneEntityCfg,
+    SimulationCfg,
+)
 from envlab.envs.scene import resolve_entity
 
 
@@ -17,7 +24,7 @@ class CartpoleDirectEnvCfg(DirectEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 5.0
-    action_space: int = 1
+    action_space: int | DiscreteCfg = 1
     observation_space: int = 4
     sim: SimulationCfg = field(default_factory=lambda: SimulationCfg(dt=1.0 / 120.0))
     scene: SceneCfg = field(

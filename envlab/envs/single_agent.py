@@ -1,0 +1,120 @@
+"""A multi-agent environment as one agent that moves them all, for libraries that know only one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+
+from envlab.envs.direct_marl_env import STATE, DirectMarlEnv
+from envlab.envs.vector_env import VectorEnv, unbounded
+from envlab.errors import ConfigurationError
+
+
+def multi_agent_to_single_agent(
+    env: DirectMarlEnv, state_as_observation: bool = False
+) -> SingleAgentEnv:
+    """Return ``env`` as one agent, under Isaac Lab's name for it.
+
+    Args:
+        env: The environment; from here on, step and reset the returned one only.
+        state_as_observation: Whether the one agent observes the state that a central critic would
+            see, in place of all agents' observations.
+
+    Raises:
+        ConfigurationError: If there is no such state.
+    """
+    return SingleAgentEnv(env, state_as_observation)
+
+
+class SingleAgentEnv(VectorEnv):
+    """All agents of a :class:`DirectMarlEnv` as one.
+
+    The one observation, ``policy``, and the one action join those of the agents, in the order of
+    ``possible_agents``; the reward is their sum. An episode is terminated if all agents are, and
+    truncated if they are done otherwise. Everything else is the inner environment's own: attributes
+    that are not found here are looked up there.
+
+    Attributes:
+        env: The inner environment.
+    """
+
+    def __init__(self, env: DirectMarlEnv, state_as_observation: bool = False) -> None:
+        """See :func:`multi_agent_to_single_agent`."""
+        # Not VectorEnv's own, which would build a second simulation.
+        if state_as_observation and env.state_space is None:
+            raise ConfigurationError(
+                "The state cannot be the observation, because state_space is 0. Set it to -1 to "
+                "join all observations, or leave state_as_observation out."
+            )
+        self.env = env
+        self.spec, self.render_mode = env.spec, env.render_mode
+        # A state of -1 joins the observations too.
+        has_own_state = state_as_observation and env.cfg.state_space > 0
+        self._groups = [STATE] if has_own_state else env.possible_agents
+        self._observe()
+        observed = unbounded(self.obs_buf["policy"].shape[1:])
+        self.single_observation_space = spaces.Dict({"policy": observed})
+        self.single_action_space = unbounded(env.actions.shape[1:])
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        self.action_space = batch_space(self.single_action_space, env.num_envs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "env":  # it is not there yet
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    @property
+    def log_dir(self) -> Path | None:
+        """Where to save the states of failed environments; null: the temporary directory."""
+        return self.env.log_dir
+
+    @log_dir.setter
+    def log_dir(self, directory: Path | None) -> None:
+        self.env.log_dir = directory
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        _, info = self.env.reset(seed=seed, options=options)
+        self._observe()
+        return self.obs_buf, info
+
+    def step(  # type: ignore[override]
+        self, actions: torch.Tensor | np.ndarray
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        by_agent = self.env.split_actions(self._check_actions(actions))
+        _, rewards, terminations, truncations, info = self.env.step(by_agent)
+        terminated = functools.reduce(torch.logical_and, terminations.values())
+        done = [terminations[agent] | truncations[agent] for agent in rewards]
+        truncated = functools.reduce(torch.logical_and, done) > terminated  # and not terminated
+        if "final_obs" in info:
+            info["final_obs"] = self._merge(info["final_obs"])
+        self._observe()
+        reward = functools.reduce(torch.add, rewards.values())
+        return self.obs_buf, reward, terminated, truncated, info
+
+    def state(self) -> dict[str, Any]:
+        return self.env.state()
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        self.env.set_state(state)
+        self._observe()
+
+    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
+        return self.env.render()
+
+    def close(self, **kwargs: Any) -> None:
+        self.env.close(**kwargs)
+
+    def _observe(self) -> None:
+        self.obs_buf = self._merge(self.env.obs_buf)
+
+    def _merge(self, observations: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        return {"policy": torch.cat([observations[name] for name in self._groups], dim=1)}

@@ -1,0 +1,339 @@
+"""Several agents: dictionaries by agent, a state for a central critic, and one common reset."""
+
+from __future__ import annotations
+
+import logging
+
+import gymnasium
+import pytest
+import torch
+
+from envlab import registry
+from envlab.envs import ConstantNoiseCfg, UniformNoiseCfg, VectorEnv
+from envlab.errors import ConfigurationError
+from tests.envs.pair import PairEnv, act, draw, make, place, record
+from tests.envs.sliders import CTRL_DRIVE, CTRL_PUSH, DT, EPISODE_LENGTH_S, PUSH_MASS, rank
+
+AGENTS = ["pusher", "driver"]
+STEPS = round(EPISODE_LENGTH_S / DT)
+
+
+def assert_identical(first: list[torch.Tensor], second: list[torch.Tensor]) -> None:
+    assert len(first) == len(second)
+    for mine, other in zip(first, second, strict=True):
+        assert torch.equal(mine, other)
+
+
+# Agents, spaces and types -------------------------------------------------------------------------
+
+
+def test_everything_comes_by_agent_in_their_order():
+    env = make()
+    assert isinstance(env, VectorEnv)
+    assert env.possible_agents == env.agents == AGENTS
+    assert env.num_agents == env.max_num_agents == 2
+    obs, info = env.reset(seed=1)
+    assert info == {}
+    *returned, info = env.step(act(env))
+    assert info == {}
+    for values, dtype in zip(returned, (torch.float32,) * 2 + (torch.bool,) * 2, strict=True):
+        assert list(values) == AGENTS
+        assert all(value.dtype == dtype for value in values.values())
+    for observations in (obs, returned[0]):
+        assert [values.shape for values in observations.values()] == [(2, 2), (2, 1)]
+    for values in returned[1:]:
+        assert all(value.shape == (2,) for value in values.values())
+
+
+def test_spaces_are_each_agents_own_and_batched_by_agent():
+    env = make(3)
+    assert {name: space.shape for name, space in env.observation_spaces.items()} == {
+        "pusher": (2,),
+        "driver": (1,),
+    }
+    assert {name: space.shape for name, space in env.action_spaces.items()} == {
+        "pusher": (1,),
+        "driver": (2,),
+    }
+    assert list(env.single_observation_space.spaces) == AGENTS
+    assert env.single_action_space["driver"] == env.action_spaces["driver"]
+    obs, *_ = env.step(env.action_space.sample())
+    assert env.observation_space.contains({name: values.numpy() for name, values in obs.items()})
+
+
+def test_actions_reach_their_agent_and_rewards_follow():
+    env = make()
+    place(env, [0.0, 0.0], [0.0, 0.0])
+    actions = {"driver": torch.tensor([[0.5, 0.0], [1.0, 2.0]]), "pusher": torch.ones(2, 1)}
+    obs, rewards, *_ = env.step(actions)
+    assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [1.0, 1.0]
+    assert env.sim.ctrl[:, CTRL_DRIVE].tolist() == [0.5, 3.0]
+    assert env.actions.tolist() == [[1.0, 0.5, 0.0], [1.0, 1.0, 2.0]]
+    pushed = 1.0 / PUSH_MASS * DT
+    assert rewards["pusher"].tolist() == pytest.approx([pushed] * 2)
+    assert rewards["driver"].tolist() == pytest.approx([-0.5 * DT, -3.0 * DT])
+    assert obs["pusher"][0].tolist() == pytest.approx([pushed * DT, pushed])
+    assert obs["driver"][:, 0].tolist() == pytest.approx([0.5 * DT, 3.0 * DT])
+
+
+def test_what_a_step_returned_is_not_rewritten_by_the_next():
+    env = make(state_space=2)
+    *returned, _ = env.step(act(env, 1.0))
+    tensors = [tensor for values in returned for tensor in values.values()] + [env.states()]
+    kept = [tensor.clone() for tensor in tensors]
+    record(env, draw(STEPS))
+    assert_identical(tensors, kept)
+
+
+@pytest.mark.parametrize("make_it", [gymnasium.make, gymnasium.make_vec])
+def test_gymnasium_makes_it(make_it):
+    registry.discover()
+    env = make_it("Isaac-Cart-Double-Pendulum-Direct-v0", num_envs=3, device="cpu")
+    assert env.unwrapped is env
+    assert env.reset(seed=1)[0]["cart"].shape == (3, 4)
+    env.step(env.action_space.sample())
+
+
+# The state of a central critic --------------------------------------------------------------------
+
+
+def test_the_state_may_join_all_observations():
+    env = make(state_space=-1)
+    assert env.state_space.shape == (3,)
+    assert env.state_spaces["driver"] is env.state_space
+    obs, *_ = env.step(act(env, 1.0, 2.0))
+    assert torch.equal(env.states(), torch.cat((obs["pusher"], obs["driver"]), dim=1))
+
+
+def test_the_state_may_be_the_tasks_own():
+    env = make(state_space=2)
+    assert env.state_space.shape == (2,)
+    place(env, [0.25, 0.5], [1.0, 2.0])
+    obs, *_ = env.step(act(env))
+    assert list(obs) == AGENTS
+    assert env.states().tolist() == [[2.5, 10.0], [5.0, 20.0]]
+
+
+def test_there_may_be_no_state():
+    env = make()
+    assert env.state_space is None
+    assert env.states() is None
+    assert env.state_spaces == {"pusher": None, "driver": None}
+
+
+@pytest.mark.parametrize("state_space", [-1, 2])
+def test_the_last_state_comes_with_the_last_observations(state_space):
+    env, endless = make(state_space=state_space), make(state_space=state_space, episode_length_s=99)
+    for actions in draw(STEPS):
+        *_, info = env.step(actions)
+        expected, *_ = endless.step(actions)
+    assert list(info["final_obs"]) == ["driver", "pusher", "state"]
+    assert torch.equal(info["final_obs"]["state"], endless.states())
+    for agent in AGENTS:
+        assert torch.equal(info["final_obs"][agent], expected[agent])
+    assert not torch.equal(env.states(), endless.states())
+
+
+# Episodes -----------------------------------------------------------------------------------------
+
+
+def test_a_time_limit_truncates_all_agents():
+    env = make()
+    for step in range(1, STEPS + 1):
+        _, _, terminated, truncated, info = env.step(act(env))
+        for agent in AGENTS:
+            assert not terminated[agent].any()
+            assert truncated[agent].tolist() == [step == STEPS] * 2
+    assert info["num_ended"] == 2
+    assert info["_final_obs"].all()
+    assert info["log"] == {"ended": 1.0}
+
+
+def test_a_finite_horizon_terminates_all_agents():
+    env = make(is_finite_horizon=True)
+    for actions in draw(STEPS):
+        _, _, terminated, truncated, _ = env.step(actions)
+    assert all(terminated[agent].all() and not truncated[agent].any() for agent in AGENTS)
+
+
+def test_an_environment_is_reset_when_the_last_agent_is_done():
+    env = make(4, limit=1.0)
+    env.episode_length_buf = torch.tensor([0, 0, 0, STEPS - 1])
+    place(env, [2.0, 2.0, 0.0, 2.0], [2.0, 0.0, 0.0, 0.0])
+    _, _, terminated, truncated, info = env.step(act(env))
+    assert terminated["pusher"].tolist() == [True, True, False, True]
+    assert terminated["driver"].tolist() == [True, False, False, False]
+    assert truncated["pusher"].tolist() == [False, False, False, False]
+    assert truncated["driver"].tolist() == [False, False, False, True]
+    assert info["_final_obs"].tolist() == [True, False, False, True]
+    assert info["num_ended"] == 2
+    assert env.episode_length_buf.tolist() == [0, 1, 1, 0]
+
+
+# Noise, randomness and resume ---------------------------------------------------------------------
+
+
+def test_noise_is_each_agents_own():
+    env = make(
+        4,
+        state_space=-1,
+        action_noise_model={"driver": ConstantNoiseCfg(bias=0.5)},
+        observation_noise_model={"pusher": UniformNoiseCfg(n_min=5.0, n_max=6.0)},
+    )
+    place(env, [0.0] * 4, [0.0] * 4)
+    obs, *_ = env.step(act(env))
+    assert env.sim.ctrl[:, CTRL_DRIVE].tolist() == [1.0] * 4
+    assert env.sim.ctrl[:, CTRL_PUSH].tolist() == [0.0] * 4
+    assert ((obs["pusher"] >= 5.0) & (obs["pusher"] < 6.0)).all()
+    assert obs["pusher"].unique().numel() == 8
+    assert obs["driver"][:, 0].tolist() == pytest.approx([DT] * 4)
+    assert torch.equal(env.states()[:, :2], obs["pusher"])
+
+
+def test_two_ranks_simulate_what_one_process_would():
+    noise = {agent: UniformNoiseCfg() for agent in AGENTS}
+    fields = {"state_space": 2, "observation_noise_model": noise, "action_noise_model": noise}
+    actions = draw(15, 4)
+    whole = record(make(4, **fields), actions)
+    halves = [
+        record(
+            make(2, context=rank(index, 2), **fields),
+            [
+                {name: values[2 * index : 2 * index + 2] for name, values in step.items()}
+                for step in actions
+            ],
+        )
+        for index in range(2)
+    ]
+    assert_identical(whole, [torch.cat(pair) for pair in zip(*halves, strict=True)])
+
+
+@pytest.mark.parametrize("state_space", [-1, 0, 2])
+def test_a_state_restores_the_same_future_through_a_file(state_space, tmp_path):
+    noise = {agent: UniformNoiseCfg() for agent in AGENTS}
+    fields = {"state_space": state_space, "observation_noise_model": noise}
+    env, other = make(seed=1, **fields), make(seed=2, **fields)
+    record(env, draw(4))
+    torch.save(env.state(), tmp_path / "state.pt")
+    seen = [env.obs_buf[agent].clone() for agent in AGENTS]
+    seen += [] if env.states() is None else [env.states().clone()]
+    future = record(env, draw(15))
+    other.set_state(torch.load(tmp_path / "state.pt", weights_only=True))
+    restored = [other.obs_buf[agent] for agent in AGENTS]
+    assert_identical(restored + ([] if other.states() is None else [other.states()]), seen)
+    assert_identical(record(other, draw(15)), future)
+
+
+# Values that are not finite -----------------------------------------------------------------------
+
+
+class BrokenRewardEnv(PairEnv):
+    """Its driver's reward is NaN in environment 1."""
+
+    def _get_rewards(self) -> dict[str, torch.Tensor]:
+        rewards = super()._get_rewards()
+        rewards["driver"] = torch.where(self.env_ids == 1, torch.nan, rewards["driver"])
+        return rewards
+
+
+def test_one_agents_broken_reward_ends_the_episode_of_all(caplog):
+    env, sane = make(3, cls=BrokenRewardEnv), make(3)
+    place(env, [0.0] * 3, [0.0] * 3)
+    place(sane, [0.0] * 3, [0.0] * 3)
+    _, rewards, terminated, truncated, info = env.step(act(env, 1.0, 1.0))
+    expected = sane.step(act(sane, 1.0, 1.0))[1]
+    for agent in AGENTS:
+        assert terminated[agent].tolist() == [False, True, False]
+        assert not truncated[agent].any()
+        assert rewards[agent][1] == 0.0
+        assert torch.equal(rewards[agent][[0, 2]], expected[agent][[0, 2]])
+    assert info["_final_obs"].tolist() == [False, True, False]
+    with caplog.at_level(logging.WARNING):
+        env.check_health()
+    assert "1 environment episodes were ended by non-finite values" in caplog.text
+
+
+def test_broken_physics_reset_the_environment_alone():
+    env = make(3, state_space=2)
+    mask = torch.tensor([False, True, False])
+    env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
+    obs, rewards, terminated, *_, info = env.step(act(env))
+    for agent in AGENTS:
+        assert terminated[agent].tolist() == [False, True, False]
+        for values in (obs[agent], rewards[agent], info["final_obs"][agent]):
+            assert torch.isfinite(values).all()
+    assert torch.isfinite(env.states()).all()
+    assert torch.isfinite(info["final_obs"]["state"]).all()
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"driver": None}, "actions must be given for the agents pusher, driver.* for pusher"),
+        ({"third": torch.zeros(2, 1)}, "actions must be given .* for pusher, driver, third"),
+        ({"driver": torch.zeros(2, 1)}, r"'driver' have shape \(2, 1\), but must be \(2, 2\)"),
+        ({"pusher": torch.zeros(2)}, r"'pusher' have shape \(2,\), but must be \(2, 1\)"),
+    ],
+)
+def test_wrong_actions_are_refused(change, message):
+    env = make()
+    actions = {name: values for name, values in (act(env) | change).items() if values is not None}
+    with pytest.raises(ConfigurationError, match=message):
+        env.step(actions)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"possible_agents": []}, "possible_agents is"),
+        ({"possible_agents": ["pusher", "pusher"]}, "none twice"),
+        ({"possible_agents": ["pusher", "state"]}, "not 'state'"),
+        ({"possible_agents": ["pusher"]}, "observation_spaces must be given for the agents pusher"),
+        ({"action_spaces": {"pusher": 1}}, "action_spaces must be given .* for pusher"),
+        ({"action_spaces": {"pusher": 1, "driver": 0}}, "actions need a size of at least 1"),
+        ({"state_space": -2}, "state_space is -2"),
+        ({"state_space": 3}, r"returns states of shape \(2, 2\).* declares 3 .* Set state_space"),
+        (
+            {"observation_spaces": {"pusher": 2, "driver": 4}},
+            r"observes 'driver' of shape \(2, 1\).* declares 4 .* Set observation_spaces",
+        ),
+        ({"action_noise_model": {"third": ConstantNoiseCfg()}}, "names the agent 'third'"),
+    ],
+)
+def test_wrong_configurations_are_refused(fields, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make(**fields)
+
+
+def test_a_size_without_states_is_refused():
+    class Stateless(PairEnv):
+        _get_states = PairEnv.__mro__[1]._get_states
+
+    with pytest.raises(ConfigurationError, match=r"Stateless has no _get_states\(\)"):
+        make(cls=Stateless, state_space=2)
+
+
+@pytest.mark.parametrize(
+    ("method", "result", "message"),
+    [
+        ("_get_rewards", {"pusher": torch.zeros(2)}, "rewards must be given .* for pusher"),
+        (
+            "_get_rewards",
+            {"pusher": torch.zeros(2), "driver": torch.zeros(2, 1)},
+            r"rewards of 'driver' of shape \(2, 1\)",
+        ),
+        (
+            "_get_dones",
+            ({"pusher": torch.zeros(2), "driver": torch.zeros(2).bool()}, {}),
+            r"terminated of 'pusher' of shape \(2,\) and torch.float32",
+        ),
+    ],
+)
+def test_results_that_would_broadcast_are_refused(monkeypatch, method, result, message):
+    env = make()
+    monkeypatch.setattr(env, method, lambda: result)
+    with pytest.raises(ConfigurationError, match=message):
+        env.step(act(env))

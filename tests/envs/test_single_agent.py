@@ -1,0 +1,110 @@
+"""Several agents as one: what the RL libraries that know one agent are given."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import VectorEnv, multi_agent_to_single_agent
+from envlab.errors import ConfigurationError
+from tests.envs.pair import PairEnv, draw, make, place, record
+from tests.envs.sliders import DT, EPISODE_LENGTH_S
+
+STEPS = round(EPISODE_LENGTH_S / DT)
+
+
+def joined(actions: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.cat((actions["pusher"], actions["driver"]), dim=1)
+
+
+def test_it_is_a_vector_env_with_one_observation_and_one_action():
+    env = multi_agent_to_single_agent(make(4))
+    assert isinstance(env, VectorEnv)
+    assert env.single_observation_space["policy"].shape == (3,)
+    assert env.single_action_space.shape == (3,)
+    assert env.observation_space["policy"].shape == (4, 3)
+    assert env.action_space.shape == env.actions.shape == (4, 3)
+    assert env.obs_buf["policy"].shape == (4, 3)
+    with pytest.raises(ValueError, match=r"actions have shape \(4, 2\)"):
+        env.step(torch.zeros(4, 2))
+
+
+def test_it_joins_observations_and_adds_up_rewards():
+    inner, other = make(seed=3, limit=0.3), make(seed=3, limit=0.3)
+    env = multi_agent_to_single_agent(inner)
+    assert torch.equal(env.reset(seed=5)[0]["policy"][:, :2], other.reset(seed=5)[0]["pusher"])
+    for actions in draw(2 * STEPS):
+        obs, reward, terminated, truncated, info = env.step(joined(actions))
+        theirs, rewards, terminations, _, their_info = other.step(actions)
+        assert torch.equal(obs["policy"], torch.cat((theirs["pusher"], theirs["driver"]), dim=1))
+        assert torch.equal(reward, rewards["pusher"] + rewards["driver"])
+        assert torch.equal(terminated, terminations["pusher"] & terminations["driver"])
+        ended = their_info.get("_final_obs", torch.zeros(2, dtype=torch.bool))
+        assert torch.equal(terminated | truncated, ended)
+        assert not (terminated & truncated).any()
+        if "final_obs" in info:
+            last = their_info["final_obs"]
+            assert list(info["final_obs"]) == ["policy"]
+            expected = torch.cat((last["pusher"], last["driver"]), dim=1)
+            assert torch.equal(info["final_obs"]["policy"], expected)
+            assert info["num_ended"] == their_info["num_ended"]
+
+
+def test_one_failure_and_one_time_limit_truncate():
+    env = multi_agent_to_single_agent(make(3, limit=1.0))
+    env.episode_length_buf = torch.tensor([0, 0, STEPS - 1])
+    place(env.env, [2.0, 2.0, 2.0], [2.0, 0.0, 0.0])
+    _, _, terminated, truncated, _ = env.step(torch.zeros(3, 3))
+    assert terminated.tolist() == [True, False, False]
+    assert truncated.tolist() == [False, False, True]
+
+
+def test_the_state_may_be_the_observation():
+    inner = make(state_space=2)
+    env = multi_agent_to_single_agent(inner, state_as_observation=True)
+    assert env.single_observation_space["policy"].shape == (2,)
+    for actions in draw(STEPS):
+        obs, *_, info = env.step(joined(actions))
+        assert torch.equal(obs["policy"], inner.states())
+    assert info["final_obs"]["policy"].shape == (2, 2)
+
+
+def test_a_state_that_joins_observations_is_the_observation_anyway():
+    env = multi_agent_to_single_agent(make(state_space=-1), state_as_observation=True)
+    assert torch.equal(env.obs_buf["policy"], env.env.states())
+
+
+def test_without_a_state_it_cannot_be_the_observation():
+    with pytest.raises(ConfigurationError, match="state_space is 0"):
+        multi_agent_to_single_agent(make(), state_as_observation=True)
+
+
+def test_what_libraries_read_and_write_is_the_inner_environments(tmp_path):
+    inner: PairEnv = make(seed=7)
+    env = multi_agent_to_single_agent(inner)
+    env.log_dir = tmp_path
+    env.episode_length_buf = torch.tensor([3, 4])
+    assert inner.log_dir == env.log_dir == tmp_path
+    assert inner.episode_length_buf.tolist() == [3, 4]
+    assert env.max_episode_length == STEPS
+    assert env.step_dt == pytest.approx(DT)
+    for name in ("cfg", "sim", "device", "context", "random", "num_envs", "env_ids", "nan_guard"):
+        assert getattr(env, name) is getattr(inner, name)
+    assert env.render() is None
+    env.check_health()
+    with pytest.raises(AttributeError, match="no_such_name"):
+        env.no_such_name  # noqa: B018
+    env.close()
+
+
+def test_its_state_is_the_inner_environments_and_restores_exactly():
+    env = multi_agent_to_single_agent(make(seed=1))
+    record(env.env, draw(3))
+    state = env.state()
+    obs = env.env.obs_buf["driver"].clone()
+    future = [env.step(joined(actions))[0]["policy"] for actions in draw(15)]
+    other = multi_agent_to_single_agent(make(seed=2))
+    other.set_state(state)
+    assert torch.equal(other.obs_buf["policy"][:, 2:], obs)
+    again = [other.step(joined(actions))[0]["policy"] for actions in draw(15)]
+    assert all(torch.equal(*pair) for pair in zip(future, again, strict=True))

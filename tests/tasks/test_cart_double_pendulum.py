@@ -1,0 +1,205 @@
+"""The double pendulum has Isaac Lab 2.3.2's numbers, and both agents' rewards follow by hand."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import DirectMarlEnv
+from envlab.envs.scene import load_model
+
+TASK = "Isaac-Cart-Double-Pendulum-Direct-v0"
+NUM_ENVS = 3
+CART, POLE, PENDULUM = range(3)  # columns of qpos and qvel
+AGENTS = ["cart", "pendulum"]
+G = 9.81
+
+
+def make(*overrides: str, num_envs: int = NUM_ENVS) -> DirectMarlEnv:
+    task = registry.get_task(TASK)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+
+
+@pytest.fixture
+def env() -> DirectMarlEnv:
+    return make()
+
+
+def place(env: DirectMarlEnv, qpos: list[float], qvel: list[float] | None = None) -> None:
+    """Put all environments into one state: cart, pole, pendulum."""
+    rows = torch.tensor([qpos, qvel or [0.0] * 3]).unsqueeze(1).repeat(1, env.num_envs, 1)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows[0], rows[1])
+
+
+def act(cart: float, pendulum: float) -> dict[str, torch.Tensor]:
+    return {
+        "cart": torch.full((NUM_ENVS, 1), cart),
+        "pendulum": torch.full((NUM_ENVS, 1), pendulum),
+    }
+
+
+def rewards_at(env: DirectMarlEnv, qpos: list[float], qvel: list[float]) -> list[float]:
+    """Return both agents' rewards of a step that ends in a state."""
+    place(env, qpos, qvel)
+    env._get_dones()
+    rewards = env._get_rewards()
+    return [rewards[agent][0].item() for agent in AGENTS]
+
+
+# The reference table ------------------------------------------------------------------------------
+
+
+def test_durations_and_sizes(env):
+    cfg = registry.load_env_cfg(registry.get_task(TASK))
+    assert cfg.sim.dt == 1.0 / 120.0
+    assert cfg.decimation == 2
+    assert cfg.max_episode_length == 300
+    assert cfg.scene.num_envs == 4096
+    assert env.possible_agents == AGENTS
+    assert env.state_space.shape == (7,)
+    assert env.step_dt == pytest.approx(1.0 / 60.0)
+
+
+def test_observations_of_a_state(env):
+    place(env, [0.5, 0.2, -0.3], [-1.0, 3.0, 4.0])
+    observations = env._get_observations()
+    assert observations["cart"][0].tolist() == pytest.approx([0.5, -1.0, 0.2, 3.0])
+    assert observations["pendulum"][0].tolist() == pytest.approx([-0.1, -0.3, 4.0])
+
+
+def test_whole_turns_are_not_seen(env):
+    place(env, [0.0, 0.2 + 2.0 * math.pi, -0.3 - 4.0 * math.pi])
+    observations = env._get_observations()
+    assert observations["cart"][0, 2].item() == pytest.approx(0.2, abs=1e-5)
+    assert observations["pendulum"][0].tolist() == pytest.approx([-0.1, -0.3, 0.0], abs=1e-5)
+
+
+def test_units_of_action(env):
+    env.step(act(0.5, -0.2))
+    assert env.sim.ctrl[0].tolist() == pytest.approx([50.0, -10.0])
+
+
+@pytest.mark.parametrize(
+    ("qpos", "qvel", "rewards"),
+    [
+        # cart: 1 - 0.3^2 - 0.01 * 2 - 0.01 * 4; pendulum: 1 - (0.3 - 0.5)^2 - 0.01 * 6
+        ([0.5, 0.3, -0.5], [-2.0, 4.0, -6.0], [0.85, 0.90]),
+        # The same, -2 in place of 1.
+        ([3.5, 0.3, -0.5], [2.0, -4.0, 6.0], [-2.15, -2.10]),
+        # cart: -2 - 1.6^2; pendulum: -2 - (1.6 + 3.1)^2, the sum of angles being left as it is
+        ([0.0, 1.6, 3.1], [0.0, 0.0, 0.0], [-4.56, -24.09]),
+        # Whole turns of the pendulum do not count: 1 - 0.25^2
+        ([0.0, 0.0, 0.25 - 2.0 * math.pi], [0.0, 0.0, 0.0], [1.0, 0.9375]),
+    ],
+)
+def test_rewards_of_a_state(env, qpos, qvel, rewards):
+    assert rewards_at(env, qpos, qvel) == pytest.approx(rewards, rel=1e-5)
+
+
+def test_the_carts_place_counts_if_asked():
+    env = make("env.rew_scale_cart_pos=-0.5")
+    assert rewards_at(env, [2.0, 0.0, 0.0], [0.0] * 3) == pytest.approx([-1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("qpos", "fails"),
+    [
+        ([2.99, 1.57, 0.0], False),
+        ([-3.01, 0.0, 0.0], True),
+        ([0.0, 1.58, 0.0], True),
+        ([0.0, -1.58, 0.0], True),
+        ([0.0, 0.0, 3.1], False),
+    ],
+)
+def test_where_episodes_end(env, qpos, fails):
+    place(env, qpos)
+    terminated, _ = env._get_dones()
+    assert {agent: values.tolist() for agent, values in terminated.items()} == dict.fromkeys(
+        AGENTS, [fails] * NUM_ENVS
+    )
+
+
+def test_how_long_episodes_last(env):
+    """Isaac Lab's direct tasks count the step to come: their episodes are a step shorter."""
+    env.episode_length_buf[:] = 297
+    place(env, [0.0, 0.0, 0.0])
+    assert not env.step(act(0.0, 0.0))[3]["cart"].any()
+    truncated = env.step(act(0.0, 0.0))[3]
+    assert all(truncated[agent].all() for agent in AGENTS)
+
+
+def test_where_episodes_start():
+    env = make(num_envs=1000)
+    assert not env.sim.data.qpos[:, CART].any()
+    assert not env.sim.data.qvel.any()
+    for column in (POLE, PENDULUM):
+        angles, bound = env.sim.data.qpos[:, column], math.pi / 4
+        assert -bound <= angles.min() <= -0.98 * bound
+        assert 0.98 * bound <= angles.max() <= bound
+    pair = env.sim.data.qpos[:, [POLE, PENDULUM]].T
+    assert torch.corrcoef(pair)[0, 1].abs() < 0.1
+
+
+# The robot ----------------------------------------------------------------------------------------
+
+
+def test_the_robot_has_the_links_that_it_says():
+    model = load_model("envlab_assets:robots/cart_double_pendulum.xml")
+    assert [model.joint(i).name for i in range(model.njnt)] == [
+        "slider_to_cart",
+        "cart_to_pole",
+        "pole_to_pendulum",
+    ]
+    assert model.body_mass[1:].tolist() == [1.0, 1.0, 1.0]
+    assert model.actuator_ctrlrange.tolist() == [[-400.0, 400.0]] * 2
+    assert model.ncam == 1
+
+
+def test_passive_poles_fall_and_keep_their_energy():
+    model = load_model("envlab_assets:robots/cart_double_pendulum.xml")
+    model.opt.timestep, model.opt.integrator = 0.001, mujoco.mjtIntegrator.mjINT_RK4
+    model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+    model.dof_damping[:] = 0.0
+    data = mujoco.MjData(model)
+    data.qpos[POLE] = 0.01
+    energies, kinetic, angle = [], [], 0.0
+    for _ in range(3000):
+        mujoco.mj_step(model, data)
+        energies.append(data.energy.sum())
+        kinetic.append(data.energy[1])
+        angle = max(angle, abs(data.qpos[POLE]))
+    assert angle > math.pi / 2
+    assert max(energies) - min(energies) < 1e-2
+    # At most what both poles can lose, from upright to hanging: the upper one falls twice as far.
+    assert 0.5 * G < max(kinetic) < (2.0 * 0.47 + 2.0 * (0.94 + 0.47)) * G
+
+
+def test_the_rails_friction_takes_energy_away():
+    """At the task's own time step."""
+    model = load_model("envlab_assets:robots/cart_double_pendulum.xml")
+    model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+    data = mujoco.MjData(model)
+    data.qpos[POLE] = 0.3
+    mujoco.mj_forward(model, data)
+    before = data.energy.sum()
+    while data.time < 3.0:
+        mujoco.mj_step(model, data)
+    assert data.energy.sum() < before - 5.0
+
+
+def test_a_push_tips_the_poles_back_and_a_twist_turns_them_against_each_other(env):
+    place(env, [0.0, 0.0, 0.0])
+    env.step(act(0.1, 0.0))
+    assert (env.sim.data.qvel[:, CART] > 0.0).all()
+    assert (env.sim.data.qvel[:, POLE] < 0.0).all()
+    place(env, [0.0, 0.0, 0.0])
+    env.step(act(0.0, 0.1))
+    assert (env.sim.data.qvel[:, PENDULUM] > 0.0).all()
+    assert (env.sim.data.qvel[:, POLE] < 0.0).all()

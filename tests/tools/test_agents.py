@@ -1,0 +1,38 @@
+"""The agents without a brain step every kind of task."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from gymnasium import spaces
+
+from envlab.envs.random import EnvRandom
+from envlab.tools.agents import draw_actions, random_main, zero_main
+
+TASKS = [
+    "Isaac-Cartpole-v0",
+    "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
+    "Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
+    "Isaac-Cart-Double-Pendulum-Direct-v0",
+]
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+@pytest.mark.parametrize("main", [random_main, zero_main])
+def test_any_task_is_stepped_and_summed_up(main, task_id, capsys):
+    flags = ["--num_envs", "4", "--num_steps", "3", "--device", "cpu", "--seed", "1"]
+    assert main(["--task", task_id, *flags]) == 0
+    printed = capsys.readouterr().out
+    assert f"{task_id}: 4 environments on cpu" in printed
+    assert "3 steps in" in printed
+
+
+@pytest.mark.parametrize(
+    ("space", "options"),
+    [(spaces.Discrete(3), [3]), (spaces.MultiDiscrete([3, 2]), [3, 2])],
+)
+def test_random_choices_take_every_option(space, options):
+    stream = EnvRandom(0, 0, 100, torch.device("cpu")).stream("test")
+    drawn = draw_actions(space, stream)
+    assert drawn.dtype == torch.int64
+    assert [column.unique().tolist() for column in drawn.T] == [list(range(n)) for n in options]
