@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
@@ -14,8 +15,16 @@ from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 # at most a quarter on an idle machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-TRAINERS = {"rsl_rl": "envlab.rl.rsl_rl:main"}
-PLAYERS = {"rsl_rl": "envlab.rl.rsl_rl_play:main"}
+TRAINERS = {
+    "rsl_rl": "envlab.rl.rsl_rl:main",
+    "rl_games": "envlab.rl.rl_games:main",
+    "skrl": "envlab.rl.skrl_main:train",
+}
+PLAYERS = {
+    "rsl_rl": "envlab.rl.rsl_rl_play:main",
+    "rl_games": "envlab.rl.rl_games_play:main",
+    "skrl": "envlab.rl.skrl_main:play",
+}
 
 USAGE = """usage: envlab COMMAND ...
 
@@ -47,7 +56,8 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``envlab`` command."""
-    return guarded(_dispatch, sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    return run_supervised(lambda: guarded(_dispatch, given))
 
 
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +100,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
 def _run_library(table: dict[str, str], library: str, arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    return guarded(lambda words: _call(table, library, words), given)
+    return run_supervised(lambda: guarded(lambda words: _call(table, library, words), given))
 
 
 def _call(table: dict[str, str], library: str, arguments: Sequence[str]) -> int:

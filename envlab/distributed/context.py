@@ -18,8 +18,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from envlab.distributed.ranks import read_ranks
-from envlab.errors import DeviceError
+from envlab.distributed.ranks import read_ranks, rendezvous
+from envlab.errors import DeviceError, LaunchError
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class DistributedContext:
         backend = None
         if ranks["world_size"] > 1:
             backend = "cpu:gloo,cuda:nccl" if resolved.type == "cuda" else "gloo"
-            dist.init_process_group(backend, timeout=TIMEOUT)
+            _join(backend, ranks["rank"], ranks["world_size"])
             if resolved.type == "cuda":
                 _check_gpus_differ(resolved)
         return cls(
@@ -154,6 +154,28 @@ class DistributedContext:
             # its threads until the interpreter's end, which then aborts now and then (torch 2.13).
             gc.collect()
             dist.destroy_process_group()
+
+
+def _join(backend: str, rank: int, world_size: int) -> None:
+    """Join the process group where the launcher said.
+
+    Raises:
+        LaunchError: If the ranks cannot meet there.
+    """
+    where = rendezvous(os.environ)
+    try:
+        dist.init_process_group(
+            backend, init_method=where, rank=rank, world_size=world_size, timeout=TIMEOUT
+        )
+    except dist.DistError as problem:
+        reason = str(problem).splitlines()[0]
+        error = LaunchError(
+            f"Rank {rank} cannot meet the other ranks at {where} ({reason}). Give the launcher an "
+            "address that no other program uses: --master_port of torch.distributed.run, or "
+            "--coordinator_address of skrl.utils.distributed.jax."
+        )
+        error.same_on_all_ranks = False
+        raise error from problem
 
 
 def resolve_device(

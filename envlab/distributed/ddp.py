@@ -9,6 +9,7 @@ the audit (:mod:`envlab.distributed.audit`) would catch the first.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -100,6 +101,40 @@ def wrap_actor_critic(actor: nn.Module, critic: nn.Module) -> tuple[JointModule,
     ddp = PolicyDDP(_ActorCritic(actor, critic))
     _settle_buckets(ddp)
     return JointModule(ddp, "actor"), JointModule(ddp, "critic")
+
+
+def wrap_model(model: nn.Module, compute_loss: Callable[[nn.Module], torch.Tensor]) -> PolicyDDP:
+    """Wrap one model into DDP, with its buckets laid out for good as in :func:`wrap_actor_critic`.
+
+    Parameters on which the loss does not depend are frozen: DDP waits for their gradients, and an
+    optimizer passes over them either way.
+
+    Args:
+        model: The model.
+        compute_loss: Returns, by a forward pass of the module it is given, a number that depends on
+            every parameter that the training's loss depends on.
+    """
+    parameters = [values for values in model.parameters() if values.requires_grad]
+    gradients = torch.autograd.grad(compute_loss(model), parameters, allow_unused=True)
+    for values, gradient in zip(parameters, gradients, strict=True):
+        values.requires_grad_(gradient is not None)
+    ddp = PolicyDDP(model)
+    settle_buckets(ddp)
+    return ddp
+
+
+def settle_buckets(ddp: PolicyDDP) -> None:
+    """Do as :func:`_settle_buckets` does, for a module whose forward pass takes inputs of its own.
+
+    For this one pass the module adds up its parameters instead.
+    """
+    trained = [values for values in ddp.module.parameters() if values.requires_grad]
+    ddp.module.forward = lambda: torch.stack([values.sum() for values in trained]).sum()
+    try:
+        ddp().backward()
+    finally:
+        del ddp.module.forward  # the instance's; its class has the real one
+    ddp.zero_grad(set_to_none=True)
 
 
 def _settle_buckets(ddp: PolicyDDP) -> None:

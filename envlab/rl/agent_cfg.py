@@ -71,3 +71,15 @@ def set_value(cfg: Any, path: str, value: Any) -> Any:
     for name in reversed(path.split(".")):
         value = {name: value}
     return merge(cfg, value, "agent")
+
+
+def resolved(cfg: Any) -> AgentCfg:
+    """Return an agent's configuration with a number wherever a null stands for one.
+
+    It is done as late as possible, so that such a number follows what it comes from.
+
+    Raises:
+        ConfigurationError: If values contradict each other.
+    """
+    settled: AgentCfg = cfg.resolved() if hasattr(cfg, "resolved") else cfg
+    return settled

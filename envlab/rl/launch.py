@@ -11,6 +11,7 @@ from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.log import configure_logging
+from envlab.distributed.ranks import launched_rank
 from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.arguments import train_parser
@@ -50,6 +51,7 @@ def run_training(
         EnvlabError: For bad input, before anything is written.
     """
     flags, overrides = train_parser(library).parse_with_overrides(arguments)
+    configure_logging(launched_rank(), verbose=flags.verbose)  # what is composed may speak already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     _check_sweep(flags, jobs, agent_cfg().FLAGS)
     sessions = [_compose(flags, job, library, agent_cfg) for job in jobs]

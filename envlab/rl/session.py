@@ -214,7 +214,7 @@ def run_params(flags: argparse.Namespace) -> Path | None:
 
 def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:
     """Return the library's defaults with the task's own values over them."""
-    name = (key or library).removesuffix("_cfg_entry_point")
+    name = str(key or getattr(agent_cfg, "registry_key", library)).removesuffix("_cfg_entry_point")
     values = load_agent_values(task, name)
     if values is None and key is not None:
         raise ConfigurationError(
@@ -222,7 +222,7 @@ def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) 
             f"{', '.join(task.libraries) or 'none'}."
         )
     if values is None:
-        logger.info("The task %s has no %s configuration; using the defaults.", task.id, library)
+        logger.info("The task %s has no %s configuration; using the defaults.", task.id, name)
         name = task.id.lower().removesuffix("-v0")
         return set_value(agent_cfg.with_task_values({}), agent_cfg.FLAGS["experiment_name"], name)
     return agent_cfg.with_task_values(values)

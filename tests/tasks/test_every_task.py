@@ -15,7 +15,7 @@ import torch
 from gymnasium import spaces
 
 from envlab import registry
-from envlab.config import merge, read_yaml, write_yaml
+from envlab.config import read_yaml, write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.envs import (
     DirectMarlEnv,
@@ -26,7 +26,9 @@ from envlab.envs import (
 )
 from envlab.envs.scene import load_model
 from envlab.registry import Task
+from envlab.rl.rl_games_cfg import RlGamesCfg
 from envlab.rl.rsl_rl_cfg import RslRlCfg
+from envlab.rl.skrl_cfg import SkrlCfg
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 
 NUM_ENVS = 4
@@ -35,7 +37,11 @@ TASKS = registry.list_tasks()
 MULTI_AGENT_TASKS = [
     task for task in TASKS if isinstance(registry.load_env_cfg(task), DirectMarlEnvCfg)
 ]
-AGENT_CFGS = {"rsl_rl": RslRlCfg}
+AGENT_CFGS: dict[str, Any] = {
+    "rsl_rl": RslRlCfg,
+    "rl_games": RlGamesCfg,
+    **dict.fromkeys(("skrl", "skrl_dqn", "skrl_ippo", "skrl_mappo"), SkrlCfg),
+}
 """What a library's agent values are laid over; libraries that are not here take plain dicts."""
 AGENTS = [
     pytest.param(task, key, id=f"{task.id}-{key}") for task in TASKS for key in task.libraries
@@ -155,7 +161,7 @@ def test_agent_configuration_has_only_keys_that_the_library_knows(task, key):
     values = registry.load_agent_values(task, key)
     assert values
     if key in AGENT_CFGS:
-        cfg = merge(AGENT_CFGS[key](), values, "agent")
+        cfg = AGENT_CFGS[key]().with_task_values(values)
         assert cfg != AGENT_CFGS[key]()
 
 

@@ -14,6 +14,7 @@ gymnasium.register(
         "env_cfg_entry_point": f"{__name__}.cartpole_env_cfg:CartpoleEnvCfg",
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
         "description": "Balance a pole on a cart; composed of managers.",
     },
 )
@@ -28,6 +29,7 @@ gymnasium.register(
         "env_cfg_entry_point": f"{__name__}.cartpole_direct_env:CartpoleDirectEnvCfg",
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_direct_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_direct_ppo_cfg.yaml",
         "description": "Balance a pole on a cart; one class, and the pole must not fall.",
     },
 )
@@ -41,6 +43,8 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnvCfg",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_discrete_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_discrete_ppo_cfg.yaml",
+        "skrl_dqn_cfg_entry_point": f"{_AGENTS}:skrl_dqn_cfg.yaml",
         "description": "Balance a pole on a cart by one of three forces.",
     },
 )
@@ -54,6 +58,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnvCfg",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_multidiscrete_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_multidiscrete_ppo_cfg.yaml",
         "description": "Balance a pole on a cart by a choice of strength and one of direction.",
     },
 )

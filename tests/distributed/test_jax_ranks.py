@@ -1,0 +1,68 @@
+"""What skrl's launcher for JAX tells a process, as pure functions of its variables."""
+
+from __future__ import annotations
+
+import pytest
+
+from envlab.distributed.ranks import launched_rank, read_ranks, rendezvous
+from envlab.errors import LaunchError
+from tests.distributed.test_ranks import TORCHRUN
+
+SKRL = {
+    "JAX_RANK": "5",
+    "JAX_LOCAL_RANK": "1",
+    "JAX_WORLD_SIZE": "8",
+    "JAX_COORDINATOR_ADDR": "10.0.0.1",
+    "JAX_COORDINATOR_PORT": "5000",
+    "LOCAL_WORLD_SIZE": "4",
+}
+
+
+def test_ranks_are_those_of_skrls_launcher():
+    ranks = {"rank": 5, "local_rank": 1, "world_size": 8, "local_world_size": 4}
+    assert read_ranks(True, SKRL) == ranks
+
+
+def test_all_ranks_are_on_one_node_where_nobody_says_otherwise():
+    variables = {name: value for name, value in SKRL.items() if name != "LOCAL_WORLD_SIZE"}
+    assert read_ranks(True, variables)["local_world_size"] == 8
+
+
+def test_ranks_meet_at_the_coordinators_address():
+    assert rendezvous(SKRL) == "tcp://10.0.0.1:5000"
+    assert rendezvous(TORCHRUN) == "env://"
+
+
+def test_skrls_launcher_without_distributed_is_refused_by_its_name():
+    with pytest.raises(LaunchError, match=r"^skrl\.utils\.distributed\.jax .*8 .*--distributed"):
+        read_ranks(False, SKRL)
+
+
+def test_one_process_of_skrls_launcher_needs_no_flag():
+    assert read_ranks(False, SKRL | {"JAX_WORLD_SIZE": "1"})["world_size"] == 1
+
+
+@pytest.mark.parametrize("is_distributed", [True, False])
+def test_two_launchers_are_one_too_many(is_distributed: bool):
+    with pytest.raises(LaunchError, match=r"Both RANK.* and JAX_RANK.*Use one launcher"):
+        read_ranks(is_distributed, TORCHRUN | SKRL)
+
+
+def test_a_missing_variable_is_named():
+    variables = {name: value for name, value in SKRL.items() if name != "JAX_LOCAL_RANK"}
+    with pytest.raises(LaunchError, match="but JAX_LOCAL_RANK is not set"):
+        read_ranks(True, variables)
+
+
+@pytest.mark.parametrize("name", ["JAX_RANK", "JAX_WORLD_SIZE"])
+def test_a_variable_that_is_no_number_is_one_sentence(name: str):
+    with pytest.raises(LaunchError, match=f"{name} is 'many', but a launcher sets it to a number"):
+        read_ranks(True, SKRL | {name: "many"})
+
+
+def test_the_rank_is_known_before_torch_is_loaded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setenv("JAX_RANK", "3")
+    assert launched_rank() == 3
+    monkeypatch.setenv("JAX_RANK", "many")
+    assert launched_rank() == 0

@@ -1,0 +1,38 @@
+"""A worker of skrl's launcher without torch. Usage: worker_launched.py HOW, see :func:`work`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from envlab.cli import guarded
+from envlab.distributed.skrl_launcher import run_supervised
+from envlab.errors import ConfigurationError
+
+
+def work(how: str) -> int:
+    """End on rank 1 as told; rank 0 notices after a moment, and says so."""
+    rank = int(os.environ["JAX_RANK"])
+    Path(f"worker_{rank}").write_text(f"{os.getpid()} {os.environ['LOCAL_WORLD_SIZE']}")
+    while not all(Path(f"worker_{other}").exists() for other in range(2)):
+        time.sleep(0.01)
+    if how == "refuse":
+        raise ConfigurationError("The flag is wrong.")
+    if how == "wait":
+        time.sleep(60.0)
+    if how != "succeed" and rank == 1:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError("rank 1 is broken")
+    if how != "succeed":
+        time.sleep(0.5)
+        print("rank 0 noticed")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_supervised(lambda: guarded(lambda words: work(words[0]), sys.argv[1:])))
