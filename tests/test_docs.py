@@ -23,3 +23,14 @@ def test_links_lead_to_files(page):
 def test_python_in_pages_parses(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         ast.parse(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_pages_name_exist(page):
+    named = set(re.findall(r"`(test_\w+)`", page.read_text()))
+    known = {
+        name
+        for path in ROOT.glob("tests/**/*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert not named - known

@@ -18,6 +18,7 @@ Gaps of skrl 2.1.1 that this file and those it builds on (``skrl_*.py``) close:
 - It resumes at timestep 0, without schedulers, counters, entropy coefficient, replay memory,
   exploration noise and generators, and loads with pickle: checkpoints are ours.
 - IPPO and MAPPO refuse the empty arguments of a scheduler, and lose those of preprocessors.
+- Networks made from a configuration ignore RPO's noise, so that RPO is PPO: it is added here.
 - Random actions are the same in every step, of no known seed: drawn from torch's generator here.
 - DDPG and TD3 fail on actions without bounds: these lie in -1 to 1 there.
 - Its runner evaluates strings of the configuration as Python, and adds the rank to the seed.

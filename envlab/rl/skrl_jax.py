@@ -199,9 +199,9 @@ def make_learner(env: Any, cfg: SkrlCfg, context: DistributedContext) -> JaxLear
     """
     if cfg.algorithm not in ALGORITHMS:
         raise ConfigurationError(
-            f"{cfg.agent['class']} was asked for on JAX, but skrl has only "
-            f"{', '.join(name.upper() for name in ALGORITHMS)} there. Choose one of them, or leave "
-            "--ml_framework jax out."
+            f"{cfg.agent['class']} was asked for on JAX, but only "
+            f"{', '.join(name.upper() for name in ALGORITHMS)} train there. Choose one of them, or "
+            "leave --ml_framework jax out."
         )
     device = start_jax(context)
     load_skrl().config.jax.device = device

@@ -24,8 +24,9 @@ from envlab.rl.skrl_settings import library_settings
 
 logger = logging.getLogger(__name__)
 
-ALGORITHMS = ("ppo", "a2c", "rpo", "sac", "td3", "ddpg", "dqn", "ddqn", "ippo", "mappo")
-"""What is offered of skrl on JAX."""
+ALGORITHMS = ("ppo", "a2c", "sac", "td3", "ddpg", "dqn", "ddqn", "ippo", "mappo")
+"""What is offered of skrl on JAX. RPO is not: skrl's own networks would make it PPO, and flax ones
+cannot be given the missing noise from outside, as PyTorch's are."""
 
 _COMPONENTS = {
     "KLAdaptiveLR": "skrl.resources.schedulers.jax",

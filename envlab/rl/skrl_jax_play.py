@@ -23,7 +23,7 @@ from envlab.rl.skrl_jax import FRAMEWORK, LIBRARY, make_learner
 from envlab.rl.skrl_jax_arrays import to_jax, to_torch, tree_state
 from envlab.rl.skrl_learner import check_algorithm
 from envlab.rl.skrl_library import MODELS, component
-from envlab.rl.skrl_play import BestActions, SkrlPlayer, _traced
+from envlab.rl.skrl_play import BestActions, SkrlPlayer, traced_policy
 
 
 class JaxModel:
@@ -67,7 +67,7 @@ class JaxPlayer(SkrlPlayer):
         for (name, policy), size in zip(self._policies.items(), self._sizes, strict=True):
             try:
                 twin = self._twin(name)
-                graph = _traced(twin)
+                graph = traced_policy(twin)
             except Exception as error:  # a network of one's own can do anything
                 reason = str(error).splitlines()[0] if str(error) else ""
                 print(

@@ -99,7 +99,7 @@ class SkrlPlayer:
         for (name, policy), size in zip(self._policies.items(), self._sizes, strict=True):
             folder = directory if name == "agent" else directory / name
             try:
-                traced = _traced(policy)
+                traced = traced_policy(policy)
             except Exception as error:  # a network of one's own can do anything
                 print(
                     f"Not exported: the network cannot be traced ({type(error).__name__}: {error})."
@@ -140,7 +140,7 @@ def _policies(agent: Any, cfg: SkrlCfg) -> dict[str, BestActions]:
     }
 
 
-def _traced(policy: BestActions) -> fx.GraphModule:
+def traced_policy(policy: BestActions) -> fx.GraphModule:
     """Return a policy as a graph, which skrl's own models, with dictionaries and all, become so."""
     traced = fx.symbolic_trace(_OnObservations(policy.cpu()))
     for node in traced.graph.nodes:

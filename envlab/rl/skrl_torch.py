@@ -140,6 +140,9 @@ class Generator(Runner):
         models: dict[str, dict[str, Any]] = self._generate_models(self._env, cfg)
         for model in (model for roles in models.values() for model in roles.values()):
             model.random_act = functools.partial(_random_actions, model.action_space)
+        if str(cfg["agent"]["class"]).lower() == "rpo":
+            policy = models["agent"]["policy"]
+            policy.compute = functools.partial(_perturbed, policy.compute)
         return models
 
     def agent_class(self, algorithm: str) -> Any:
@@ -149,6 +152,21 @@ class Generator(Runner):
     def _process_cfg(self, cfg: dict[str, Any]) -> dict[str, Any]:
         # The stock method evaluates strings as Python.
         return {name: value for name, value in cfg.items() if name != "class"}
+
+
+def _perturbed(
+    compute: Callable[..., tuple[torch.Tensor, dict[str, Any]]], inputs: dict[str, Any], role: str
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Return a policy's mean actions plus uniform noise in [-alpha, alpha], as RPO wants it.
+
+    Rahman and Xue, "Robust Policy Optimization in Deep Reinforcement Learning" (2022), algorithm 1.
+    skrl hands ``alpha`` to the network, but the networks that it makes from a configuration do not
+    use it, so that RPO would be PPO.
+    """
+    mean, outputs = compute(inputs, role)
+    if role == "policy" and "alpha" in inputs:
+        mean = mean + inputs["alpha"] * (2.0 * torch.rand_like(mean) - 1.0)
+    return mean, outputs
 
 
 def _random_actions(

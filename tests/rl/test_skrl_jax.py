@@ -245,7 +245,7 @@ def test_time_outs_bootstrap_from_the_final_observation(quick: None):
     ("words", "message"),
     [
         (["--grad_sync=library"], "--grad_sync is library, but skrl's own way"),
-        (["--algorithm=trpo"], "TRPO was asked for on JAX, but skrl has only PPO, A2C"),
+        (["--algorithm=trpo"], "TRPO was asked for on JAX, but only PPO, A2C"),
         (["agent.agent.mini_batches=1000"], "agent.agent.mini_batches is 1000, but there are only"),
         (["agent.agent.learning_rate_scheduler=StepLR"], "'StepLR', but on JAX it must be null"),
         (

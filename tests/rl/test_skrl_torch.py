@@ -178,6 +178,29 @@ def test_pooled_batches_are_one_batch():
     assert count == 10
 
 
+def means_of(algorithm: str) -> torch.Tensor:
+    """Return the mean actions of an untrained policy for one observation, asked for 100 times."""
+    task = get_task(CARTPOLE)
+    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 100}, "seed": 1}, "env")
+    context = DistributedContext.single("cpu")
+    env = task.make(env_cfg, context=context)
+    agent = make_learner(env, SkrlCfg.of(algorithm).with_task_values({}).resolved(), context).agent
+    inputs = {"observations": torch.ones(100, 4), "alpha": 0.5}
+    with torch.no_grad():
+        _, outputs = agent.policy.act(inputs, role="policy")
+        values, _ = agent.value.act(inputs, role="value")
+    env.close()
+    assert len(values.unique()) == 1  # the critic sees no noise
+    return outputs["mean_actions"]
+
+
+def test_rpo_perturbs_its_mean_actions_which_skrls_networks_alone_do_not():
+    means = means_of("rpo")
+    assert len(means.unique()) == 100
+    assert 0.8 < float(means.max() - means.min()) <= 1.0
+    assert len(means_of("ppo").unique()) == 1
+
+
 def test_amp_learns_from_motions_and_saves_its_memories():
     learner, training = train_amp(DistributedContext.single("cpu"))
     assert "Loss / Discriminator loss" in training.losses[-1]
