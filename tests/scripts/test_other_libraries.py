@@ -1,0 +1,54 @@
+"""rl_games and skrl learn to balance, by their scripts, at a small size."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.launcher import ROOT, run, torchrun
+from tests.rl.conftest import manifest_of, only_run
+from tests.scripts.test_rsl_rl import number_after
+
+SCRIPTS = ROOT / "scripts/reinforcement_learning"
+TASK = "--task=Isaac-Cartpole-v0"
+NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("flax") is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("library", "flags", "num_processes"),
+    [
+        ("rl_games", ["agent.params.config.minibatch_size=1024"], 2),
+        ("skrl", [], 2),
+        pytest.param(
+            "skrl",
+            ["--ml_framework=jax"],
+            1,
+            marks=pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed"),
+        ),
+    ],
+    ids=["rl_games", "skrl-torch", "skrl-jax"],
+)
+def test_a_library_trains_a_policy_that_balances(
+    tmp_path: Path, library: str, flags: list[str], num_processes: int
+):
+    train, play = (SCRIPTS / library / f"{name}.py" for name in ("train", "play"))
+    size = [f"--num_envs={256 // num_processes}", "--max_iterations=100", "--device=cpu"]
+    command: list[str | Path] = [sys.executable, train]
+    if num_processes > 1:
+        command = [*torchrun(num_processes, train), "--distributed"]
+    code, output = run([*command, TASK, "--headless", *size, *flags], tmp_path, deadline_s=240.0)
+    assert code == 0, output
+    directory = only_run(tmp_path)
+    assert manifest_of(directory)["status"] == "finished"
+    checkpoint = f"--checkpoint={directory}/checkpoints/model_100.pt"
+    framework = [flag for flag in flags if flag.startswith("--")]
+    code, output = run([sys.executable, play, TASK, checkpoint, *framework], tmp_path)
+    assert code == 0, output
+    assert number_after("Mean return", output) >= 4.5
+    assert number_after("cart_to_pole", output) < 0.1  # rad
+    names = {path.name for path in (directory / "exported").iterdir()}
+    assert "policy.pt" in names
