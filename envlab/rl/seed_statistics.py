@@ -51,7 +51,7 @@ def require(module: str, purpose: str = "envlab compare") -> Any:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"{purpose} needs the package {error.name!r}, which is not installed. Install it with: "
-            "pip install 'envlab[compare]'"
+            "pip install -c constraints.txt -e '.[compare]'"
         ) from error
 
 

@@ -63,6 +63,6 @@ def _require_jax() -> None:
     missing = [name for name in _JAX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"--ml_framework jax needs {', '.join(missing)}, which is not installed. Install it "
-            "with: pip install 'envlab[jax]'"
+            f"--ml_framework jax needs {', '.join(missing)}, which cannot be found. Install with: "
+            "pip install -c constraints.txt -e '.[jax]'"
         )

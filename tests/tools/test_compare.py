@@ -123,12 +123,12 @@ def test_without_matplotlib_there_is_still_a_table(logs, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "rsl_rl, 2 processes" in captured.out
     assert "The picture needs the package" in captured.err
-    assert "pip install 'envlab[compare]'" in captured.err
+    assert "pip install -c constraints.txt -e '.[compare]'" in captured.err
 
 
 def test_without_scipy_it_says_what_to_install(logs, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    assert "pip install 'envlab[compare]'" in refusal(capsys, "logs", "--no_plot")
+    assert "pip install -c constraints.txt -e '.[compare]'" in refusal(capsys, "logs", "--no_plot")
 
 
 @pytest.mark.parametrize(
