@@ -163,7 +163,7 @@ def _parser(library: str, description: str) -> ArgumentParser:
     parser = ArgumentParser(
         prog=f"{library} {'train' if 'Train' in description else 'play'}",
         description=description,
-        epilog="All else is an override in Hydra's grammar: env.decimation=4 agent.seed=7",
+        epilog="All else is an override in Hydra's grammar: env.decimation=4 env.scene.num_envs=64",
     )
     _add_task_flags(parser)
     if library == "skrl":

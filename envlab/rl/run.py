@@ -239,7 +239,14 @@ def find_run(
             f"There is no run with a checkpoint{wanted} in {parent}. Train first, or give a "
             "checkpoint's path with --checkpoint."
         )
-    return max(with_checkpoint, key=lambda run: (read_manifest(run)["created_at"], run.name))
+    chosen, newest = (max(some, key=_age_key) for some in (with_checkpoint, runs))
+    if newest != chosen:
+        logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
+    return chosen
+
+
+def _age_key(run: Path) -> tuple[str, str]:
+    return read_manifest(run)["created_at"], run.name
 
 
 def _is_named(name: str, wanted: str) -> bool:

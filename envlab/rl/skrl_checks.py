@@ -11,6 +11,7 @@ from gymnasium import spaces
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.skrl_cfg import SkrlCfg
+from envlab.rl.skrl_defaults import default_models
 from envlab.rl.skrl_library import ON_POLICY
 
 ALONE = ("trpo", "cem")
@@ -54,6 +55,7 @@ def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None
             raise ConfigurationError(
                 f"agent.agent.{name} is {agent[name]}, but must be greater than 0."
             )
+    _check_roles(cfg)
     _check_memory(cfg, env.num_envs)
     _check_states(cfg, env)
     _check_actions(cfg, env)
@@ -61,6 +63,23 @@ def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None
         raise ConfigurationError(
             "AMP needs reference motions, but the task has no amp_observation_space and no "
             "collect_reference_motions. Choose another algorithm."
+        )
+
+
+def _check_roles(cfg: SkrlCfg) -> None:
+    missing = [role for role in default_models(cfg.algorithm) if role not in cfg.models]
+    if missing:
+        raise ConfigurationError(
+            f"agent.models lacks {', '.join(missing)}, which {cfg.agent['class']} needs. Add them, "
+            "or leave agent.models out for small default networks."
+        )
+    policy = cfg.models.get("policy", {})
+    if cfg.is_multi_agent and any(
+        "STATES" in str(layers.get("input", "")).upper() for layers in policy.get("network", [])
+    ):
+        raise ConfigurationError(
+            "agent.models.policy.network reads STATES, which only a central critic sees. Write "
+            "OBSERVATIONS."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,6 +50,26 @@ def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
                 del renamed[name]
                 said.append(f"{name} has no meaning here")
     modern["agent"] = renamed
+    if said and isinstance(modern.get("models"), dict):
+        algorithm = str(renamed.get("class", "ppo")).lower()
+        modern["models"] = {
+            # What 1.x called states is what an agent observes, but for MAPPO's central critic.
+            role: model if (algorithm, role) == ("mappo", "value") else _observing(model)
+            for role, model in modern["models"].items()
+        }
     if said:
         logger.info("The agent's configuration is for skrl 1.x; in skrl 2: %s.", ", ".join(said))
     return modern
+
+
+def _observing(model: Any) -> Any:
+    """Return a network's settings with OBSERVATIONS in place of STATES among its inputs."""
+    if not isinstance(model, dict) or not isinstance(model.get("network"), list):
+        return model
+    layers = [
+        {**layer, "input": re.sub(r"\bSTATES\b", "OBSERVATIONS", layer["input"])}
+        if isinstance(layer, dict) and isinstance(layer.get("input"), str)
+        else layer
+        for layer in model["network"]
+    ]
+    return {**model, "network": layers}

@@ -209,9 +209,5 @@ def print_summary(session: Session, library: str, run: Run, checkpoint: Path | N
     prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
     print(f"Last checkpoint: {path}")
     words = [*([prefix] if prefix else []), play, f"--task={session.task.id}"]
-    words += [
-        f"--{name}={getattr(session.flags, name)}"
-        for name in ("algorithm", "ml_framework")
-        if getattr(session.flags, name, None) is not None
-    ]
+    words += [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
     print("Play it:", *words, f"--checkpoint={path}")

@@ -61,7 +61,9 @@ def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
     monkeypatch.setattr(sys, "argv", [str(script)])
     run = SimpleNamespace(directory=tmp_path / "logs/run")
     checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
-    session = SimpleNamespace(task=SimpleNamespace(id="My-Task-v0"), flags=SimpleNamespace())
+    session = SimpleNamespace(
+        task=SimpleNamespace(id="My-Task-v0"), agent_cfg=SimpleNamespace(origin={})
+    )
     print_summary(session, "rsl_rl", run, checkpoint)  # type: ignore[arg-type]
     return capsys.readouterr().out.splitlines()
 

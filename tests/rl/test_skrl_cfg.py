@@ -220,3 +220,20 @@ def test_the_defaults_are_typed():
     assert overridden(SkrlCfg(), "agent.models.policy.min_log_std=-5.5")
     assert overridden(SkrlCfg.of("sac"), "agent.agent.grad_norm_clip=0.5")
     assert from_dict(SkrlCfg, {"seed": 3}, "agent").seed == 3
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "value"), [("PPO", "OBSERVATIONS"), ("IPPO", "OBSERVATIONS"), ("MAPPO", "STATES")]
+)
+def test_networks_of_skrl_1_read_observations(algorithm: str, value: str):
+    network = [{"name": "net", "input": "STATES", "layers": [8], "activations": "elu"}]
+    models = {
+        "separate": True,
+        "policy": {"class": "GaussianMixin", "network": network, "output": "ACTIONS"},
+        "value": {"class": "DeterministicMixin", "network": network, "output": "ONE"},
+    }
+    values = {"models": models, "agent": {"class": algorithm, "lambda": 0.9}}
+    cfg = SkrlCfg().with_task_values(values)
+    assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"
+    assert cfg.models["value"]["network"][0]["input"] == value
+    assert network[0]["input"] == "STATES"  # the file's values stay as they are
