@@ -97,6 +97,8 @@ def test_runs_that_share_one_point_have_a_curve_of_one():
 
 def test_a_missing_package_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'envlab\[compare\]'"):
+    with pytest.raises(
+        ConfigurationError, match=r"pip install -c constraints.txt -e '.\[compare\]'"
+    ):
         interquartile_mean(np.ones(3))
     assert require("json").loads("1") == 1
