@@ -38,7 +38,7 @@ def test_a_missing_value_is_found(audits):
 
 
 def test_one_process_has_nothing_to_compare():
-    audit(DistributedContext(), {"a": 1}, {"b": 2}, iteration=1)
+    assert audit(DistributedContext(), {"a": 1}, {"b": 2}, iteration=1) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from envlab.cli import train
+from envlab.distributed.context import DistributedContext
 from tests.launcher import TRAIN, Launch, run, torchrun
 
 HERE = Path(__file__).parent
@@ -133,3 +134,23 @@ def end_launch(folder: Path, rank: int | None, signal_number: int) -> EndedLaunc
 def killed_pair(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
     """A launch whose rank 1 was killed."""
     return end_launch(tmp_path_factory.mktemp("killed"), 1, signal.SIGKILL)
+
+
+def gradient_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]) -> float:
+    """Return the largest difference, as a share of the largest element of its tensor."""
+    assert expected.keys() == actual.keys()
+    errors = [
+        float((actual[name] - values).abs().max() / values.abs().max())
+        for name, values in expected.items()
+    ]
+    return max(errors)
+
+
+def on_one_thread(update: Callable[[DistributedContext], dict[str, Any]]) -> dict[str, Any]:
+    """Return an update of one process, on one thread as each of several ranks has."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return update(DistributedContext.single("cpu"))
+    finally:
+        torch.set_num_threads(threads)

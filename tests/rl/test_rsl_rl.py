@@ -16,7 +16,16 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rl.rsl_rl import Runner
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from tests.launcher import run, torchrun
-from tests.rl.conftest import SMALL, TrainedPair, checkpoint_of, manifest_of, metrics_of, only_run
+from tests.rl.conftest import (
+    SMALL,
+    TrainedPair,
+    checkpoint_of,
+    gradient_error,
+    manifest_of,
+    metrics_of,
+    on_one_thread,
+    only_run,
+)
 from tests.rl.first_update import NUM_ENVS, NUM_STEPS, TASK, first_update
 
 TOLERANCE = 1e-5
@@ -109,22 +118,7 @@ def test_no_rank_but_the_first_speaks(trained_pair: TrainedPair):
 @pytest.fixture(scope="module")
 def single_update() -> dict[str, Any]:
     """The first update of one process on all environments."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return first_update(DistributedContext.single("cpu"))
-    finally:
-        torch.set_num_threads(threads)
-
-
-def gradient_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]) -> float:
-    """Return the largest difference, as a share of the largest element of its tensor."""
-    assert expected.keys() == actual.keys()
-    errors = [
-        float((actual[name] - values).abs().max() / values.abs().max())
-        for name, values in expected.items()
-    ]
-    return max(errors)
+    return on_one_thread(first_update)
 
 
 def test_1_x_1024_and_2_x_512_environments_start_in_the_same_states(trained_pair, single_update):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,9 @@ def test_two_runs_in_the_same_second_get_two_directories(tmp_path: Path, monkeyp
 def test_leaving_a_run_writes_its_status(tmp_path: Path, error, status: str, text: str | None):
     run = make(tmp_path)
     assert read_manifest(run.directory)["status"] == "running"
-    try:
-        with run:
-            if error is not None:
-                raise error
-    except type(error or Exception()):
-        pass
+    with pytest.raises(type(error)) if error else nullcontext(), run:
+        if error is not None:
+            raise error
     manifest = read_manifest(run.directory)
     assert (manifest["status"], manifest.get("error")) == (status, text)
 

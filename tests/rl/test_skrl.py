@@ -11,9 +11,15 @@ import pytest
 import torch
 
 from envlab.distributed.audit import digest, flatten
-from envlab.distributed.context import DistributedContext
 from tests.launcher import run, torchrun
-from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, only_run
+from tests.rl.conftest import (
+    checkpoint_of,
+    gradient_error,
+    manifest_of,
+    metrics_of,
+    on_one_thread,
+    only_run,
+)
 from tests.rl.skrl_first_update import NUM_ENVS, NUM_STEPS, first_update
 from tests.rl.skrl_worker import JOBS
 from tests.rl.test_run import timeless
@@ -224,22 +230,7 @@ def test_two_ranks_resume_bit_identically(pair: SkrlPair):
 @pytest.fixture(scope="module")
 def single_update() -> dict[str, Any]:
     """The first update of one process on all environments."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return first_update(DistributedContext.single("cpu"))
-    finally:
-        torch.set_num_threads(threads)
-
-
-def gradient_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]) -> float:
-    """Return the largest difference, as a share of the largest element of its tensor."""
-    assert expected.keys() == actual.keys()
-    errors = [
-        float((actual[name] - values).abs().max() / values.abs().max())
-        for name, values in expected.items()
-    ]
-    return max(errors)
+    return on_one_thread(first_update)
 
 
 @pytest.mark.slow
