@@ -7,9 +7,10 @@ from envlab.envs.cfg import EnvCfg, NanGuardCfg
 from envlab.envs.direct_env import DirectEnv, DirectEnvCfg
 from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
 from envlab.envs.discrete import DiscreteCfg
+from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.manager_env import ManagerEnv, ManagerEnvCfg
 from envlab.envs.noise import ConstantNoiseCfg, GaussianNoiseCfg, NoiseCfg, UniformNoiseCfg
-from envlab.envs.scene import SceneCfg, SceneEntity, SceneEntityCfg
+from envlab.envs.scene import SceneCfg
 from envlab.envs.single_agent import SingleAgentEnv, multi_agent_to_single_agent
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.simulation import SimulationCfg

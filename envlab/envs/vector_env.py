@@ -19,7 +19,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.random import EnvRandom
-from envlab.envs.scene import load_model
+from envlab.envs.scene import build_model
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import load_entry_point
 from envlab.sim.simulation import Simulation, create_simulation
@@ -43,6 +43,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         random: The environments' random streams.
         episode_length_buf: Steps since the last reset, int64 ``(num_envs,)``.
         common_step_counter: Steps that this environment has made in all.
+        env_origins: Where each environment is in the shared world, in m, ``(num_envs, 3)``; zero
+            but on generated terrain.
+        constants: Tensors that terms derive from the model once and keep, by a key of theirs.
         reset_qpos: Positions that a reset will write, ``(num_envs, nq)``; reset terms edit it.
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
         actions: The last actions, ``(num_envs, num_actions)``.
@@ -101,7 +104,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.log_dir: Path | None = None
         self.sim: Simulation = create_simulation(
             cfg.sim,
-            load_model(cfg.scene.model),
+            build_model(cfg.scene),
             self.num_envs,
             decimation=cfg.decimation,
             device=self.context.device,
@@ -358,6 +361,8 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.default_qpos = row.unsqueeze(0)
         self.reset_qpos = row.repeat(self.num_envs, 1)
         self.reset_qvel = torch.zeros(self.num_envs, model.nv, device=self.device)
+        self.env_origins = torch.zeros(self.num_envs, 3, device=self.device)
+        self.constants: dict[Any, torch.Tensor] = {}
         self._nominal: dict[str, torch.Tensor] = {}
         self.nan_guard = NanGuard(self, self.cfg.nan_guard.max_bad_share)
 

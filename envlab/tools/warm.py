@@ -36,8 +36,8 @@ def main(arguments: Sequence[str]) -> int:
             f"Warming needs the package {error.name!r}, which is not installed. "
             "Install it with: pip install -c constraints.txt -e '.[warp]'"
         ) from error
-    from envlab.envs.scene import load_model
+    from envlab.envs.scene import build_model
 
-    seconds = warm_kernel_cache(cfg.sim, load_model(cfg.scene.model), device)
+    seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     return 0

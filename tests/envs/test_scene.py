@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg
-from envlab.envs.scene import joint_actuators, load_model, resolve_entity
+from envlab.envs.entities import joint_actuators, resolve_entity
+from envlab.envs.scene import load_model
 from envlab.errors import ConfigurationError, SimulationError
 from tests.envs.sliders import MODEL
 

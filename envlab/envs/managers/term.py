@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
-from envlab.envs.scene import SceneEntityCfg, resolve_entity
+from envlab.envs.entities import SceneEntityCfg, resolve_entity
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

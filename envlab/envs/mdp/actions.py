@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from envlab.envs.entities import SceneEntityCfg, joint_actuators, resolve_entity
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
-from envlab.envs.scene import SceneEntityCfg, joint_actuators, resolve_entity
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import torch
 
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul
 from envlab.envs.random import RandomStream
-from envlab.envs.scene import SceneEntity, SceneEntityCfg
+from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -29,6 +32,87 @@ def reset_joints_by_offset(
     # What is staged outside the mask is never read, so the mask need not be applied here.
     _add_columns(env.reset_qpos, asset_cfg.qpos_ids, drawn[:, :num])
     _add_columns(env.reset_qvel, asset_cfg.qvel_ids, drawn[:, num:])
+
+
+def reset_joints_by_scale(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    position_range: tuple[float, float],
+    velocity_range: tuple[float, float],
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> None:
+    """Reset hinge and slide joints to defaults times uniform factors, positions within limits.
+
+    Default velocities are zero here, so that any ``velocity_range`` leaves them so.
+    """
+    drawn = stream.uniform(*position_range, len(asset_cfg.joint_names), mask)
+    defaults = columns(env.default_qpos, asset_cfg.qpos_ids)
+    low, high = joint_limits(env, asset_cfg)
+    offset = (defaults * drawn).clamp(low, high) - defaults
+    _add_columns(env.reset_qpos, asset_cfg.qpos_ids, offset)
+
+
+def reset_root_state_uniform(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    pose_range: dict[str, tuple[float, float]],
+    velocity_range: dict[str, tuple[float, float]],
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> None:
+    """Reset the root to its default pose at the environment's origin plus uniform offsets.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        pose_range: Bounds of ``x``, ``y``, ``z`` in m and ``roll``, ``pitch``, ``yaw`` in rad, in
+            the world frame; what is not named stays.
+        velocity_range: Bounds of the same in m/s and rad/s, world frame.
+        asset_cfg: The entity.
+
+    Raises:
+        ConfigurationError: For any other name.
+    """
+    ranges = [*_six(pose_range, "pose_range"), *_six(velocity_range, "velocity_range")]
+    drawn = stream.ranges(ranges, mask)
+    env.reset_qpos[:, asset_cfg.root_pos] += env.env_origins + drawn[:, :3]
+    default = env.default_qpos[:, asset_cfg.root_quat]
+    quat = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), default.expand(len(drawn), 4))
+    env.reset_qpos[:, asset_cfg.root_quat] = quat
+    env.reset_qvel[:, asset_cfg.root_lin_vel] = drawn[:, 6:9]
+    env.reset_qvel[:, asset_cfg.root_ang_vel] = quat_apply_inverse(quat, drawn[:, 9:])
+
+
+def _six(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple[float, float]]:
+    """Return the bounds of x, y, z, roll, pitch and yaw; (0, 0) where none are given."""
+    names = ("x", "y", "z", "roll", "pitch", "yaw")
+    for name in ranges:
+        if name not in names:
+            raise ConfigurationError(
+                f"{param} has the key {name!r}, but its keys are {', '.join(names)}."
+            )
+    return [ranges.get(name, (0.0, 0.0)) for name in names]
+
+
+def joint_limits(env: ManagerEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return lower and upper position limits of hinge and slide joints, ``(num_joints,)`` each.
+
+    They are infinite where a joint has none.
+    """
+    model = env.sim.model
+    ids = [model.joint(name).id for name in asset_cfg.joint_names]
+    key = ("joint_limits", *ids)
+    if key not in env.constants:
+        limited = model.jnt_limited[ids].astype(bool)
+        low = np.where(limited, model.jnt_range[ids, 0], -np.inf)
+        high = np.where(limited, model.jnt_range[ids, 1], np.inf)
+        env.constants[key] = torch.as_tensor(
+            np.stack((low, high)), dtype=torch.float32, device=env.device
+        )
+    low_high = env.constants[key]
+    return low_high[0], low_high[1]
 
 
 def _add_columns(target: torch.Tensor, ids: slice | torch.Tensor, values: torch.Tensor) -> None:

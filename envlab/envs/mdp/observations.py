@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.scene import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.scene import SceneEntity
+from envlab.envs.entities import SceneEntity
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv

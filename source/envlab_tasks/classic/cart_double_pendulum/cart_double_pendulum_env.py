@@ -14,7 +14,7 @@ from envlab.envs import (
     SceneEntityCfg,
     SimulationCfg,
 )
-from envlab.envs.scene import joint_actuators, resolve_entity
+from envlab.envs.entities import joint_actuators, resolve_entity
 
 
 @dataclass(kw_only=True)

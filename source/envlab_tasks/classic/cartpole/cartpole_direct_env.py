@@ -15,7 +15,7 @@ from envlab.envs import (
     SceneEntityCfg,
     SimulationCfg,
 )
-from envlab.envs.scene import resolve_entity
+from envlab.envs.entities import resolve_entity
 
 
 @dataclass(kw_only=True)

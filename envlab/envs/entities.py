@@ -1,0 +1,234 @@
+"""Selecting joints, bodies, sensors, sites and geoms of a model by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import mujoco
+import torch
+
+from envlab.errors import ConfigurationError, did_you_mean
+
+ALL = slice(None)
+"""What a :class:`SceneEntity` holds where it selects everything."""
+
+Names = str | list[str] | None
+
+_FREE = int(mujoco.mjtJoint.mjJNT_FREE)
+_SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+
+
+@dataclass
+class SceneEntityCfg:
+    """The parts of the scene that a term is about, by regular expressions that match in full."""
+
+    name: str = "robot"
+    """A body that hangs on the world, with all below it. Where no body is called ``robot``, that
+    name means the whole model."""
+    joint_names: Names = None
+    """Joints; null for all hinges and slides (a free joint is the entity's root)."""
+    body_names: Names = None
+    """Bodies, null for all but the world."""
+    sensor_names: Names = None
+    """Sensors of the model, null for all."""
+    site_names: Names = None
+    """Sites, null for all."""
+    geom_names: Names = None
+    """Geoms, null for all."""
+
+
+@dataclass(frozen=True)
+class SceneEntity:
+    """A :class:`SceneEntityCfg` looked up in a model: indices into the fields of the simulation.
+
+    Indices are slices where they are contiguous, which read without a copy, else int64 tensors.
+    """
+
+    name: str
+    """The entity's name."""
+    joint_names: list[str]
+    """Names of the selected joints, in the model's order."""
+    body_names: list[str]
+    """Names of the selected bodies, in the model's order."""
+    qpos_ids: slice | torch.Tensor
+    """Columns of ``qpos`` (several per free or ball joint)."""
+    qvel_ids: slice | torch.Tensor
+    """Columns of ``qvel`` and of every other per-degree-of-freedom field."""
+    actuator_ids: slice | torch.Tensor
+    """Columns of ``ctrl`` and ``actuator_force``: what drives the selected joints."""
+    body_ids: slice | torch.Tensor
+    """Rows of body fields (``xpos``, ``body_mass``, ...)."""
+    sensor_ids: slice | torch.Tensor
+    """Columns of ``sensordata``."""
+    site_ids: slice | torch.Tensor
+    """Rows of site fields (``site_xpos``, ...)."""
+    geom_ids: slice | torch.Tensor
+    """Rows of geom fields (``geom_friction``, ...)."""
+    root_body: int
+    """The entity's topmost body."""
+    root_qpos_start: int | None
+    """First of the 7 columns of ``qpos`` of the free joint; None without one."""
+    root_qvel_start: int | None
+    """First of its 6 columns of ``qvel``."""
+
+    @property
+    def root_pos(self) -> slice:
+        """Columns of ``qpos`` that hold the root's position, in m, world frame."""
+        start = self._free(self.root_qpos_start)
+        return slice(start, start + 3)
+
+    @property
+    def root_quat(self) -> slice:
+        """Columns of ``qpos`` that hold the root's orientation, (w, x, y, z)."""
+        start = self._free(self.root_qpos_start)
+        return slice(start + 3, start + 7)
+
+    @property
+    def root_lin_vel(self) -> slice:
+        """Columns of ``qvel`` that hold the root's linear velocity, in m/s, world frame."""
+        start = self._free(self.root_qvel_start)
+        return slice(start, start + 3)
+
+    @property
+    def root_ang_vel(self) -> slice:
+        """Columns of ``qvel`` that hold the root's angular velocity, in rad/s, body frame."""
+        start = self._free(self.root_qvel_start)
+        return slice(start + 3, start + 6)
+
+    def _free(self, start: int | None) -> int:
+        if start is None:
+            raise ConfigurationError(
+                f"A term asks for the root state of {self.name!r}, which has no free joint. Give "
+                "its topmost body a <freejoint/>, or choose another entity."
+            )
+        return start
+
+
+def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.device) -> SceneEntity:
+    """Look up the names of ``cfg`` in ``model``.
+
+    Raises:
+        ConfigurationError: For a name that matches nothing, with what there is.
+    """
+    root, bodies = _subtree(cfg.name, model)
+    joints = [j for j in range(model.njnt) if model.jnt_bodyid[j] in bodies]
+    free = [j for j in joints if int(model.jnt_type[j]) == _FREE]
+    joint_ids = _match("joint", cfg.joint_names, model.joint, joints)
+    if cfg.joint_names is None:
+        joint_ids = [j for j in joint_ids if int(model.jnt_type[j]) in _SCALAR]
+    body_ids = _match("body", cfg.body_names, model.body, bodies)
+    sensor_ids: list[int] = []
+    for sensor in _match("sensor", cfg.sensor_names, model.sensor, range(model.nsensor)):
+        start = int(model.sensor_adr[sensor])
+        sensor_ids += range(start, start + int(model.sensor_dim[sensor]))
+    sites = [i for i in range(model.nsite) if model.site_bodyid[i] in bodies]
+    geoms = [i for i in range(model.ngeom) if model.geom_bodyid[i] in bodies]
+    qpos_ids, qvel_ids = _joint_columns(model, joint_ids)
+    return SceneEntity(
+        name=cfg.name,
+        joint_names=[model.joint(joint).name for joint in joint_ids],
+        body_names=[model.body(body).name for body in body_ids],
+        qpos_ids=_index(qpos_ids, model.nq, device),
+        qvel_ids=_index(qvel_ids, model.nv, device),
+        actuator_ids=_index(_drivers(model, joint_ids), model.nu, device),
+        body_ids=_index(body_ids, model.nbody, device),
+        sensor_ids=_index(sensor_ids, model.nsensordata, device),
+        site_ids=_index(_match("site", cfg.site_names, model.site, sites), model.nsite, device),
+        geom_ids=_index(_match("geom", cfg.geom_names, model.geom, geoms), model.ngeom, device),
+        root_body=root,
+        root_qpos_start=int(model.jnt_qposadr[free[0]]) if free else None,
+        root_qvel_start=int(model.jnt_dofadr[free[0]]) if free else None,
+    )
+
+
+def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:
+    """Return the actuators that drive the named joints, one per joint, in the model's joint order.
+
+    Raises:
+        ConfigurationError: If a joint has no actuator, or several.
+    """
+    actuators = []
+    for joint in _match("joint", joint_names, model.joint, range(model.njnt)):
+        found = _drivers(model, [joint])
+        if len(found) != 1:
+            raise ConfigurationError(
+                f"An action names the joint {model.joint(joint).name!r}, which has {len(found)} "
+                "actuators in the model, but needs exactly one. Name another joint, or edit the "
+                "MJCF."
+            )
+        actuators += found
+    return actuators
+
+
+def columns(values: torch.Tensor, ids: slice | torch.Tensor) -> torch.Tensor:
+    """Return ``values[:, ids]``, without a view where ``ids`` select everything."""
+    return values if ids is ALL else values[:, ids]
+
+
+def _subtree(name: str, model: mujoco.MjModel) -> tuple[int, list[int]]:
+    """Return an entity's topmost body and all its bodies."""
+    tops = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
+    names = [model.body(body).name for body in tops]
+    if name in names:
+        root = tops[names.index(name)]
+        return root, [body for body in range(root, model.nbody) if model.body_rootid[body] == root]
+    if name != "robot":
+        raise ConfigurationError(
+            f"The scene has no {name!r}; the bodies that hang on the world are "
+            f"{', '.join(filter(None, names)) or 'none'}.{did_you_mean(name, names)}"
+        )
+    free = [body for body in tops if model.body_dofnum[body] == 6]
+    return (free or tops or [0])[0], list(range(1, model.nbody))
+
+
+def _match(kind: str, patterns: Names, lookup: object, ids: Iterable[int]) -> list[int]:
+    ids = list(ids)
+    if patterns is None:
+        return ids
+    names = {i: lookup(i).name for i in ids}  # type: ignore[operator]
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    matched: set[int] = set()
+    for pattern in patterns:
+        found = {i for i, name in names.items() if re.fullmatch(pattern, name)}
+        if not found:
+            raise ConfigurationError(
+                f"No {kind} of the model matches {pattern!r}; it has "
+                f"{', '.join(filter(None, names.values())) or 'none'}."
+                f"{did_you_mean(pattern, names.values())}"
+            )
+        matched |= found
+    return sorted(matched)
+
+
+def _joint_columns(model: mujoco.MjModel, joints: list[int]) -> tuple[list[int], list[int]]:
+    qpos_ids: list[int] = []
+    qvel_ids: list[int] = []
+    for joint in joints:
+        kind = int(model.jnt_type[joint])
+        num_positions, num_velocities = {0: (7, 6), 1: (4, 3)}.get(kind, (1, 1))
+        qpos_ids += range(model.jnt_qposadr[joint], model.jnt_qposadr[joint] + num_positions)
+        qvel_ids += range(model.jnt_dofadr[joint], model.jnt_dofadr[joint] + num_velocities)
+    return qpos_ids, qvel_ids
+
+
+def _drivers(model: mujoco.MjModel, joints: list[int]) -> list[int]:
+    """Return the actuators of joints, in the order of the joints."""
+    return [
+        i
+        for joint in joints
+        for i in range(model.nu)
+        if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT
+        and model.actuator_trnid[i, 0] == joint
+    ]
+
+
+def _index(ids: list[int], size: int, device: torch.device) -> slice | torch.Tensor:
+    if ids == list(range(size)):
+        return ALL
+    if not ids:
+        return slice(0, 0)
+    if ids == list(range(ids[0], ids[-1] + 1)):
+        return slice(ids[0], ids[-1] + 1)
+    return torch.tensor(ids, device=device)

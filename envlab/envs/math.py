@@ -1,0 +1,175 @@
+"""Rotations and frames over a batch. Quaternions are (w, x, y, z), as MuJoCo's; names, Isaac Lab's.
+
+Formulas are the textbook ones (Diebel: "Representing attitude", Stanford 2006).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+
+def wrap_to_pi(angles: torch.Tensor) -> torch.Tensor:
+    """Return angles, in rad, wrapped to [-pi, pi)."""
+    return torch.remainder(angles + math.pi, 2.0 * math.pi) - math.pi
+
+
+def normalize(values: torch.Tensor, eps: float = 1e-9) -> torch.Tensor:
+    """Return vectors ``(..., k)`` of length 1; those shorter than ``eps`` stay short."""
+    return values / values.norm(dim=-1, keepdim=True).clamp(min=eps)
+
+
+def quat_conjugate(q: torch.Tensor) -> torch.Tensor:
+    """Return the inverse rotations of unit quaternions ``(..., 4)``."""
+    return torch.cat((q[..., :1], -q[..., 1:]), dim=-1)
+
+
+def quat_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the rotations ``b`` followed by ``a``, ``(..., 4)``."""
+    aw, ax, ay, az = a.unbind(-1)
+    bw, bx, by, bz = b.unbind(-1)
+    return torch.stack(
+        (
+            aw * bw - ax * bx - ay * by - az * bz,
+            aw * bx + ax * bw + ay * bz - az * by,
+            aw * by - ax * bz + ay * bw + az * bx,
+            aw * bz + ax * by - ay * bx + az * bw,
+        ),
+        dim=-1,
+    )
+
+
+def quat_apply(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Return vectors ``(..., 3)`` rotated by unit quaternions ``(..., 4)``: body to world."""
+    w, u = q[..., :1], q[..., 1:]
+    t = 2.0 * torch.linalg.cross(u, v)
+    return v + w * t + torch.linalg.cross(u, t)
+
+
+def quat_apply_inverse(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Return vectors ``(..., 3)`` rotated by the inverses of ``(..., 4)``: world to body."""
+    w, u = q[..., :1], q[..., 1:]
+    t = 2.0 * torch.linalg.cross(v, u)
+    return v + w * t + torch.linalg.cross(t, u)
+
+
+def gravity_in_body(q: torch.Tensor) -> torch.Tensor:
+    """Return the direction of gravity, (0, 0, -1), in the frames of ``q``, ``(..., 3)``."""
+    w, x, y, z = q.unbind(-1)
+    return torch.stack(
+        (2.0 * (w * y - x * z), -2.0 * (y * z + w * x), 2.0 * (x * x + y * y) - 1.0), dim=-1
+    )
+
+
+def matrix_from_quat(q: torch.Tensor) -> torch.Tensor:
+    """Return rotation matrices, ``(..., 3, 3)``, of unit quaternions."""
+    w, x, y, z = q.unbind(-1)
+    rows = (
+        1 - 2 * (y * y + z * z),
+        2 * (x * y - w * z),
+        2 * (x * z + w * y),
+        2 * (x * y + w * z),
+        1 - 2 * (x * x + z * z),
+        2 * (y * z - w * x),
+        2 * (x * z - w * y),
+        2 * (y * z + w * x),
+        1 - 2 * (x * x + y * y),
+    )
+    return torch.stack(rows, dim=-1).unflatten(-1, (3, 3))
+
+
+def euler_xyz_from_quat(q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return roll, pitch and yaw in rad, each ``(...)``, in [-pi, pi]; rotations about x, y, z."""
+    w, x, y, z = q.unbind(-1)
+    roll = torch.atan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = torch.asin((2.0 * (w * y - x * z)).clamp(-1.0, 1.0))
+    return roll, pitch, yaw_from_quat(q)
+
+
+def yaw_from_quat(q: torch.Tensor) -> torch.Tensor:
+    """Return the rotation about the vertical, in rad, ``(...)``, in [-pi, pi]."""
+    w, x, y, z = q.unbind(-1)
+    return torch.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+def yaw_quat(q: torch.Tensor) -> torch.Tensor:
+    """Return only the rotations about the vertical, ``(..., 4)``."""
+    half = 0.5 * yaw_from_quat(q)
+    zero = torch.zeros_like(half)
+    return torch.stack((half.cos(), zero, zero, half.sin()), dim=-1)
+
+
+def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:
+    """Return quaternions ``(..., 4)`` of rotations about x, then y, then z (fixed axes), in rad."""
+    cr, sr = (0.5 * roll).cos(), (0.5 * roll).sin()
+    cp, sp = (0.5 * pitch).cos(), (0.5 * pitch).sin()
+    cy, sy = (0.5 * yaw).cos(), (0.5 * yaw).sin()
+    return torch.stack(
+        (
+            cr * cp * cy + sr * sp * sy,
+            sr * cp * cy - cr * sp * sy,
+            cr * sp * cy + sr * cp * sy,
+            cr * cp * sy - sr * sp * cy,
+        ),
+        dim=-1,
+    )
+
+
+def quat_from_rotation_vector(rotation: torch.Tensor) -> torch.Tensor:
+    """Return quaternions ``(..., 4)`` of rotation vectors in rad, ``(..., 3)``."""
+    angle = rotation.norm(dim=-1, keepdim=True)
+    # sin(a/2) / a, which is 1/2 at 0.
+    factor = 0.5 * torch.sinc(angle / (2.0 * math.pi))
+    return torch.cat(((0.5 * angle).cos(), factor * rotation), dim=-1)
+
+
+def rotation_vector_from_quat(q: torch.Tensor) -> torch.Tensor:
+    """Return axis times angle in rad, ``(..., 3)``, with angles in [0, pi]."""
+    q = torch.where(q[..., :1] < 0.0, -q, q)
+    sine = q[..., 1:].norm(dim=-1, keepdim=True)
+    angle = 2.0 * torch.atan2(sine, q[..., :1])
+    factor = torch.where(sine > 1e-6, angle / sine.clamp(min=1e-6), 2.0)
+    return factor * q[..., 1:]
+
+
+def quat_box_minus(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return rotation vectors from ``b`` to ``a``, in rad, world frame, ``(..., 3)``."""
+    return rotation_vector_from_quat(quat_mul(a, quat_conjugate(b)))
+
+
+def quat_error_magnitude(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return the angles between orientations, in rad, ``(...)``, in [0, pi]."""
+    difference = quat_mul(a, quat_conjugate(b))
+    return 2.0 * torch.atan2(difference[..., 1:].norm(dim=-1), difference[..., 0].abs())
+
+
+def quat_unique(q: torch.Tensor) -> torch.Tensor:
+    """Return the same rotations with a scalar part that is not negative, ``(..., 4)``."""
+    return torch.where(q[..., :1] < 0.0, -q, q)
+
+
+def combine_frame_transforms(
+    pos: torch.Tensor, quat: torch.Tensor, child_pos: torch.Tensor, child_quat: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pose, in the outer frame, of a child given in the frame ``pos``, ``quat``."""
+    return pos + quat_apply(quat, child_pos), quat_mul(quat, child_quat)
+
+
+def subtract_frame_transforms(
+    pos: torch.Tensor, quat: torch.Tensor, other_pos: torch.Tensor, other_quat: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pose of another frame in the frame ``pos``, ``quat``; the inverse of combining."""
+    inverse = quat_conjugate(quat)
+    return quat_apply(inverse, other_pos - pos), quat_mul(inverse, other_quat)
+
+
+def random_orientation(unit: torch.Tensor) -> torch.Tensor:
+    """Return uniform orientations, ``(..., 4)``, of draws from [0, 1), ``(..., 3)``.
+
+    Shoemake: "Uniform random rotations", Graphics Gems III, 1992.
+    """
+    u, v, w = unit.unbind(-1)
+    v, w = 2.0 * math.pi * v, 2.0 * math.pi * w
+    a, b = (1.0 - u).sqrt(), u.sqrt()
+    return torch.stack((b * w.cos(), a * v.sin(), a * v.cos(), b * w.sin()), dim=-1)
