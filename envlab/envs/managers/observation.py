@@ -42,6 +42,7 @@ class ObservationManager:
     def __init__(self, cfg: Any, env: ManagerEnv) -> None:
         self._env = env
         self._groups = terms_of(cfg, ObservationGroupCfg)
+        self._checked = False
         if "policy" not in self._groups:
             raise ConfigurationError("env.observations needs a group called 'policy'.")
         self._terms: dict[str, dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]] = {
@@ -64,15 +65,19 @@ class ObservationManager:
 
     def compute(self, *, corrupt: bool) -> dict[str, torch.Tensor]:
         """Return all groups, each ``(num_envs, dim)``; ``corrupt``: with noise where enabled."""
-        return {
+        observations = {
             group: self._compute_group(group, corrupt and cfg.enable_corruption)
             for group, cfg in self._groups.items()
         }
+        self._checked = True
+        return observations
 
     def _compute_group(self, group: str, corrupt: bool) -> torch.Tensor:
         values = []
         for name, (cfg, function) in self._terms[group].items():
             value = function()
+            if not self._checked:
+                self._check(group, name, value)
             if corrupt and cfg.noise is not None:
                 value = cfg.noise.apply(value, self._env.random.stream(f"obs.{group}.{name}"))
             if cfg.clip is not None:
@@ -81,3 +86,11 @@ class ObservationManager:
                 value = value * cfg.scale
             values.append(value)
         return torch.cat(values, dim=1)
+
+    def _check(self, group: str, name: str, value: torch.Tensor) -> None:
+        """Refuse a term that cannot be joined with others; called in the first computation."""
+        if value.dim() < 2 or len(value) != self._env.num_envs:
+            raise ConfigurationError(
+                f"The observation term {name!r} of group {group!r} returned shape "
+                f"{tuple(value.shape)}, but must return ({self._env.num_envs}, k)."
+            )

@@ -85,3 +85,13 @@ def test_a_policy_group_is_a_must():
 def test_an_empty_group_is_refused():
     with pytest.raises(ConfigurationError, match="'critic' has no terms"):
         make_env(1, observations=terms(policy=group(pos=position("push")), critic=group(gone=None)))
+
+
+def flat(env) -> torch.Tensor:
+    return torch.zeros(env.num_envs)
+
+
+def test_a_term_of_another_shape_is_named():
+    wrong = terms(policy=group(flat=ObservationTermCfg(func=flat)))
+    with pytest.raises(ConfigurationError, match=r"'flat' of group 'policy' returned shape \(2,\)"):
+        make_env(2, observations=wrong)
