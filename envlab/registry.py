@@ -54,6 +54,16 @@ class Task:
     kwargs: dict[str, Any] = field(repr=False)
     """The registration's keywords."""
 
+    @property
+    def trained_id(self) -> str:
+        """Id of the task whose policies are for this one: for ``...-Play-v0``, ``...-v0``."""
+        return self.id.replace("-Play-v", "-v")
+
+    @property
+    def experiment_name(self) -> str:
+        """Folder of the runs, where no agent configuration names one."""
+        return self.id.lower().removesuffix("-v0")
+
     def make(self, cfg: Any, **kwargs: Any) -> Any:
         """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""
         return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
@@ -97,9 +107,15 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
 def get_task(task_id: str) -> Task:
     """Return a task by its id; ``module:Id`` imports the module first, and ``-v0`` may be left out.
 
+    ``gym:Id-v0`` is an environment of Gymnasium's.
+
     Raises:
         UnknownTaskError: With the nearest ids.
     """
+    if task_id.startswith("gym:"):
+        from envlab.host.tasks import find_gym_task
+
+        return find_gym_task(task_id)
     module, _, name = task_id.rpartition(":")
     if module:
         try:

@@ -167,7 +167,10 @@ def _decode_any(slot: Slot, value: Any) -> Any:
     hint = _hint_of(slot.current)
     if hint is Any:
         return value
-    if slot.untyped or is_group(slot.current) or isinstance(slot.current, Mapping):
+    # A whole config brings its own free-form lists, such as a network's layers, as it does keys.
+    is_own_list = slot.given_keys and isinstance(slot.current, list)
+    is_strict = slot.untyped and not is_own_list
+    if is_strict or is_group(slot.current) or isinstance(slot.current, Mapping):
         return decode(slot.retyped(hint), value)
     try:
         return decode(slot.retyped(hint), value)
@@ -201,7 +204,16 @@ def _decode_union(slot: Slot, value: Any) -> Any:
             return decode(slot.retyped(member), value)
         except ConfigurationError:
             continue
+    if isinstance(value, Mapping) and all(map(dataclasses.is_dataclass, members)):
+        # What is wrong with it is best said of the class that it looks like most.
+        decode(slot.retyped(max(members, key=lambda member: _likeness(member, value))), value)
     raise slot.wrong(value)
+
+
+def _likeness(cls: type, values: Mapping[str, Any]) -> int:
+    """Return how many keys of ``values`` a dataclass has, those that hold its default twice."""
+    fields = settable_fields(cls)
+    return sum(1 + same(_default_of(fields[key]), values[key]) for key in values if key in fields)
 
 
 def _decode_literal(slot: Slot, value: Any) -> Any:

@@ -21,10 +21,12 @@ class DirectEnvCfg(EnvCfg):
 
     action_space: int | DiscreteCfg = 1
     """Size of an action; or, for actions that are choices, what they choose among."""
-    observation_space: int = 1
-    """Size of the ``policy`` observation; checked against what the environment returns."""
-    state_space: int = 0
-    """Size of the ``critic`` observation, where :meth:`DirectEnv._get_observations` returns one."""
+    observation_space: int | list[int] | None = 1
+    """Size of the ``policy`` observation, or its shape, ``[height, width, channels]`` for an image;
+    checked against what the environment returns. Null: whatever that is."""
+    state_space: int | list[int] = 0
+    """The same of the ``critic`` observation, where :meth:`DirectEnv._get_observations` returns
+    one."""
     action_noise_model: NoiseCfg | None = None
     """Noise on actions, before :meth:`DirectEnv._pre_physics_step` sees them; not on choices."""
     observation_noise_model: NoiseCfg | None = None
@@ -102,10 +104,12 @@ class DirectEnv(VectorEnv):
                 "observation. Return one, or set state_space to 0."
             )
         for name, values in observations.items():
-            if values.shape[1:] != (declared.get(name, 0),):
+            size = declared.get(name, 0)
+            shape = (size,) if isinstance(size, int) else size
+            if shape is not None and tuple(values.shape[1:]) != tuple(shape):
                 raise ConfigurationError(
                     f"The task observes {name!r} of shape {tuple(values.shape[1:])}, but its "
-                    f"configuration declares {declared.get(name, 0)}. Set observation_space (or "
+                    f"configuration declares {size}. Set observation_space (or "
                     "state_space) to match."
                 )
 

@@ -11,8 +11,9 @@ import torch
 from gymnasium import spaces
 
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.checks import check_result, unbounded
 from envlab.envs.noise import NoiseCfg
-from envlab.envs.vector_env import VectorEnv, unbounded
+from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
 STATE = "state"
@@ -213,7 +214,7 @@ class DirectMarlEnv(VectorEnv):
     ) -> None:
         _require_agents(f"The task's {name}", values, self.possible_agents)
         for agent in self.possible_agents:
-            self._check_result(f"{name} of {agent!r}", values[agent], dtype)
+            check_result(f"{name} of {agent!r}", values[agent], dtype, self.num_envs)
 
     def _rows(self, values: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return values by agent, each ``(num_envs,)``, as ``(num_agents, num_envs)``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -28,7 +28,8 @@ class SceneEntityCfg:
     """A body that hangs on the world, with all below it. Where no body is called ``robot``, that
     name means the whole model."""
     joint_names: Names = None
-    """Joints; null for all hinges and slides (a free joint is the entity's root)."""
+    """Joints; null for all hinges and slides. A free joint, the entity's root, is selected by its
+    own name alone, not by an expression."""
     body_names: Names = None
     """Bodies, null for all but the world."""
     sensor_names: Names = None
@@ -115,7 +116,8 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
     root, bodies = _subtree(cfg.name, model)
     joints = [j for j in range(model.njnt) if model.jnt_bodyid[j] in bodies]
     free = [j for j in joints if int(model.jnt_type[j]) == _FREE]
-    joint_ids = _match("joint", cfg.joint_names, model.joint, joints)
+    named = [j for j in joints if j not in free or model.joint(j).name in _listed(cfg.joint_names)]
+    joint_ids = _match("joint", cfg.joint_names, model.joint, named)
     if cfg.joint_names is None:
         joint_ids = [j for j in joint_ids if int(model.jnt_type[j]) in _SCALAR]
     body_ids = _match("body", cfg.body_names, model.body, bodies)
@@ -130,13 +132,13 @@ def resolve_entity(cfg: SceneEntityCfg, model: mujoco.MjModel, device: torch.dev
         name=cfg.name,
         joint_names=[model.joint(joint).name for joint in joint_ids],
         body_names=[model.body(body).name for body in body_ids],
-        qpos_ids=_index(qpos_ids, model.nq, device),
-        qvel_ids=_index(qvel_ids, model.nv, device),
-        actuator_ids=_index(_drivers(model, joint_ids), model.nu, device),
-        body_ids=_index(body_ids, model.nbody, device),
-        sensor_ids=_index(sensor_ids, model.nsensordata, device),
-        site_ids=_index(_match("site", cfg.site_names, model.site, sites), model.nsite, device),
-        geom_ids=_index(_match("geom", cfg.geom_names, model.geom, geoms), model.ngeom, device),
+        qpos_ids=as_index(qpos_ids, model.nq, device),
+        qvel_ids=as_index(qvel_ids, model.nv, device),
+        actuator_ids=as_index(_drivers(model, joint_ids), model.nu, device),
+        body_ids=as_index(body_ids, model.nbody, device),
+        sensor_ids=as_index(sensor_ids, model.nsensordata, device),
+        site_ids=as_index(_match("site", cfg.site_names, model.site, sites), model.nsite, device),
+        geom_ids=as_index(_match("geom", cfg.geom_names, model.geom, geoms), model.ngeom, device),
         root_body=root,
         root_qpos_start=int(model.jnt_qposadr[free[0]]) if free else None,
         root_qvel_start=int(model.jnt_dofadr[free[0]]) if free else None,
@@ -150,7 +152,8 @@ def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:
         ConfigurationError: If a joint has no actuator, or several.
     """
     actuators = []
-    for joint in _match("joint", joint_names, model.joint, range(model.njnt)):
+    joints = [j for j in range(model.njnt) if int(model.jnt_type[j]) != _FREE]
+    for joint in _match("joint", joint_names, model.joint, joints):
         found = _drivers(model, [joint])
         if len(found) != 1:
             raise ConfigurationError(
@@ -160,6 +163,30 @@ def joint_actuators(model: mujoco.MjModel, joint_names: Names) -> list[int]:
             )
         actuators += found
     return actuators
+
+
+def joint_values(values: Mapping[str, float], joint_names: Sequence[str]) -> list[float]:
+    """Return a value for each joint, from values by regular expressions that match in full.
+
+    Raises:
+        ConfigurationError: If a joint matches none or several of them, or one matches no joint.
+    """
+    chosen = []
+    for joint in joint_names:
+        found = [pattern for pattern in values if re.fullmatch(pattern, joint)]
+        if len(found) != 1:
+            raise ConfigurationError(
+                f"The joint {joint!r} matches {len(found)} of the patterns {', '.join(values)}, "
+                "but must match exactly one."
+            )
+        chosen.append(float(values[found[0]]))
+    for pattern in values:
+        if not any(re.fullmatch(pattern, joint) for joint in joint_names):
+            raise ConfigurationError(
+                f"The pattern {pattern!r} matches none of the joints {', '.join(joint_names)}."
+                f"{did_you_mean(pattern, joint_names)}"
+            )
+    return chosen
 
 
 def columns(values: torch.Tensor, ids: slice | torch.Tensor) -> torch.Tensor:
@@ -183,12 +210,16 @@ def _subtree(name: str, model: mujoco.MjModel) -> tuple[int, list[int]]:
     return (free or tops or [0])[0], list(range(1, model.nbody))
 
 
+def _listed(patterns: Names) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else patterns or []
+
+
 def _match(kind: str, patterns: Names, lookup: object, ids: Iterable[int]) -> list[int]:
     ids = list(ids)
     if patterns is None:
         return ids
     names = {i: lookup(i).name for i in ids}  # type: ignore[operator]
-    patterns = [patterns] if isinstance(patterns, str) else patterns
+    patterns = _listed(patterns)
     matched: set[int] = set()
     for pattern in patterns:
         found = {i for i, name in names.items() if re.fullmatch(pattern, name)}
@@ -224,7 +255,8 @@ def _drivers(model: mujoco.MjModel, joints: list[int]) -> list[int]:
     ]
 
 
-def _index(ids: list[int], size: int, device: torch.device) -> slice | torch.Tensor:
+def as_index(ids: list[int], size: int, device: torch.device) -> slice | torch.Tensor:
+    """Return indices into an axis of ``size`` elements as a slice where they are contiguous."""
     if ids == list(range(size)):
         return ALL
     if not ids:

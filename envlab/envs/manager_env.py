@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import torch
 
 from envlab.envs.cfg import EnvCfg
@@ -16,6 +17,7 @@ from envlab.envs.managers import (
     EventManager,
     ObservationManager,
     RewardManager,
+    SensorManager,
     TerminationManager,
 )
 from envlab.envs.vector_env import VectorEnv
@@ -39,18 +41,21 @@ class ManagerEnvCfg(EnvCfg):
     """Command terms."""
     curriculum: Any = None
     """Curriculum terms."""
+    sensors: Any = None
+    """Sensors with a memory, which terms reach by a ``SceneEntityCfg`` of the sensor's name."""
 
 
 class ManagerEnv(VectorEnv):
     """An environment whose parts are the terms of its configuration, in Isaac Lab's order.
 
-    A step is: actions, physics, terminations, rewards (weight times step duration), resets
+    A step is: actions, physics, sensors, terminations, rewards (weight times step duration), resets
     (curriculum, events, managers), commands, interval events, observations.
     """
 
     cfg: ManagerEnvCfg
 
     def _setup(self) -> None:
+        self.sensor_manager = SensorManager(self.cfg.sensors, self)
         self.event_manager = EventManager(self.cfg.events, self)
         self.event_manager.apply("startup", torch.ones_like(self.env_ids, dtype=torch.bool))
         self.command_manager = CommandManager(self.cfg.commands, self)
@@ -67,6 +72,7 @@ class ManagerEnv(VectorEnv):
         self.action_manager.process_action(actions)
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        self.sensor_manager.update(self.step_dt)
         return self.termination_manager.compute()
 
     def _get_rewards(self) -> torch.Tensor:
@@ -82,6 +88,7 @@ class ManagerEnv(VectorEnv):
         self, mask: torch.Tensor, count: torch.Tensor | int
     ) -> dict[str, torch.Tensor | float]:
         self.event_manager.apply("reset", mask)
+        self.sensor_manager.reset(mask)
         self.action_manager.reset(mask)
         log = self.reward_manager.reset(mask, count)
         log |= self.termination_manager.reset(mask, count)
@@ -97,12 +104,16 @@ class ManagerEnv(VectorEnv):
         self.command_manager.compute(self.step_dt)
         self.event_manager.apply_intervals(self.step_dt)
 
+    def _add_markers(self, scene: mujoco.MjvScene) -> None:
+        self.command_manager.add_markers(scene)
+
     def _task_state(self) -> dict[str, Any]:
         return {
             "actions": self.action_manager.state(),
             "rewards": self.reward_manager.state(),
             "events": self.event_manager.state(),
             "commands": self.command_manager.state(),
+            "sensors": self.sensor_manager.state(),
         }
 
     def _set_task_state(self, state: Mapping[str, Any]) -> None:
@@ -110,3 +121,4 @@ class ManagerEnv(VectorEnv):
         self.reward_manager.set_state(state["rewards"])
         self.event_manager.set_state(state["events"])
         self.command_manager.set_state(state["commands"])
+        self.sensor_manager.set_state(state["sensors"])

@@ -30,15 +30,15 @@ class NanGuard:
         self._env = env
         self._share = max_bad_share
         self._is_cpu = env.device.type == "cpu"
-        self._last_qpos, self._last_qvel = env.reset_qpos.clone(), env.reset_qvel.clone()
+        self.last_qpos, self._last_qvel = env.reset_qpos.clone(), env.reset_qvel.clone()
         self._bad_obs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         self._has_bad_obs = False
         self._num_bad = torch.zeros((), dtype=torch.int64, device=env.device)
         self._checked_step = 0
 
     def remember(self) -> None:
-        """Keep the state before a step, to be saved if the step fails."""
-        self._last_qpos.copy_(self._env.sim.data.qpos)
+        """Keep the state before a step, for rewards of progress and to be saved if it fails."""
+        self.last_qpos.copy_(self._env.sim.data.qpos)
         self._last_qvel.copy_(self._env.sim.data.qvel)
 
     def end_failed(
@@ -131,7 +131,7 @@ class NanGuard:
             f"nan_state_rank{env.context.rank}_step{env.common_step_counter}.pt"
         )
         saved: Mapping[str, torch.Tensor | int] = {
-            "qpos": self._last_qpos.cpu(),
+            "qpos": self.last_qpos.cpu(),
             "qvel": self._last_qvel.cpu(),
             "actions": env.actions.cpu(),
             "bad": (env.sim.bad() | self._bad_obs).cpu(),

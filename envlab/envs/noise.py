@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,8 +23,10 @@ class NoiseCfg:
         raise NotImplementedError
 
     def apply(self, values: torch.Tensor, stream: RandomStream) -> torch.Tensor:
-        """Return ``values``, ``(num_envs, k)``, with noise."""
-        noise = self.sample(stream, values.shape[1])
+        """Return ``values``, ``(num_envs, ...)``, with noise."""
+        noise = self.sample(stream, math.prod(values.shape[1:]))
+        if isinstance(noise, torch.Tensor):
+            noise = noise.view(values.shape)
         if self.operation == "add":
             return values + noise
         if self.operation == "scale":

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Literal
 
 import mujoco
 
-from envlab.errors import SimulationError
+from envlab.envs.actuators import AnyActuatorCfg, apply_actuators
+from envlab.envs.gravity import disable_gravity
+from envlab.envs.initial_state import InitialStateCfg, place_root, set_home
+from envlab.envs.model_files import compile_spec, find_model, read_spec, urdf_moves_freely
+from envlab.envs.surroundings import add_surroundings, set_floating_base, stands_in_nothing
+from envlab.envs.terrain.cfg import TerrainCfg
+from envlab.envs.terrain.ground import add_terrain
 
 
 @dataclass(kw_only=True)
@@ -18,41 +23,64 @@ class SceneCfg:
     num_envs: int = 4096
     """Environments per process."""
     model: str = ""
-    """MJCF file: a path, or ``package:path/inside/it.xml``."""
+    """MJCF or URDF file: a path, ``package:path/inside/it.xml``, or ``menagerie:robot``."""
+    ground: Literal["auto", True, False] = "auto"
+    """Whether to add a floor at height 0, a light and a camera. ``auto``: to a file that holds
+    nothing but a robot that moves freely; light and camera only where it has none."""
+    floating_base: Literal["auto", True, False] = "auto"
+    """Whether the robot's topmost body moves freely. ``auto``: as an MJCF file says; in URDF, which
+    cannot say so, unless it has a link called ``world``."""
+    init_state: InitialStateCfg | None = None
+    """Where episodes start, before what events add; null: the file's keyframe ``home``, else its
+    zero pose."""
+    actuators: dict[str, AnyActuatorCfg] | None = None
+    """Actuator models for groups of joints, in place of the file's; null: the file's alone."""
+    disable_gravity: list[str] | None = None
+    """Bodies whose weight is carried, by regular expressions that match in full; null: none."""
+    terrain: TerrainCfg | None = None
+    """Generated ground in place of the floor; null: the floor."""
 
 
-def build_model(cfg: SceneCfg) -> mujoco.MjModel:
+def build_model(cfg: SceneCfg, dt: float | None = None) -> mujoco.MjModel:
     """Compile the scene of ``cfg``.
+
+    Args:
+        cfg: The scene.
+        dt: Physics time step in seconds; None: the file's.
 
     Raises:
         SimulationError: If its model is missing or MuJoCo refuses it.
+        ConfigurationError: For joints that do not exist.
     """
-    return load_model(cfg.model)
+    path = find_model(cfg.model)
+    spec = read_spec(path)
+    if dt is not None:
+        spec.option.timestep = dt
+    set_floating_base(spec, cfg.floating_base, urdf_moves_freely(path))
+    place_root(spec, cfg.init_state)
+    if cfg.actuators:
+        apply_actuators(spec, cfg.actuators, spec.option.timestep)
+    if cfg.disable_gravity:
+        disable_gravity(spec, cfg.disable_gravity)
+    if cfg.ground is True or (cfg.ground == "auto" and stands_in_nothing(spec)):
+        add_surroundings(spec, compile_spec(spec, path))
+    if cfg.terrain is not None:
+        add_terrain(spec, cfg.terrain)
+    model = compile_spec(spec, path)
+    if cfg.init_state is None and not cfg.actuators:
+        return model
+    set_home(spec, model, cfg.init_state)
+    return compile_spec(spec, path)
 
 
 def load_model(source: str) -> mujoco.MjModel:
-    """Compile the MJCF that ``source`` names.
+    """Compile the model that ``source`` names, as it is in the file.
 
     Args:
-        source: A file path, or ``package:relative/path.xml``.
+        source: See :func:`envlab.envs.model_files.find_model`.
 
     Raises:
         SimulationError: If the file is missing or MuJoCo refuses it.
     """
-    path = Path(source)
-    package, colon, relative = source.partition(":")
-    if colon and not path.exists():
-        try:
-            path = Path(str(importlib.resources.files(package))) / relative
-        except ModuleNotFoundError as error:
-            raise SimulationError(
-                f"env.scene.model is {source!r}, but there is no package {package!r}."
-            ) from error
-    if not path.is_file():
-        raise SimulationError(
-            f"env.scene.model is {source!r}, but {path} is not a file. Give a path or package:path."
-        )
-    try:
-        return mujoco.MjModel.from_xml_path(str(path))
-    except ValueError as error:
-        raise SimulationError(f"MuJoCo cannot compile {path}: {error}") from error
+    path = find_model(source)
+    return compile_spec(read_spec(path), path)

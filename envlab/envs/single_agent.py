@@ -12,8 +12,9 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from envlab.envs.checks import unbounded
 from envlab.envs.direct_marl_env import STATE, DirectMarlEnv
-from envlab.envs.vector_env import VectorEnv, unbounded
+from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
 

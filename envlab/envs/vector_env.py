@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,18 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from envlab.distributed.context import DistributedContext
+from envlab.envs.actuators import ActuatorDelays, simulation_with_delays
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.checks import base_seed, check_result, positive, refuse_unknown, unbounded
+from envlab.envs.masks import clear, kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.random import EnvRandom
 from envlab.envs.scene import build_model
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.envs.terrain import Terrain
+from envlab.errors import ConfigurationError
 from envlab.registry import load_entry_point
 from envlab.sim.simulation import Simulation, create_simulation
+from envlab.sim.threads import SMALL_BATCH, OneThread
 
 
 class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
@@ -45,6 +50,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         common_step_counter: Steps that this environment has made in all.
         env_origins: Where each environment is in the shared world, in m, ``(num_envs, 3)``; zero
             but on generated terrain.
+        terrain: Generated ground, with the level of each environment; None on a plane.
         constants: Tensors that terms derive from the model once and keep, by a key of theirs.
         reset_qpos: Positions that a reset will write, ``(num_envs, nq)``; reset terms edit it.
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
@@ -57,7 +63,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         "render_modes": ["rgb_array"],
     }
     obs_buf: dict[str, torch.Tensor]
-    """The latest observations by group, ``(num_envs, dim)``."""
+    """The latest observations by group: vectors ``(num_envs, dim)``, or images ``(num_envs, height,
+    width, channels)``."""
+    resumes_exactly = True
+    """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
     _renderer: mujoco.Renderer | None = None
 
     def __init__(
@@ -87,7 +96,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         Raises:
             ConfigurationError: For a value that makes no environment.
         """
-        _refuse_unknown(registry_kwargs)
+        refuse_unknown(registry_kwargs)
         if cfg is None:
             if env_cfg_entry_point is None:
                 raise ConfigurationError("An environment needs a configuration; pass cfg=...")
@@ -95,16 +104,16 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.cfg = cfg
         self.render_mode = render_mode
         self.context = context or DistributedContext.single(None if device is None else str(device))
-        self.num_envs = _positive(
+        self.num_envs = positive(
             "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
         )
-        _positive("env.decimation", cfg.decimation)
-        _positive("env.sim.dt", cfg.sim.dt)
-        _positive("env.episode_length_s", cfg.episode_length_s)
+        positive("env.decimation", cfg.decimation)
+        positive("env.sim.dt", cfg.sim.dt)
+        positive("env.episode_length_s", cfg.episode_length_s)
         self.log_dir: Path | None = None
         self.sim: Simulation = create_simulation(
-            cfg.sim,
-            build_model(cfg.scene),
+            simulation_with_delays(cfg.sim, cfg.scene.actuators),
+            build_model(cfg.scene, cfg.sim.dt),
             self.num_envs,
             decimation=cfg.decimation,
             device=self.context.device,
@@ -120,9 +129,12 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.common_step_counter = 0
         self._episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
         self._allocate_states()
+        self.terrain = None if cfg.scene.terrain is None else Terrain(cfg.scene.terrain, self)
         self._setup()
         self._make_spaces()
         self.reset()
+        size = sum(values.numel() for values in self.obs_buf.values())
+        self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
 
     @property
     def physics_dt(self) -> float:
@@ -138,6 +150,11 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     def max_episode_length(self) -> int:
         """Time limit of an episode, in steps."""
         return self.cfg.max_episode_length
+
+    @property
+    def last_qpos(self) -> torch.Tensor:
+        """Positions before this step's physics, ``(num_envs, nq)``, for rewards of progress."""
+        return self.nan_guard.last_qpos
 
     @property
     def episode_length_buf(self) -> torch.Tensor:
@@ -159,13 +176,15 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             options: See above.
 
         Returns:
-            Observations by group, each ``(num_envs, dim)``, and an empty info.
+            Observations by group, each ``(num_envs, ...)``, and an empty info.
 
         Raises:
             ValueError: If ``reset_mask`` has another shape.
         """
         if seed is not None:
-            self.random.seed(_base_seed(seed))
+            self.random.seed(base_seed(seed))
+            if self.terrain is not None:
+                self.terrain.restart()
         self.random.advance()
         mask = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
         if options and "reset_mask" in options:
@@ -187,7 +206,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             actions: ``(num_envs, num_actions)``.
 
         Returns:
-            Observations by group, float32 ``(num_envs, dim)``, of the new episode where one ended;
+            Observations by group, float32 ``(num_envs, ...)``, of the new episode where one ended;
             rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
             info. Where episodes ended, info holds ``final_obs``, observations as above but of the
             states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means
@@ -199,6 +218,12 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             ValueError: If ``actions`` has another shape.
             SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
         """
+        with self._threads:
+            return self._step(actions)
+
+    def _step(
+        self, actions: torch.Tensor | np.ndarray
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
         self.actions = self._check_actions(actions)
         self.random.advance()
         self.common_step_counter += 1
@@ -218,15 +243,15 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self._before_resets(ended)
 
         info: dict[str, Any] = {}
-        num_ended: torch.Tensor | int = ended.sum()
-        if self.device.type == "cpu":
-            num_ended = int(num_ended)
-        if self.device.type != "cpu" or num_ended:
+        is_cpu = self.device.type == "cpu"
+        num_ended = int(np.count_nonzero(ended.numpy())) if is_cpu else ended.sum()
+        if not is_cpu or num_ended:
             info["final_obs"] = self._final_observations()
             info["_final_obs"] = ended
             info["num_ended"] = num_ended
             info["log"] = self._reset_masked(ended, num_ended)
         self._after_resets()
+        self._apply_staged_wrenches()
         self._observe()
         return self.obs_buf, reward, terminated, truncated, info
 
@@ -238,6 +263,20 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
                 np.asarray(getattr(self.sim.model, name)), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
+
+    def stage_wrench(
+        self, mask: torch.Tensor, body_ids: list[int], force: torch.Tensor, torque: torch.Tensor
+    ) -> None:
+        """Apply wrenches to the environments of ``mask`` once their reset, which ends any, is done.
+
+        Args:
+            mask: Bool ``(num_envs,)``.
+            body_ids: Indices of ``k`` bodies.
+            force: World frame, in N, ``(num_envs, k, 3)``.
+            torque: World frame, in N m, ``(num_envs, k, 3)``.
+        """
+        wrench = torch.cat((force, torque), dim=2)
+        self._staged_wrenches.append((mask, body_ids, wrench))
 
     def check_health(self) -> None:
         """Report environments that failed or overflowed since the last call. Waits for the GPU.
@@ -258,6 +297,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             "tick": self.random.tick,
             "nan_guard": self.nan_guard.state(),
             "obs": {name: values.cpu().clone() for name, values in self.obs_buf.items()},
+            "terrain": None if self.terrain is None else self.terrain.state(),
             "task": self._task_state(),
         }
 
@@ -270,6 +310,8 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.random.tick = int(state["tick"])
         self.nan_guard.set_state(state["nan_guard"])
         self.obs_buf = {name: values.to(self.device) for name, values in state["obs"].items()}
+        if self.terrain is not None:
+            self.terrain.set_state(state["terrain"])
         self._set_task_state(state["task"])
 
     def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
@@ -281,6 +323,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             # Poses always are: they come with its data.
             self._renderer = mujoco.Renderer(self.sim.model_of(0), height=360, width=640)
         self._renderer.update_scene(self.sim.data_of(0), camera=self._camera())
+        self._add_markers(self._renderer.scene)
         return (self._renderer.render(),)
 
     def close(self, **kwargs: Any) -> None:
@@ -308,7 +351,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         raise NotImplementedError
 
     def _get_observations(self) -> dict[str, torch.Tensor]:
-        """Return ``{"policy": (num_envs, dim), ...}`` of the state, without side effects."""
+        """Return ``{"policy": (num_envs, ...), ...}`` of the state, without side effects."""
         raise NotImplementedError
 
     def _sample_observations(self) -> dict[str, torch.Tensor]:
@@ -340,6 +383,9 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     def _after_resets(self) -> None:
         """Run what follows the resets of a step: commands, interval events."""
 
+    def _add_markers(self, scene: mujoco.MjvScene) -> None:
+        """Add what :meth:`render` shows of environment 0 beside its bodies, such as goals."""
+
     def _num_actions(self) -> int:
         """Return the size of an action."""
         raise NotImplementedError
@@ -359,12 +405,15 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         qpos = model.qpos0 if key < 0 else model.key_qpos[key]
         row = torch.as_tensor(np.asarray(qpos), dtype=torch.float32, device=self.device)
         self.default_qpos = row.unsqueeze(0)
-        self.reset_qpos = row.repeat(self.num_envs, 1)
-        self.reset_qvel = torch.zeros(self.num_envs, model.nv, device=self.device)
+        # In the backend's own layout, which may be transposed.
+        self.reset_qpos = torch.empty_like(self.sim.data.qpos).copy_(self.default_qpos)
+        self.reset_qvel = torch.zeros_like(self.sim.data.qvel)
         self.env_origins = torch.zeros(self.num_envs, 3, device=self.device)
         self.constants: dict[Any, torch.Tensor] = {}
         self._nominal: dict[str, torch.Tensor] = {}
         self.nan_guard = NanGuard(self, self.cfg.nan_guard.max_bad_share)
+        self._staged_wrenches: list[tuple[torch.Tensor, list[int], torch.Tensor]] = []
+        self._delays = ActuatorDelays(self, self.cfg.scene.actuators)
 
     def _make_spaces(self) -> None:
         if self._num_actions() < 1:
@@ -404,18 +453,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         terminated, time_outs = self._get_dones()
         reward = self._get_rewards()
         if self.common_step_counter == 1:
-            self._check_result("terminated", terminated, torch.bool)
-            self._check_result("time-outs", time_outs, torch.bool)
-            self._check_result("rewards", reward, torch.float32)
+            check_result("terminated", terminated, torch.bool, self.num_envs)
+            check_result("time-outs", time_outs, torch.bool, self.num_envs)
+            check_result("rewards", reward, torch.float32, self.num_envs)
         return terminated, time_outs, reward
-
-    def _check_result(self, name: str, values: torch.Tensor, dtype: torch.dtype) -> None:
-        """Refuse what would broadcast into something else; called in the first step."""
-        if values.shape != (self.num_envs,) or values.dtype != dtype:
-            raise ConfigurationError(
-                f"The task returns {name} of shape {tuple(values.shape)} and {values.dtype}, but "
-                f"must return ({self.num_envs},) and {dtype}."
-            )
 
     def _final_observations(self) -> dict[str, torch.Tensor]:
         """Return the observations of the states in which episodes ended, without noise."""
@@ -431,11 +472,24 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.reset_qvel.zero_()
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)  # a GPU is not asked whether there are any
-        log = self._reset_envs(mask, count)
-        self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
-        self._episode_length.masked_fill_(mask, 0)
-        self.nan_guard.forgive(mask)
+        with kept_rows(mask):
+            log = self._reset_envs(mask, count)
+            self._delays.draw(mask)
+            self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
+            self._apply_staged_wrenches()
+            clear(self._episode_length, mask)
+            self.nan_guard.forgive(mask)
         return log
+
+    def _apply_staged_wrenches(self) -> None:
+        for mask, body_ids, wrench in self._staged_wrenches:
+            key = ("bodies", *body_ids)
+            if key not in self.constants:
+                self.constants[key] = torch.tensor(body_ids, device=self.device)
+            kept = self.sim.xfrc_applied[:, self.constants[key]]
+            force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
+            self.sim.apply_wrench(body_ids, force, torque)
+        self._staged_wrenches.clear()
 
     def _observe(self) -> None:
         self.obs_buf = self._sample_observations()
@@ -444,35 +498,3 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""
         return 0 if self.sim.model.ncam else -1
-
-
-def unbounded(shape: Sequence[int]) -> spaces.Box:
-    """Return the space of float32 arrays of a shape."""
-    return spaces.Box(-np.inf, np.inf, tuple(shape), np.float32)
-
-
-def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that are not the registry's: a misspelt one would have no effect."""
-    for name in arguments:
-        if name != "description" and not name.endswith("_cfg_entry_point"):
-            known = ("cfg", "context", "num_envs", "device", "seed", "render_mode")
-            raise ConfigurationError(
-                f"An environment has no argument {name!r}.{did_you_mean(name, known)}"
-            )
-
-
-def _positive(name: str, value: float) -> Any:
-    if value <= 0:
-        raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
-    return value
-
-
-def _base_seed(seed: int | list[int | None]) -> int:
-    seeds = list(seed) if isinstance(seed, list | tuple) else [seed]
-    first = seeds[0] if len(set(seeds)) == 1 else None
-    if first is None:
-        raise ConfigurationError(
-            f"reset(seed={seed}) is not supported; give one base seed, from which all environments "
-            "differ by their index."
-        )
-    return int(first)

@@ -25,13 +25,13 @@ class Evaluation:
     """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
 
     def lines(self, max_episode_length: int) -> list[str]:
-        """Return the summary for a person."""
+        """Return the summary for a person; a limit of 0 steps is none."""
         num = len(self.returns)
         std = float(self.returns.std()) if num > 1 else 0.0
         lines = [
             f"Mean return {float(self.returns.mean()):.3f} (std {std:.3f}) over {num} episodes",
             f"Mean episode length {float(self.lengths.float().mean()):.1f} of "
-            f"{max_episode_length} steps",
+            f"{max_episode_length or 'any number of'} steps",
         ]
         if self.last_second:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
@@ -63,10 +63,10 @@ def evaluate(
     returns, lengths, ends = [], [], []
     while bool((left > 0).any()):
         # The position before the step: after it, an environment that ended is in its next episode.
-        positions = env.sim.data.qpos[:, list(joints.values())].abs()
-        history[torch.remainder(length, window), torch.arange(env.num_envs, device=env.device)] = (
-            positions
-        )
+        if joints:
+            positions = env.sim.data.qpos[:, list(joints.values())].abs()
+            rows = torch.arange(env.num_envs, device=env.device)
+            history[torch.remainder(length, window), rows] = positions
         obs, reward, terminated, truncated, _ = env.step(policy(obs))
         total += reward
         length += 1
@@ -93,6 +93,8 @@ def evaluate(
 
 def _joints(env: VectorEnv) -> dict[str, int]:
     """Return the columns of ``qpos`` of scalar joints by name, if there are few."""
+    if env.sim is None:  # an environment of Gymnasium's
+        return {}
     model = env.sim.model
     scalar = {
         model.joint(i).name: int(model.jnt_qposadr[i])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -22,15 +22,16 @@ TOLERANCE = 1e-5
 def export_policy(
     policy: nn.Module,
     reference: Callable[[torch.Tensor], torch.Tensor],
-    obs_dim: int,
+    obs_shape: int | Sequence[int],
     directory: Path,
 ) -> list[Path]:
     """Write ``policy.pt`` and, where the packages are installed, ``policy.onnx``, and check both.
 
     Args:
-        policy: Maps observations ``(batch, obs_dim)`` to actions, normaliser included; scriptable.
+        policy: Maps observations ``(batch, *obs_shape)``, images with their channels last, to
+            actions, normaliser included; scriptable.
         reference: The trained policy, for comparison.
-        obs_dim: Size of an observation.
+        obs_shape: Shape of an observation, or its size.
         directory: Where to write.
 
     Returns:
@@ -41,7 +42,8 @@ def export_policy(
     """
     directory.mkdir(parents=True, exist_ok=True)
     policy = policy.cpu().eval()
-    obs = torch.randn(64, obs_dim, generator=torch.Generator().manual_seed(0))
+    shape = (obs_shape,) if isinstance(obs_shape, int) else tuple(obs_shape)
+    obs = torch.randn(64, *shape, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
         expected = reference(obs)
     jit_path = directory / "policy.pt"
@@ -52,7 +54,7 @@ def export_policy(
         logger.info("policy.onnx was not written: %s is not installed.", " and ".join(missing))
         return [jit_path]
     onnx_path = directory / "policy.onnx"
-    _export_onnx(policy, obs_dim, onnx_path)
+    _export_onnx(policy, shape, onnx_path)
     if importlib.util.find_spec("onnxruntime") is None:
         logger.info("policy.onnx was not checked: onnxruntime is not installed.")
     else:
@@ -60,14 +62,14 @@ def export_policy(
     return [jit_path, onnx_path]
 
 
-def _export_onnx(policy: nn.Module, obs_dim: int, path: Path) -> None:
+def _export_onnx(policy: nn.Module, shape: tuple[int, ...], path: Path) -> None:
     # The exporter reports each optional package that it does without, and deprecations of its own.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             policy,
-            (torch.zeros(2, obs_dim),),
+            (torch.zeros(2, *shape),),
             str(path),
             input_names=["obs"],
             output_names=["actions"],
@@ -92,3 +94,10 @@ def _check(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
             f"The exported {name} differs from the trained policy by {difference:.1e}, more than "
             f"{TOLERANCE:.0e}; do not deploy it, and please report the configuration."
         )
+
+
+class ChannelsFirst(nn.Module):
+    """Images ``(batch, height, width, channels)`` as convolutions want them."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images.permute(0, 3, 1, 2).contiguous()

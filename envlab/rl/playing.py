@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -69,7 +70,10 @@ def run_playing(
         library, session.agent_cfg, flags.load_run, flags.checkpoint
     )
     values = load_checkpoint(path)
-    check_origin(values, path, task=session.task, library=library, agent_cfg=session.agent_cfg)
+    played = session.task
+    if values.get("task") == played.trained_id:
+        played = dataclasses.replace(played, id=played.trained_id)
+    check_origin(values, path, task=played, library=library, agent_cfg=session.agent_cfg)
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(
             flags, overrides, library=library, agent_cfg=agent_cfg(), params=run_directory

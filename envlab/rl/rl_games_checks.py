@@ -72,6 +72,7 @@ def check_supported(cfg: RlGamesCfg, env: VectorEnv, context: DistributedContext
                 f"agent.{path} is {value!r}, but only {allowed!r} is supported: {advice}."
             )
     check_model(cfg, env)
+    _check_images(cfg, env)
     _check_processes(cfg, context)
     if cfg.is_sac:
         return
@@ -142,6 +143,27 @@ def check_model(cfg: RlGamesCfg, env: VectorEnv) -> None:
             "bound. Set it, as in agent.params.env.clip_actions=1.0"
             + ("." if cfg.is_sac else ", or set agent.params.config.clip_actions=false.")
         )
+
+
+def _check_images(cfg: RlGamesCfg, env: VectorEnv) -> None:
+    """Refuse an image that a network without convolutions would get."""
+    networks = {"obs": ("agent.params.network", cfg.params.network)}
+    central = cfg.params.config.central_value_config
+    if central is not None:
+        path = "agent.params.config.central_value_config.network"
+        networks["states"] = (path, central.network)
+    for name, (path, network) in networks.items():
+        groups = [
+            group for group in cfg.params.env.obs_groups.get(name, []) if group in env.obs_buf
+        ]
+        images = [group for group in groups if env.obs_buf[group].dim() == 4]
+        is_plain = network.get("name") == "actor_critic" and "cnn" not in network
+        if images and (is_plain or cfg.is_sac):
+            raise ConfigurationError(
+                f"{path} has no convolutions, but {images[0]!r} is an image of "
+                f"{list(env.obs_buf[images[0]].shape[1:])}. Add {path}.cnn, as "
+                "Isaac-Cartpole-Depth-Camera-Direct-v0 has it in its agent file."
+            )
 
 
 def _fitting_models(space: spaces.Space) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
-from envlab.rl.export import export_policy
+from envlab.rl.export import ChannelsFirst, export_policy
 from envlab.rl.playing import run_playing
 from envlab.rl.rl_games import LIBRARY
 from envlab.rl.rl_games_cfg import RlGamesCfg
@@ -53,16 +53,15 @@ class RlGamesPlayer:
         policy = self._exported(space)
         if policy is None:
             print(
-                "Not exported: only policies without memory, of plain layers, on one vector of "
-                "observations, can be."
+                "Not exported: only policies without memory, of plain layers, on one vector or "
+                "image, can be."
             )
             return []
         self._model.cpu()
         self._device = torch.device("cpu")
         clip = self._cfg.params.env.clip_observations
-        num_values = math.prod(space.shape or ())
         return export_policy(
-            policy, lambda obs: self._best(obs.clamp(-clip, clip)), num_values, directory
+            policy, lambda obs: self._best(obs.clamp(-clip, clip)), space.shape or (), directory
         )
 
     def _best(self, obs: Any) -> torch.Tensor:
@@ -91,19 +90,26 @@ class RlGamesPlayer:
 
     def _exported(self, space: spaces.Space) -> nn.Module | None:
         """Return the policy as plain layers, which can be scripted; None where it has others."""
-        if self._memory is not None or not isinstance(space, spaces.Box) or len(space.shape) != 1:
+        if self._memory is not None or not isinstance(space, spaces.Box):
             return None
         clip = self._cfg.params.env.clip_observations
         layers: list[nn.Module] = [nn.Hardtanh(-clip, clip)] if math.isfinite(clip) else []
         if self._model.normalize_input:
             layers.append(FixedNormaliser(self._model.running_mean_std))
         network = self._model.a2c_network if not self._cfg.is_sac else self._model.sac_network
+        is_image = len(space.shape) == 3
+        if len(space.shape) not in (1, 3) or is_image != getattr(network, "has_cnn", False):
+            return None
         if self._cfg.is_sac:
             return nn.Sequential(
                 *layers, network.actor.trunk, FirstHalf(), nn.Tanh(), self._bounds()
             )
-        if not isinstance(getattr(network, "actor_mlp", None), nn.Sequential) or network.has_cnn:
+        if not isinstance(getattr(network, "actor_mlp", None), nn.Sequential):
             return None
+        if is_image:
+            if not network.permute_input:
+                return None
+            layers += [ChannelsFirst(), network.actor_cnn, nn.Flatten()]
         layers.append(network.actor_mlp)
         if network.is_multi_discrete:
             return nn.Sequential(*layers, Choices(network.logits))

@@ -9,6 +9,7 @@ Gaps of rsl_rl 5.5.1 that this file closes:
   them.
 - It bootstraps time limits from the state before the last step: here from the final observation.
 - Its logger sees rank 0's environments only: :class:`IterationLog` sums up all ranks.
+- It wants images as channels, height, width; and steps encoders that actor and critic share twice.
 - It resumes at the iteration it had finished, with counters and generators lost, saves in place and
   loads with pickle: checkpoints are ours.
 - It never leaves the process group: the context does.
@@ -86,7 +87,16 @@ class RslRlVecEnv(VecEnv):
         return self._pack(obs), reward, terminated | truncated, extras
 
     def _pack(self, obs: dict[str, torch.Tensor]) -> TensorDict:
-        return TensorDict(dict(obs), batch_size=[self.num_envs], device=self.device)
+        return pack(obs).to(self.device)
+
+
+def pack(obs: Mapping[str, torch.Tensor]) -> TensorDict:
+    """Return observations as rsl_rl has them: an image's channels come before height and width."""
+    groups = {
+        name: values.permute(0, 3, 1, 2) if values.dim() == 4 else values
+        for name, values in obs.items()
+    }
+    return TensorDict(groups, batch_size=[len(next(iter(groups.values())))])
 
 
 class DistributedPPO(PPO):
@@ -100,6 +110,8 @@ class DistributedPPO(PPO):
         self, *args: Any, context: DistributedContext, grad_sync: str, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
+        for group in self.optimizer.param_groups:  # shared encoders are listed, and stepped, twice
+            group["params"] = list(dict.fromkeys(group["params"]))
         self.context = context
         self._uses_ddp = context.is_distributed and grad_sync == "ddp"
 
@@ -292,7 +304,7 @@ def build(session: Session, env: VectorEnv, context: DistributedContext) -> Runn
     """Return the runner of a settled session."""
     cfg: RslRlCfg = session.agent_cfg
     runner = Runner(env, cfg, context, grad_sync=session.flags.grad_sync)
-    if cfg.init_at_random_ep_len:
+    if cfg.init_at_random_ep_len and env.max_episode_length:
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)
     return runner
@@ -339,6 +351,30 @@ def _check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
                 f"agent.obs_groups.{name} names {missing[0]!r}, but the task observes "
                 f"{', '.join(groups)}."
             )
+    for name in ("actor", "critic"):
+        _check_model(cfg, name, env.obs_buf)
+
+
+def _check_model(cfg: RslRlCfg, name: str, obs: Mapping[str, torch.Tensor]) -> None:
+    """Refuse an image without convolutions, and convolutions without an image."""
+    model = getattr(cfg, name)
+    groups = cfg.obs_groups.get(name, [])
+    images = [group for group in groups if obs[group].dim() == 4]
+    if images and model.class_name in ("MLPModel", "RNNModel"):
+        shape = list(obs[images[0]].shape[1:])
+        raise ConfigurationError(
+            f"agent.{name}.class_name is {model.class_name!r}, but {images[0]!r} is an image of "
+            f"{shape}. Set agent.{name}.class_name=CNNModel and agent.{name}.cnn_cfg."
+        )
+    if model.class_name == "CNNModel" and (not images or model.cnn_cfg is None):
+        raise ConfigurationError(
+            f"agent.{name}.class_name is 'CNNModel', but "
+            + (
+                f"agent.{name}.cnn_cfg is null. Give it output_channels and kernel_size."
+                if images
+                else f"{', '.join(groups)} are no images. Set agent.{name}.class_name=MLPModel."
+            )
+        )
 
 
 def _to_device(memory: Any, device: str) -> Any:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tensordict import TensorDict
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
-from envlab.rl.export import export_policy
+from envlab.rl.export import ChannelsFirst, export_policy
 from envlab.rl.playing import run_playing
-from envlab.rl.rsl_rl import LIBRARY, Runner
+from envlab.rl.rsl_rl import LIBRARY, Runner, pack
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.session import Session
 
@@ -32,8 +31,7 @@ class RslRlPlayer:
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
         env = self._runner.env
-        packed = TensorDict(dict(obs), batch_size=[env.num_envs]).to(self._runner.device)
-        return self._clipped(self._model(packed).to(env.device))
+        return self._clipped(self._model(pack(obs).to(self._runner.device)).to(env.device))
 
     def export(self, directory: Path) -> list[Path]:
         model = self._runner.get_inference_policy("cpu")
@@ -43,12 +41,16 @@ class RslRlPlayer:
             return []
 
         def reference(obs: torch.Tensor) -> torch.Tensor:
-            return self._clipped(model(TensorDict({groups[0]: obs}, batch_size=[len(obs)])))
+            return self._clipped(model(pack({groups[0]: obs})))
 
+        shape = self._runner.env.env.obs_buf[groups[0]].shape[1:]
         policy = model.as_onnx(verbose=False)
+        if len(shape) == 3:  # the library's own wants a vector beside the image
+            output = policy.deterministic_output
+            policy = nn.Sequential(ChannelsFirst(), *policy.cnns, policy.mlp, output)
         if self._clip is not None:
             policy = nn.Sequential(policy, nn.Hardtanh(-self._clip, self._clip))
-        return export_policy(policy, reference, model.obs_dim, directory)
+        return export_policy(policy, reference, shape, directory)
 
     def _clipped(self, actions: torch.Tensor) -> torch.Tensor:
         return actions if self._clip is None else actions.clamp(-self._clip, self._clip)

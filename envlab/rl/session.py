@@ -14,6 +14,7 @@ from typing import Any
 from envlab.config import compose, read_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.run import find_checkpoint, find_run, read_manifest
@@ -65,14 +66,18 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg = load_env_cfg(task)
+    if isinstance(task, GymTask):
+        own = [word for word in overrides if word.lstrip("+~").startswith("env.")]
+        task = task.suited(compose({"env": env_cfg}, own)["env"])
     if params is not None:
         trained = read_manifest(params).get("task")
-        if trained != task.id:
+        if trained not in (task.id, task.trained_id):
             raise ConfigurationError(
                 f"The run {params} is of the task {trained!r}, but {task.id!r} was asked for. Name "
                 "a run of this task."
             )
-        env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
+        if trained == task.id:  # else the environment to play in is another than that trained in
+            env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
         agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
     else:
         agent_cfg = _lay_task_values(task, library, flags.agent, agent_cfg)
@@ -223,6 +228,7 @@ def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) 
         )
     if values is None:
         logger.info("The task %s has no %s configuration; using the defaults.", task.id, name)
-        name = task.id.lower().removesuffix("-v0")
-        return set_value(agent_cfg.with_task_values({}), agent_cfg.FLAGS["experiment_name"], name)
-    return agent_cfg.with_task_values(values)
+    agent_cfg = agent_cfg.with_task_values(values or {})
+    if values is not None and not isinstance(task, GymTask):
+        return agent_cfg
+    return set_value(agent_cfg, agent_cfg.FLAGS["experiment_name"], task.experiment_name)

@@ -59,6 +59,7 @@ def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None
     _check_memory(cfg, env.num_envs)
     _check_states(cfg, env)
     _check_actions(cfg, env)
+    _check_images(cfg, env)
     if algorithm == "amp" and not hasattr(env, "collect_reference_motions"):
         raise ConfigurationError(
             "AMP needs reference motions, but the task has no amp_observation_space and no "
@@ -150,6 +151,25 @@ def _check_actions(cfg: SkrlCfg, env: Any) -> None:
             f"agent.agent.random_timesteps is {cfg.agent['random_timesteps']}, but the task's "
             "actions have no bounds to draw random ones between. Set it to 0."
         )
+
+
+def _check_images(cfg: SkrlCfg, env: Any) -> None:
+    """Refuse networks that would take the rows of an image for samples."""
+    if cfg.is_multi_agent:
+        return
+    seen = {"OBSERVATIONS": env.observation_space, "STATES": env.state_space}
+    images = [name for name, space in seen.items() if space is not None and len(space.shape) == 3]
+    for role, model in _models(cfg):
+        network = model.get("network", [])
+        inputs = " ".join(str(layers.get("input", "")).upper() for layers in network)
+        is_flat = any("conv2d" in str(layers) or "flatten" in str(layers) for layers in network)
+        for name in images:
+            if name in inputs and not is_flat:
+                raise ConfigurationError(
+                    f"agent.models.{role}.network has neither conv2d nor flatten, but {name} is an "
+                    f"image of {list(seen[name].shape)}. Add layers for it, as "
+                    "Isaac-Cartpole-Depth-Camera-Direct-v0 has them in its agent file."
+                )
 
 
 def _models(cfg: SkrlCfg) -> list[tuple[str, dict[str, Any]]]:

@@ -20,7 +20,11 @@ from skrl.envs.wrappers.torch.base import MultiAgentEnvWrapper, Wrapper  # noqa:
 
 
 class SkrlVectorEnv(Wrapper):
-    """A :class:`VectorEnv`; its group ``critic``, if it has one, is skrl's state."""
+    """A :class:`VectorEnv`; its group ``critic``, if it has one, is skrl's state.
+
+    skrl keeps observations as vectors and gives networks the space's shape back, so images are
+    flattened here.
+    """
 
     def __init__(self, env: VectorEnv, *, bounded: bool = False) -> None:
         """Wrap an environment.
@@ -51,12 +55,13 @@ class SkrlVectorEnv(Wrapper):
 
     def observe(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         """See :class:`envlab.rl.skrl_learner.SkrlEnv`."""
-        return self.env.obs_buf["policy"], self.env.obs_buf.get("critic")
+        obs = _flat(self.env.obs_buf)
+        return obs["policy"], obs.get("critic")
 
     def advance(self, actions: torch.Tensor) -> Transition:
         """See :class:`envlab.rl.skrl_learner.SkrlEnv`."""
-        obs, reward, terminated, truncated, info = self.env.step(actions)
-        final = final_values(obs, info)
+        seen, reward, terminated, truncated, info = self.env.step(actions)
+        obs, final = _flat(seen), _flat(final_values(seen, info))
         return Transition(
             rewards=reward.unsqueeze(1).clone(),  # agents add to it in place
             terminated=terminated.unsqueeze(1),
@@ -72,7 +77,7 @@ class SkrlVectorEnv(Wrapper):
 
     def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
         obs, info = self.env.reset()
-        return obs["policy"], info
+        return _flat(obs)["policy"], info
 
     def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
         step = self.advance(actions)
@@ -172,5 +177,13 @@ def final_values(
     """Return observations by group, of the states in which episodes ended where they did."""
     if "final_obs" not in info:
         return dict(obs)
-    ended, final = info["_final_obs"].unsqueeze(1), info["final_obs"]
-    return {name: torch.where(ended, final[name], values) for name, values in obs.items()}
+    ended, final = info["_final_obs"], info["final_obs"]
+    return {
+        name: torch.where(ended.view(-1, *[1] * (values.dim() - 1)), final[name], values)
+        for name, values in obs.items()
+    }
+
+
+def _flat(obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return observations by group, ``(num_envs, dim)``."""
+    return {name: values.flatten(1) for name, values in obs.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,8 @@ _COMPONENTS = {
     "GaussianNoise": "skrl.resources.noises.jax",
     "OrnsteinUhlenbeckNoise": "skrl.resources.noises.jax",
 }
+
+_CHANNELS_FIRST = re.compile(r"permute\(\s*(\w+)\s*,\s*[(\[]0,\s*3,\s*1,\s*2[)\]]\s*\)")
 
 Models = dict[str, dict[str, Any]]
 """Models by agent and role; the one agent of a single-agent task is ``agent``."""
@@ -62,8 +65,36 @@ def make_models(env: SkrlVectorEnv | SkrlMarlEnv, cfg: SkrlCfg, device: jax.Devi
                     "PyTorch only. Use GaussianMixin, or leave --ml_framework jax out."
                 )
             given = {key: value for key, value in settings.items() if key != "class"}
+            given["network"] = [_channels_last(layers) for layers in given["network"]]
             models[name][role] = function(device=device, **spaces, **given)
     return models
+
+
+def _channels_last(container: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a network as flax wants it.
+
+    Images keep their channels last, where PyTorch wants them permuted; and one number for both
+    sides of a kernel, as PyTorch takes it, would be a convolution along one axis.
+    """
+    layers = [
+        {
+            name: _paired(given) if name.lower() == "conv2d" else given
+            for name, given in part.items()
+        }
+        if isinstance(part, Mapping)
+        else part
+        for part in container["layers"]
+    ]
+    source = _CHANNELS_FIRST.sub(r"\1", str(container["input"]))
+    return {**container, "input": source, "layers": layers}
+
+
+def _paired(given: Any) -> Any:
+    """Return a convolution's arguments, named or in order, with pairs for kernel and stride."""
+    if isinstance(given, list):
+        return [[v, v] if i in (1, 2) and isinstance(v, int) else v for i, v in enumerate(given)]
+    sides = ("kernel_size", "stride", "strides")
+    return {k: [v, v] if k in sides and isinstance(v, int) else v for k, v in given.items()}
 
 
 def make_agent(

@@ -60,11 +60,11 @@ class JaxPlayer(SkrlPlayer):
         learner.agent.enable_models_training_mode(False)
         self._learner, self._env = learner, learner.env.env
         self._policies = {name: self._policy(name) for name in self._names()}
-        self._sizes = [self._model(name).num_observations for name in self._policies]
+        self._shapes = [self._model(name).observation_space.shape for name in self._policies]
 
     def export(self, directory: Path) -> list[Path]:
         written = []
-        for (name, policy), size in zip(self._policies.items(), self._sizes, strict=True):
+        for (name, policy), shape in zip(self._policies.items(), self._shapes, strict=True):
             try:
                 twin = self._twin(name)
                 graph = traced_policy(twin)
@@ -78,7 +78,7 @@ class JaxPlayer(SkrlPlayer):
             folder = directory if name == "agent" else directory / name
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # TorchScript on annotations in skrl's constructors
-                written += export_policy(graph, policy, size, folder)
+                written += export_policy(graph, policy, shape, folder)
         return written
 
     def _names(self) -> list[str]:
@@ -106,7 +106,7 @@ class JaxPlayer(SkrlPlayer):
         """Return an agent's policy on PyTorch.
 
         Raises:
-            ValueError: If a layer is not dense.
+            ValueError: If a layer is neither dense nor a convolution.
             RuntimeError: If the networks differ.
         """
         model, settings = self._model(name), dict(self._cfg.models[self._role])
@@ -120,7 +120,9 @@ class JaxPlayer(SkrlPlayer):
             **settings,
         )
         twin.init_state_dict(role=self._role)
-        twin.load_state_dict(torch_parameters(tree_state(model.state_dict.params["params"])))
+        order = [f"{container['name']}_container" for container in settings["network"]]
+        parameters = tree_state(model.state_dict.params["params"])
+        twin.load_state_dict(torch_parameters(parameters, order))
         scaler = self._scaler(name, "observation")
         if not hasattr(scaler, "running_mean"):
             return BestActions(twin, self._role, kind, (_same, _same))
@@ -137,21 +139,46 @@ class JaxPlayer(SkrlPlayer):
         return BestActions(twin, self._role, kind, (twin_scaler, _same))
 
 
-def torch_parameters(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def torch_parameters(
+    state: Mapping[str, torch.Tensor], order: Sequence[str] = ()
+) -> dict[str, torch.Tensor]:
     """Return parameters of a flax network under the names, and in the layout, of PyTorch's.
 
+    Args:
+        state: Parameters by path.
+        order: The network's parts, in the order in which they are applied.
+
     Raises:
-        ValueError: If a layer is not dense.
+        ValueError: If a layer is neither dense nor a convolution.
     """
-    parameters = {}
-    for name, values in state.items():
+    parameters, channels = {}, 0
+    for name, values in sorted(state.items(), key=lambda item: _place(item[0], order)):
         if name.endswith(".kernel"):
-            if values.dim() != 2:
-                raise ValueError(f"{name} has shape {tuple(values.shape)}, so it is not dense")
-            values = values.T.contiguous()
+            if values.dim() == 4:  # height, width, channels in and out
+                values, channels = values.permute(3, 2, 0, 1).contiguous(), values.shape[3]
+            elif values.dim() == 2:
+                if channels:  # the first dense layer after them sees an image with channels last
+                    pixels = values.view(-1, channels, values.shape[1])
+                    values, channels = pixels.transpose(0, 1).reshape(values.shape), 0
+                values = values.T.contiguous()
+            else:
+                raise ValueError(
+                    f"{name} has shape {tuple(values.shape)}, so it is neither dense nor a "
+                    "convolution of images"
+                )
         name = name.replace(".layers_", ".").replace(".kernel", ".weight")
         parameters[name] = values
     return parameters
+
+
+def _place(name: str, order: Sequence[str]) -> tuple[int, int]:
+    """Return a parameter's place in a network: its part, and its layer there."""
+    part, *rest = name.split(".")
+    layer = rest[0].removeprefix("layers_") if rest else ""
+    return (
+        order.index(part) if part in order else len(order),
+        int(layer) if layer.isdigit() else 0,
+    )
 
 
 def main(arguments: Sequence[str], agent_cfg: Callable[[], SkrlCfg]) -> int:

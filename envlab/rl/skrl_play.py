@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,9 +39,9 @@ class BestActions(nn.Module):
         self._scale_observations, self._scale_states = scalers
 
     def forward(self, obs: torch.Tensor, states: torch.Tensor | None = None) -> torch.Tensor:
-        inputs = {"observations": self._scale_observations(obs)}
+        inputs = {"observations": self._scale_observations(obs.flatten(1))}
         if states is not None:
-            inputs["states"] = self._scale_states(states)
+            inputs["states"] = self._scale_states(states.flatten(1))
         output = self._model.compute(inputs, self._role)[0]
         if hasattr(self._model, "_shared_output"):
             self._model._shared_output = None  # kept for the value network, which is not asked
@@ -85,18 +86,19 @@ class SkrlPlayer:
         self._learner.agent.enable_models_training_mode(False)
         self._env = self._learner.env
         self._policies = _policies(self._learner.agent, cfg)
-        self._sizes = [_size(self._observation_space(name)) for name in self._policies]
+        self._shapes = [self._observation_space(name).shape or () for name in self._policies]
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
         if "agent" in self._policies:
             return self._policies["agent"](obs["policy"], obs.get("critic"))
-        parts = obs["policy"].split(self._sizes, dim=1)
+        sizes = [math.prod(shape) for shape in self._shapes]
+        parts = obs["policy"].split(sizes, dim=1)
         policies = self._policies.values()
         return torch.cat([policy(part) for policy, part in zip(policies, parts, strict=True)], 1)
 
     def export(self, directory: Path) -> list[Path]:
         written = []
-        for (name, policy), size in zip(self._policies.items(), self._sizes, strict=True):
+        for (name, policy), shape in zip(self._policies.items(), self._shapes, strict=True):
             folder = directory if name == "agent" else directory / name
             try:
                 traced = traced_policy(policy)
@@ -107,7 +109,7 @@ class SkrlPlayer:
                 continue
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # TorchScript on annotations in skrl's constructors
-                written += export_policy(traced, policy, size, folder)
+                written += export_policy(traced, policy, shape, folder)
         return written
 
     def _observation_space(self, name: str) -> spaces.Space[Any]:
@@ -147,7 +149,3 @@ def traced_policy(policy: BestActions) -> fx.GraphModule:
         node.type = None  # TorchScript cannot resolve the names that fx writes for them
     traced.recompile()
     return traced
-
-
-def _size(space: spaces.Space[Any]) -> int:
-    return int(spaces.flatdim(space))

@@ -203,10 +203,19 @@ class Training:
         if then == now:
             mine = values["ranks"][self._context.rank]
             self._env.set_state(mine["env"])
-            self.tracker.set_state(mine["episodes"])
             self._learner.set_rank_state(mine["learner"])
             set_generator_state(mine["generators"])
-            logger.info("Resuming exactly from %s (iteration %d).", path, values["iteration"])
+            if self._env.resumes_exactly:
+                self.tracker.set_state(mine["episodes"])
+                logger.info("Resuming exactly from %s (iteration %d).", path, values["iteration"])
+                return
+            logger.info(
+                "Resuming from %s (iteration %d): networks, optimizer, learning rate, counters and "
+                "generators go on; episodes start fresh, because Gymnasium's environments cannot "
+                "be saved.",
+                path,
+                values["iteration"],
+            )
             return
         logger.info(
             "Resuming from %s (iteration %d): networks, optimizer, learning rate and counters go "

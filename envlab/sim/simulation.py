@@ -2,18 +2,21 @@
 
 Tasks read ``data`` and write ``ctrl``, wrenches, randomised ``params`` and, through ``reset``,
 states. The backends are ``mujoco`` (CPU, :mod:`envlab.sim.mujoco_backend`) and ``mujoco_warp``
-(NVIDIA GPU, or Warp's CPU device in tests, :mod:`envlab.sim.warp_backend`).
+(NVIDIA GPU, or Warp's CPU device in tests, :mod:`envlab.sim.warp_backend`), and, for contact-free
+systems, ``analytic`` (:mod:`envlab.sim.analytic_backend`).
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import mujoco
+import numpy as np
 import torch
 
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
@@ -21,6 +24,7 @@ from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 BACKENDS = {
     "mujoco": "envlab.sim.mujoco_backend:MujocoSimulation",
     "mujoco_warp": "envlab.sim.warp_backend:WarpSimulation",
+    "analytic": "envlab.sim.analytic_backend:AnalyticSimulation",
 }
 """Backend name -> ``module:class``. Imported only when used, so Warp stays optional."""
 
@@ -42,7 +46,8 @@ class SimulationCfg:
     dt: float = 1.0 / 120.0
     """Physics time step, in seconds."""
     backend: str = "auto"
-    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU, else ``mujoco_warp``."""
+    """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU, else ``mujoco_warp``. And, for
+    cart-poles and drones alone, ``analytic``."""
     data_fields: tuple[str, ...] = ()
     """MjData fields that terms read beside ``qpos`` and ``qvel``: ``xpos``, ``sensordata``, ..."""
     model_fields: tuple[str, ...] = ()
@@ -55,6 +60,8 @@ class SimulationCfg:
     """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``)."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
+    compile: bool = False
+    """Whether ``analytic`` compiles its step (needs a C++ compiler, on a GPU Triton)."""
 
 
 class UndeclaredFieldError(ConfigurationError, AttributeError):
@@ -118,7 +125,7 @@ class Simulation(ABC):
     data: Fields
     params: Fields
 
-    @property
+    @functools.cached_property  # reading it in the model takes 2 us
     def physics_dt(self) -> float:
         """Physics time step, in seconds."""
         return float(self.model.opt.timestep)
@@ -146,6 +153,18 @@ class Simulation(ABC):
             qpos: New positions of all environments, ``(num_envs, nq)``; rows outside the mask are
                 ignored. None: the model's ``qpos0``.
             qvel: New velocities, ``(num_envs, nv)``. None: zero.
+        """
+
+    @abstractmethod
+    def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
+        """Change the velocities of the masked environments, and nothing else of their state.
+
+        Fields of the velocity stage are then current; those of the acceleration stage, contact
+        sensors among them, still belong to the last physics step.
+
+        Args:
+            mask: Which environments, bool ``(num_envs,)``.
+            qvel: New velocities, ``(num_envs, nv)``; rows outside the mask are ignored.
         """
 
     @abstractmethod
@@ -178,8 +197,13 @@ class Simulation(ABC):
         *,
         geom_groups: Sequence[int] | None = None,
         exclude_body: int = -1,
+        mask: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cast rays against each environment's geoms.
+        """Cast rays against each environment's geoms, in the poses of its current state.
+
+        Rays that all environments share are best given as views, ``rays.expand(num_envs, -1, -1)``,
+        which saves copies. To measure the height of a terrain,
+        :class:`envlab.sim.height_field.HeightField` is faster.
 
         Args:
             origins: World-frame origins in m, ``(num_envs, num_rays, 3)``.
@@ -187,6 +211,8 @@ class Simulation(ABC):
                 length.
             geom_groups: Geom groups (0 to 5) that rays can hit. None: all.
             exclude_body: Body whose geoms rays pass through, -1 for none.
+            mask: Environments whose rays are wanted, bool ``(num_envs,)``; None: all. The others'
+                results are meaningless. It saves time on a CPU.
 
         Returns:
             Distances float32 and geom indices int64, both ``(num_envs, num_rays)``; -1 for a miss.
@@ -299,6 +325,26 @@ def create_simulation(
     return backend(
         cfg, model, num_envs, decimation=decimation, device=device, num_threads=num_threads
     )
+
+
+def initial_history(model: mujoco.MjModel) -> np.ndarray | None:
+    """Return ``MjData.history`` of a reset simulation, ``(nhistory,)``; None without any.
+
+    MuJoCo starts delayed actuators from control 0, which sends joints to their zero pose until the
+    first control arrives. Here they start from the controls of the keyframe ``home``.
+    """
+    if not model.nhistory:
+        return None
+    data = mujoco.MjData(model)
+    key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY, "home")
+    if key >= 0:
+        for actuator in range(model.nactuator):
+            num_samples = int(model.actuator_history[actuator, 0])
+            start, num = model.actuator_ctrladr[actuator], model.actuator_ctrlnum[actuator]
+            if num_samples:
+                values = np.tile(model.key_ctrl[key, start : start + num], num_samples)
+                mujoco.mj_initCtrlHistory(model, data, actuator, None, values)
+    return np.array(data.history)
 
 
 def copy_model(model: mujoco.MjModel) -> mujoco.MjModel:

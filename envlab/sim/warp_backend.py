@@ -12,6 +12,8 @@ its fields are in :mod:`envlab.sim.warp_fields`:
 8. A garbage collection during capture can free what the graph uses: it is suspended.
 11. PyTorch's default stream has the handle 0 on every GPU, and a graph launched on it goes to the
     GPU that is current: so launches first make ours current.
+12. Rays miss triangles of meshes and height fields unless directions have length 1, which MuJoCo
+    does not ask for: they are normalised, and distances put back into units of their length.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ import numpy as np
 import torch
 import warp as wp
 
-from envlab.sim.simulation import Simulation, SimulationCfg, check_fields, copy_model
+from envlab.sim.simulation import (
+    Simulation,
+    SimulationCfg,
+    check_fields,
+    copy_model,
+    initial_history,
+)
 from envlab.sim.warp_fields import DataTensors, Mirror, ParamTensors, put
 
 wp.config.log_level = wp.LOG_WARNING  # Else it prints a line per kernel module.
@@ -111,6 +119,12 @@ class WarpSimulation(Simulation):
         self._launch(self._reset)
         self._data.convert()
 
+    def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
+        self._mask.copy_(mask)
+        self._qvel.copy_(qvel)
+        self._launch(self._push)
+        self._data.convert()
+
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
         self._params.convert()
         if self._params.constants:
@@ -131,8 +145,13 @@ class WarpSimulation(Simulation):
         *,
         geom_groups: Sequence[int] | None = None,
         exclude_body: int = -1,
+        mask: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         shape = origins.shape[:2]
+        if origins.stride(0) == directions.stride(0) == 0:  # shared by all environments
+            origins, directions = origins[:1], directions[:1]
+        length = directions.norm(dim=-1, keepdim=True)
+        directions = directions / length  # see trap 12
         distance = torch.empty(shape, device=self.device)
         geom = torch.empty(shape, dtype=torch.int32, device=self.device)
         normal = torch.empty((*shape, 3), device=self.device)
@@ -155,7 +174,7 @@ class WarpSimulation(Simulation):
                 wp.from_torch(geom),
                 wp.from_torch(normal, dtype=wp.vec3),
             )
-        return distance, geom.long()
+        return torch.where(geom < 0, distance, distance / length.squeeze(-1)), geom.long()
 
     def bad(self) -> torch.Tensor:
         # NaN compares false. Warp does not reset by itself, so an unstable state stays.
@@ -255,6 +274,13 @@ class WarpSimulation(Simulation):
             self._d.sensordata.zero_()
             mjw.factor_m(self._m, self._d)
 
+    def _push(self) -> None:
+        """Set the velocities of the mask's environments; the others are recomputed in place."""
+        self._show(self._targets[1:2], self._mask_rows)
+        if self._data.has_derived:
+            mjw.step1(self._m, self._d)
+        self._show(self._data.smooth_mirrors, self._mask_rows)
+
     def _apply(self) -> None:
         mjw.set_const(self._m, self._d, restore=False)
         self._refresh()
@@ -284,6 +310,11 @@ class WarpSimulation(Simulation):
         self._qpos = torch.zeros(num_envs, model.nq, device=self.device)
         self._qvel = torch.zeros(num_envs, model.nv, device=self.device)
         self._targets = [Mirror(self._qpos, self.data.qpos), Mirror(self._qvel, self.data.qvel)]
+        history = initial_history(model)
+        if history is not None:
+            rows = torch.as_tensor(history, dtype=torch.float32, device=self.device)
+            rows = rows.repeat(num_envs, 1)
+            self._targets.append(Mirror(rows, wp.to_torch(self._d.history)))
 
     def _rows(self) -> torch.Tensor:
         """Return MuJoCo's integration state, float32 ``(num_envs, size)``."""
@@ -296,7 +327,7 @@ class WarpSimulation(Simulation):
     def _record(self, graph: bool) -> None:
         """Run each function once, which compiles its kernels, and capture it."""
         self._synchronize()
-        for function in (self._reset, self._step, self._apply):
+        for function in (self._reset, self._step, self._push, self._apply):
             if function == self._apply and not self._params.constants:
                 continue
             function()

@@ -11,6 +11,8 @@ Traps of ``mujoco_warp`` (4.0) that this file answers (each has a test in ``test
 4. ``set_const`` writes one row for all environments unless its outputs are expanded as well.
 10. Geoms fixed to the world keep the poses that ``make_data`` gave them, whatever is written to
     ``geom_pos`` or ``body_pos`` later: :func:`check_static_geoms` says so.
+12. Spheres and capsules near a height field get contacts that are far too deep:
+    :mod:`envlab.sim.warp_height_field`.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import warp as wp
 
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 from envlab.sim.simulation import Fields, SimulationCfg
+from envlab.sim.warp_height_field import mend_height_fields
 
 logger = logging.getLogger(__name__)
 
@@ -200,6 +203,8 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
                 f"environment.{did_you_mean(name, known)}"
             )
     check_static_geoms(model, cfg.model_fields)
+    if model.nhfield:
+        mend_height_fields()
     try:
         batch_sizes = dict.fromkeys(_expanded(cfg.model_fields), num_envs)
         warp_model = mjw.put_model(model, batch_sizes=batch_sizes)

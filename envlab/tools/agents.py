@@ -21,7 +21,7 @@ NUM_ENVS = 64
 
 
 def random_main(arguments: Sequence[str]) -> int:
-    """Run ``random_agent.py``: actions uniform in [-1, 1], or among their options."""
+    """Run ``random_agent.py``: actions uniform in their bounds, or in [-1, 1], or by choice."""
 
     def act(env: VectorEnv) -> torch.Tensor:
         return draw_actions(env.single_action_space, env.random.stream("random_agent"))
@@ -41,6 +41,8 @@ def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
     if isinstance(space, spaces.MultiDiscrete):
         return torch.stack([stream.integers(0, int(num)) for num in space.nvec], dim=1)
     assert isinstance(space, spaces.Box), space
+    if space.is_bounded():
+        return stream.ranges(list(zip(space.low.tolist(), space.high.tolist(), strict=True)))
     return stream.uniform(-1.0, 1.0, space.shape[0])
 
 

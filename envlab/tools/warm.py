@@ -27,6 +27,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
     flags, overrides = parser.parse_with_overrides(arguments)
     task = get_task(flags.task)
+    if task.kind == "gymnasium":
+        raise SimulationError(f"{task.id} has no kernels to compile. Train it as it is.")
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     device: torch.device = DistributedContext.single(flags.device).device
     try:

@@ -3,9 +3,11 @@
 Both are timed in turn in one process, in blocks of steps, so that a noisy machine disturbs both
 alike; figures are medians over blocks. On a CPU the bare backend is ``mujoco.batch.Batch`` with as
 many threads, fed random controls, without observations, rewards or resets; on a GPU it is the
-captured step of ``mujoco_warp``. Example::
+captured step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that backend's step,
+compiled where ``env.sim.compile=true``. Examples::
 
     python scripts/benchmarks/throughput.py --task Isaac-Cartpole-v0 --num_envs 64 1024 4096
+    python scripts/benchmarks/throughput.py --num_envs 4096 env.sim.backend=analytic
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import Task, get_task, load_env_cfg
 from envlab.rl.arguments import ArgumentParser
-from envlab.sim.simulation import copy_model
+from envlab.sim.analytic_backend import AnalyticSimulation
+from envlab.sim.simulation import copy_model, create_simulation
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,7 +54,10 @@ def main(arguments: Sequence[str]) -> int:
         measure(task, cfg, context, num_envs, flags.blocks, flags.block_s)
         for num_envs in flags.num_envs
     ]
-    print(f"{task.id}, {context.device}, {context.num_threads} CPU threads, environment steps/s")
+    print(
+        f"{task.id}, backend {cfg.sim.backend}, {context.device}, {context.num_threads} CPU "
+        "threads, environment steps/s"
+    )
     print(f"{'num_envs':>9} {'VectorEnv':>12} {'bare':>12} {'ratio':>6}  spread (p10 to p90)")
     for row in rows:
         low, high = row["env_steps_per_s_p10"], row["env_steps_per_s_p90"]
@@ -110,6 +116,16 @@ def _bare_stepper(env: VectorEnv) -> Callable[[], None]:
     """Return one control step of the backend alone, on a copy of the model."""
     if env.device.type != "cpu":
         return env.sim.step
+    if isinstance(env.sim, AnalyticSimulation):
+        simulation = create_simulation(
+            env.cfg.sim,
+            env.sim.model,
+            env.num_envs,
+            decimation=env.sim.decimation,
+            device=env.device,
+        )
+        simulation.ctrl.uniform_(-1.0, 1.0)
+        return simulation.step
     bare = batch.Batch(copy_model(env.sim.model), env.num_envs, env.context.num_threads)
     controls = (torch.rand(env.num_envs, env.sim.model.nu) * 2 - 1).numpy()
 

@@ -225,3 +225,53 @@ def test_choices_travel_through_files_and_command_lines(tmp_path):
         assert wider.action_space == DiscreteCfg(num_options=[5, 4])
     continuous = compose({"env": cfg}, ["env.action_space=2"])["env"]
     assert continuous.action_space == 2
+
+
+# Images -------------------------------------------------------------------------------------------
+
+
+class PictureEnv(PushEnv):
+    """The same, observing its slider as an image of 2 x 3 pixels of one colour."""
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        value = self.sim.data.qvel[:, PUSH].view(-1, 1, 1, 1)
+        return {"policy": value.expand(-1, 2, 3, 1)}
+
+
+def picture(**fields) -> PictureEnv:
+    cfg = PushCfg(
+        episode_length_s=1.0,
+        sim=SimulationCfg(dt=DT),
+        scene=SceneCfg(num_envs=2, model=MODEL),
+        **fields,
+    )
+    return PictureEnv(cfg, context=rank(0, 1), seed=0)
+
+
+@pytest.mark.parametrize("space", [[2, 3, 1], None])
+def test_an_image_is_declared_by_its_shape_or_not_at_all(space):
+    env = picture(observation_space=space)
+    assert env.single_observation_space["policy"].shape == (2, 3, 1)
+    obs, *_ = env.step(torch.ones(2, 1))
+    assert obs["policy"].shape == (2, 2, 3, 1)
+
+
+@pytest.mark.parametrize("space", [6, [3, 2, 1]])
+def test_an_image_of_another_shape_is_refused(space):
+    with pytest.raises(ConfigurationError, match=r"'policy' of shape \(2, 3, 1\), but its config"):
+        picture(observation_space=space)
+
+
+def test_noise_on_an_image_differs_by_pixel():
+    noise = UniformNoiseCfg(n_min=0.5, n_max=1.5)
+    obs, *_ = picture(observation_space=None, observation_noise_model=noise).step(torch.zeros(2, 1))
+    assert obs["policy"].shape == (2, 2, 3, 1)
+    assert obs["policy"].unique().numel() == 12
+
+
+@pytest.mark.parametrize("space", ["[2,3,1]", "null"])
+def test_shapes_travel_through_files_and_command_lines(tmp_path, space):
+    cfg = compose({"env": PushCfg()}, [f"env.observation_space={space}"])["env"]
+    assert cfg.observation_space == ([2, 3, 1] if space != "null" else None)
+    write_yaml(tmp_path / "env.yaml", cfg)
+    assert read_yaml(tmp_path / "env.yaml", PushCfg) == cfg

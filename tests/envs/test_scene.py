@@ -8,9 +8,12 @@ import mujoco
 import pytest
 import torch
 
-from envlab.envs import SceneEntityCfg
+from envlab.config import read_yaml, write_yaml
+from envlab.envs import SceneCfg, SceneEntityCfg
+from envlab.envs.actuators import DCMotorCfg, DelayedPDActuatorCfg, IdealPDActuatorCfg
 from envlab.envs.entities import joint_actuators, resolve_entity
-from envlab.envs.scene import load_model
+from envlab.envs.initial_state import InitialStateCfg
+from envlab.envs.scene import build_model, load_model
 from envlab.errors import ConfigurationError, SimulationError
 from tests.envs.sliders import MODEL
 
@@ -64,6 +67,189 @@ def test_a_broken_model_is_an_error_with_mujocos_reason(tmp_path):
     path.write_text("<mujoco><worldbody><bogus/></worldbody></mujoco>")
     with pytest.raises(SimulationError, match=r"(?s)cannot compile .*broken\.xml.*bogus"):
         load_model(str(path))
+
+
+# A file that holds a robot alone ------------------------------------------------------------------
+
+ROBOT = """
+<mujoco>
+  <worldbody>
+    <body name="trunk" pos="0 0 0.5"><freejoint/><geom type="box" size="0.2 0.1 0.05" mass="5"/>
+      <body name="leg"><joint name="hip" axis="0 1 0"/><geom size="0.05" pos="0 0 -0.3" mass="1"/>
+        <body name="shin"><joint name="knee" axis="0 1 0"/><geom size="0.05" pos="0 0 -.4" mass="1"
+        /></body>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><position name="hip_servo" joint="hip" kp="20"/></actuator>
+  {rest}
+</mujoco>
+"""
+HOME = '<keyframe><key name="home" qpos="0 0 .4 1 0 0 0 0.1 -0.2" ctrl="0.1"/></keyframe>'
+ARM = (
+    '<mujoco><worldbody><body name="base"><geom size="0.1"/><body name="arm"><joint name="elbow"/>'
+    '<geom size="0.1" pos="0.3 0 0"/></body></body></worldbody></mujoco>'
+)
+
+
+def build(folder, text: str = ROBOT.format(rest=""), name: str = "robot.xml", **fields):
+    (folder / name).write_text(text)
+    return build_model(SceneCfg(model=str(folder / name), **fields))
+
+
+def home(model: mujoco.MjModel) -> list[float]:
+    return model.key("home").qpos.round(6).tolist()
+
+
+def test_a_robot_that_moves_freely_gets_floor_light_and_camera(tmp_path):
+    model = build(tmp_path)
+    floor = model.geom("floor")
+    assert floor.type == mujoco.mjtGeom.mjGEOM_PLANE
+    assert floor.pos.tolist() == [0.0, 0.0, 0.0]
+    assert (model.nlight, model.ncam) == (1, 1)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    forward = -data.cam_xmat[0].reshape(3, 3)[:, 2]  # a camera looks along its negative z axis
+    to_robot = data.subtree_com[1] - data.cam_xpos[0]
+    assert forward @ to_robot / (to_robot @ to_robot) ** 0.5 == pytest.approx(1.0, abs=1e-6)
+    mujoco.mj_step(model, data, 1000)
+    assert 0.0 < data.qpos[2] < 0.5  # it lies on the floor
+
+
+@pytest.mark.parametrize(
+    ("text", "ground", "has_floor"),
+    [
+        (ROBOT.format(rest=""), False, False),
+        (ARM, "auto", False),  # a fixed arm needs none
+        (ARM, True, True),
+        (
+            ROBOT.format(rest="").replace(
+                "<worldbody>", '<worldbody><geom type="plane" size="1 1 1"/>'
+            ),
+            "auto",
+            False,
+        ),
+    ],
+)
+def test_when_there_is_a_floor(text, ground, has_floor, tmp_path):
+    model = build(tmp_path, text, ground=ground)
+    assert (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, "floor") >= 0) == has_floor
+
+
+def test_lights_and_cameras_of_the_file_are_kept(tmp_path):
+    own = '<worldbody><light name="lamp"/><camera name="eye"/>'
+    model = build(tmp_path, ROBOT.format(rest="").replace("<worldbody>", own))
+    assert (model.nlight, model.ncam) == (1, 1)
+    assert (model.light(0).name, model.camera(0).name) == ("lamp", "eye")
+
+
+def test_urdf_moves_freely_unless_its_first_link_is_the_world(tmp_path):
+    link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" '
+    link += 'ixz="0" iyz="0"/></inertial></link>'
+    joint = '<joint name="j" type="revolute"><parent link="{}"/><child link="arm"/><axis '
+    joint += 'xyz="0 1 0"/><limit lower="-1" upper="1" effort="5" velocity="3"/></joint>'
+
+    def urdf(root: str) -> str:
+        return (
+            f'<robot name="r">{link.format(root)}{link.format("arm")}{joint.format(root)}</robot>'
+        )
+
+    assert build(tmp_path, urdf("base"), "r.urdf").nq == 8
+    assert build(tmp_path, urdf("world"), "r.urdf").nq == 1
+    assert build(tmp_path, urdf("base"), "r.urdf", floating_base=False).nq == 1
+    with pytest.raises(ConfigurationError, match="floating_base is True, but the body 'arm' hangs"):
+        build(tmp_path, urdf("world"), "r.urdf", floating_base=True)
+
+
+def test_mjcf_is_freed_or_fixed_only_when_asked(tmp_path):
+    assert build(tmp_path, ARM).nq == 1
+    assert build(tmp_path, ARM, floating_base=True).nq == 8
+    assert build(tmp_path, floating_base=False).nq == 2
+    hinged = ARM.replace('<body name="base">', '<body name="base"><joint name="swing"/>')
+    with pytest.raises(ConfigurationError, match="hangs on the world by the joint 'swing'"):
+        build(tmp_path, hinged, floating_base=True)
+
+
+def test_the_initial_state_lies_over_the_keyframe(tmp_path):
+    state = InitialStateCfg(pos=(1.0, 2.0, 0.6), joint_pos={"kn.*": 0.7})
+    without = build(tmp_path, init_state=state)
+    assert home(without) == [1.0, 2.0, 0.6, 1.0, 0.0, 0.0, 0.0, 0.0, 0.7]
+    text = ROBOT.format(rest=HOME)
+    state = InitialStateCfg(rot=(0.0, 0.0, 0.0, 1.0), joint_pos={"knee": 0.7})
+    model = build(tmp_path, text, init_state=state)
+    assert home(model) == [0.0, 0.0, 0.4, 0.0, 0.0, 0.0, 1.0, 0.1, 0.7]
+    assert model.nkey == 1
+    assert model.key("home").ctrl.tolist() == [0.1]  # holds the hip where it is
+
+
+def test_the_initial_position_moves_a_fixed_robot(tmp_path):
+    model = build(tmp_path, ARM, init_state=InitialStateCfg(pos=(0.0, 0.0, 1.5)))
+    assert model.body("base").pos.tolist() == [0.0, 0.0, 1.5]
+    assert model.nq == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (InitialStateCfg(joint_pos={"ankle": 0.1}), "matches 'ankle'; it has hip, knee"),
+        (InitialStateCfg(rot=(1.0, 1.0, 0.0, 0.0)), "of length 1.414, but must be a quaternion"),
+    ],
+)
+def test_an_impossible_initial_state_is_refused(state, message, tmp_path):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        build(tmp_path, init_state=state)
+
+
+def test_actuators_of_the_configuration_replace_those_of_the_file(tmp_path):
+    model = build(
+        tmp_path,
+        ROBOT.format(rest=HOME),
+        actuators={".*": IdealPDActuatorCfg(stiffness={"hip": 30.0, "knee": 40.0}, damping=2.0)},
+    )
+    names = [model.actuator(i).name for i in range(model.nu)]
+    assert names == ["hip_servo", "knee"]  # sensors and scripts may know it by its name
+    assert model.actuator_gainprm[:, 0].tolist() == [30.0, 40.0]
+    assert model.actuator_biasprm[:, :3].tolist() == [[0.0, -30.0, -2.0], [0.0, -40.0, -2.0]]
+    assert model.key("home").ctrl.tolist() == [0.1, -0.2]
+    assert home(model) == [0.0, 0.0, 0.4, 1.0, 0.0, 0.0, 0.0, 0.1, -0.2]
+
+
+def test_a_scene_returns_from_a_file(tmp_path):
+    """Also where the class of an actuator can only be told by what is written."""
+    cfg = SceneCfg(
+        model="robot.xml",
+        init_state=InitialStateCfg(pos=(0.0, 0.0, 0.5)),
+        ground=False,
+        actuators={
+            "hip": IdealPDActuatorCfg(stiffness={"hip": 5.0}),
+            "knee": DCMotorCfg(saturation_effort=20.0, velocity_limit=10.0, effort_limit=8.0),
+            "toe": DelayedPDActuatorCfg(min_delay=0, max_delay=3),
+        },
+    )
+    write_yaml(tmp_path / "scene.yaml", cfg)
+    assert read_yaml(tmp_path / "scene.yaml", SceneCfg) == cfg
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"stifness": 1.0}, r"actuators\.hip\.stifness'\. Did you mean"),
+        ({"saturation_effort": 1.0}, r"hip\.velocity_limit is missing: DCMotorCfg"),
+        (
+            {"kind": "delayed_pd", "min_delay": 1},
+            r"hip\.max_delay is missing: DelayedPDActuatorCfg",
+        ),
+    ],
+)
+def test_what_is_wrong_with_an_actuator_is_said_of_the_class_that_is_meant(
+    values, message, tmp_path
+):
+    write_yaml(tmp_path / "scene.yaml", {"actuators": {"hip": values}})
+    with pytest.raises(ConfigurationError, match=message):
+        read_yaml(tmp_path / "scene.yaml", SceneCfg)
+
+
+# Entities -----------------------------------------------------------------------------------------
 
 
 def test_all_joints_are_selected_without_names(sliders):

@@ -51,6 +51,20 @@ def test_accelerometer_is_fresh_after_a_masked_reset_and_untouched_elsewhere(): 
         assert torch.equal(simulation.data[name][[0, 2]], tensor[[0, 2]]), name
 
 
+def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
+    """Which a step leaves out where only such sensors are read, and adds where poses are."""
+    model = CARTPOLE.replace('<framepos objtype="site" objname="tip"/>', "")
+    model = model.replace('<jointvel joint="hinge"/>', "")
+    bare = make(model, data_fields=("sensordata",), decimation=2)
+    refreshed = make(model, data_fields=("sensordata", "xpos"), decimation=2)
+    for simulation in (bare, refreshed):
+        walk(simulation, 10)
+    assert bare.data.sensordata.abs().max() > GRAVITY
+    assert bare.data.sensordata.unique(dim=0).shape[0] == NUM_ENVS
+    assert torch.equal(bare.data.sensordata, refreshed.data.sensordata)
+    assert torch.equal(bare.data.qpos, refreshed.data.qpos)
+
+
 @pytest.mark.parametrize(
     ("field", "advice"),
     [

@@ -10,6 +10,7 @@ from envlab.envs.managers.observation import (
     ObservationTermCfg,
 )
 from envlab.envs.managers.reward import RewardManager, RewardTermCfg
+from envlab.envs.managers.sensor import SensorManager, SensorTerm, SensorTermCfg
 from envlab.envs.managers.term import FunctionTermCfg, TermCfg
 from envlab.envs.managers.termination import TerminationManager, TerminationTermCfg
 
@@ -30,6 +31,9 @@ __all__ = [
     "ObservationTermCfg",
     "RewardManager",
     "RewardTermCfg",
+    "SensorManager",
+    "SensorTerm",
+    "SensorTermCfg",
     "TermCfg",
     "TerminationManager",
     "TerminationTermCfg",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.managers.term import TermCfg, terms_of
+from envlab.envs.masks import clear
 from envlab.envs.noise import NoiseCfg
 
 if TYPE_CHECKING:
@@ -42,7 +43,14 @@ class ActionTerm:
         raise NotImplementedError
 
     def reset(self, mask: torch.Tensor) -> None:
-        """Forget the ended episodes of ``mask``."""
+        """Forget the ended episodes of ``mask``, whose ``env.reset_qpos`` is staged by now."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what the term remembers between steps, as CPU copies."""
+        return {}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
 
 
 class ActionManager:
@@ -78,17 +86,22 @@ class ActionManager:
 
     def reset(self, mask: torch.Tensor) -> None:
         """Forget the last actions of the environments of ``mask``."""
-        rows = mask.unsqueeze(1)
-        self.action.masked_fill_(rows, 0.0)
-        self.prev_action.masked_fill_(rows, 0.0)
+        clear(self.action, mask)
+        clear(self.prev_action, mask)
         for term in self._terms.values():
             term.reset(mask)
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""
-        return {"action": self.action.cpu().clone(), "prev_action": self.prev_action.cpu().clone()}
+        return {
+            "action": self.action.cpu().clone(),
+            "prev_action": self.prev_action.cpu().clone(),
+            "terms": {name: term.state() for name, term in self._terms.items()},
+        }
 
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
         self.action.copy_(state["action"])
         self.prev_action.copy_(state["prev_action"])
+        for name, term in self._terms.items():
+            term.set_state(state["terms"][name])

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import torch
 
-from envlab.envs.managers.term import TermCfg, masked_means, terms_of
+from envlab.envs.managers.term import TermCfg, terms_of
+from envlab.envs.masks import masked_means
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -48,6 +50,19 @@ class CommandTerm:
 
     def update(self) -> None:
         """Update :attr:`command` and :attr:`metrics` from the current state, once per step."""
+
+    def update_command(self) -> None:
+        """Update :attr:`command` once per step, after new goals have been drawn."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume beside command, metrics and clock."""
+        return {}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        """Show environment 0's goal in a scene that is about to be drawn."""
 
 
 class CommandManager:
@@ -101,6 +116,12 @@ class CommandManager:
             due = term.time_left < 0.5 * dt  # at the nearest step, whatever the rounding
             if self._env.device.type != "cpu" or due.any():
                 self._draw(name, "due", term, due)
+            term.update_command()
+
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        """Show the goals of environment 0."""
+        for term in self._terms.values():
+            term.add_markers(scene)
 
     def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""
@@ -109,6 +130,7 @@ class CommandManager:
                 "command": term.command.cpu().clone(),
                 "time_left": term.time_left.cpu().clone(),
                 "metrics": {key: values.cpu().clone() for key, values in term.metrics.items()},
+                "own": term.state(),
             }
             for name, term in self._terms.items()
         }
@@ -120,6 +142,7 @@ class CommandManager:
             term.time_left.copy_(state[name]["time_left"])
             for key, values in term.metrics.items():
                 values.copy_(state[name]["metrics"][key])
+            term.set_state(state[name]["own"])
 
     def _draw(self, name: str, reason: str, term: CommandTerm, mask: torch.Tensor) -> None:
         # A stream per reason: whether another environment was reset in this tick must not shift

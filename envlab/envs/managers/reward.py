@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, masked_means, terms_of
+from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, terms_of
+from envlab.envs.masks import clear, masked_means
 from envlab.errors import ConfigurationError, did_you_mean
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class RewardManager:
         if not self._functions:
             return {}
         means = masked_means(self._episode_sums, mask, count)
-        self._episode_sums.masked_fill_(mask, 0.0)
+        clear(self._episode_sums.T, mask)
         seconds = self._env.cfg.episode_length_s
         return {name: mean / seconds for name, mean in zip(self._log_names, means, strict=True)}
 

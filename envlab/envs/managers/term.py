@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -92,12 +91,17 @@ def bind(term: FunctionTermCfg, env: ManagerEnv) -> Callable[..., Any]:
         if isinstance(parameter.default, SceneEntityCfg)
     }
     params = {
-        name: resolve_entity(value, env.sim.model, env.device)
-        if isinstance(value, SceneEntityCfg)
-        else value
+        name: _look_up(value, env) if isinstance(value, SceneEntityCfg) else value
         for name, value in (defaults | term.params).items()
     }
     return functools.partial(term.func, env, **params)
+
+
+def _look_up(cfg: SceneEntityCfg, env: ManagerEnv) -> Any:
+    """Return the part of the scene, or of the sensor of this name, that ``cfg`` names."""
+    if cfg.name in env.sensor_manager.active_terms:
+        return env.sensor_manager.get_term(cfg.name).select(cfg)
+    return resolve_entity(cfg, env.sim.model, env.device)
 
 
 def check_shapes(
@@ -114,25 +118,3 @@ def check_shapes(
                 f"The {kind} term {name!r} returned shape {tuple(value.shape)}, but must "
                 f"return ({num_envs},)."
             )
-
-
-def masked_means(
-    values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor | int
-) -> Sequence[torch.Tensor | float]:
-    """Return the means of ``k`` values over the ``count`` environments of ``mask``, for a log.
-
-    Values that are not finite, of environments that failed, count as 0. On a CPU the means are
-    plain numbers, which are much cheaper to handle than 0-d tensors.
-
-    Args:
-        values: ``(k, num_envs)``.
-        mask: bool ``(num_envs,)``.
-        count: Number of true elements in ``mask``, at least 1.
-    """
-    if values.device.type != "cpu":
-        finite = torch.nan_to_num(values.float(), posinf=0.0, neginf=0.0)
-        return ((finite * mask).sum(dim=-1) / count).unbind()
-    sums = (values * mask).sum(dim=-1, dtype=torch.float32)
-    if not math.isfinite(float(sums.sum())):
-        sums = (torch.nan_to_num(values, posinf=0.0, neginf=0.0) * mask).sum(dim=-1)
-    return [total / int(count) for total in sums.tolist()]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, masked_means, terms_of
+from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, terms_of
+from envlab.envs.masks import masked_means
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.entities import SceneEntityCfg, joint_actuators, resolve_entity
+from envlab.envs.entities import (
+    SceneEntityCfg,
+    joint_actuators,
+    joint_values,
+    resolve_entity,
+)
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 
 if TYPE_CHECKING:
@@ -20,8 +25,8 @@ class JointActionCfg(ActionTermCfg):
 
     joint_names: str | list[str]
     """Joints; regular expressions."""
-    scale: float = 1.0
-    """Control per unit of action."""
+    scale: float | dict[str, float] = 1.0
+    """Control per unit of action; or one for each joint, by regular expressions."""
     offset: float = 0.0
     """Control at action 0."""
 
@@ -64,7 +69,7 @@ class JointAction(ActionTerm):
         self._ctrl = env.sim.ctrl
         self._ids = torch.tensor(actuators, device=env.device)
         self._covers_all = actuators == list(range(env.sim.model.nu))
-        self._scale, self._clip = cfg.scale, cfg.clip
+        self._scale, self._clip = _scale(cfg.scale, actuators, env), cfg.clip
         has_offset = isinstance(offset, torch.Tensor) or offset != 0.0
         self._offset = offset if has_offset else None
 
@@ -78,3 +83,14 @@ class JointAction(ActionTerm):
             self._ctrl.copy_(controls)
         else:
             self._ctrl.index_copy_(1, self._ids, controls)
+
+
+def _scale(
+    scale: float | dict[str, float], actuators: list[int], env: ManagerEnv
+) -> float | torch.Tensor:
+    """Return one factor for all, or those of the joints that ``actuators`` drive, ``(dim,)``."""
+    if not isinstance(scale, dict):
+        return scale
+    model = env.sim.model
+    names = [model.joint(model.actuator_trnid[i, 0]).name for i in actuators]
+    return torch.tensor(joint_values(scale, names), device=env.device)

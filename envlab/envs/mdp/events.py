@@ -14,6 +14,7 @@ from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT = SceneEntityCfg("robot")
 
@@ -75,7 +76,7 @@ def reset_root_state_uniform(
     Raises:
         ConfigurationError: For any other name.
     """
-    ranges = [*_six(pose_range, "pose_range"), *_six(velocity_range, "velocity_range")]
+    ranges = [*six_ranges(pose_range, "pose_range"), *six_ranges(velocity_range, "velocity_range")]
     drawn = stream.ranges(ranges, mask)
     env.reset_qpos[:, asset_cfg.root_pos] += env.env_origins + drawn[:, :3]
     default = env.default_qpos[:, asset_cfg.root_quat]
@@ -85,7 +86,7 @@ def reset_root_state_uniform(
     env.reset_qvel[:, asset_cfg.root_ang_vel] = quat_apply_inverse(quat, drawn[:, 9:])
 
 
-def _six(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple[float, float]]:
+def six_ranges(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple[float, float]]:
     """Return the bounds of x, y, z, roll, pitch and yaw; (0, 0) where none are given."""
     names = ("x", "y", "z", "roll", "pitch", "yaw")
     for name in ranges:
@@ -96,7 +97,7 @@ def _six(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple[float
     return [ranges.get(name, (0.0, 0.0)) for name in names]
 
 
-def joint_limits(env: ManagerEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+def joint_limits(env: VectorEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
     """Return lower and upper position limits of hinge and slide joints, ``(num_joints,)`` each.
 
     They are infinite where a joint has none.

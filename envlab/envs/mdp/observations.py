@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.mdp.events import joint_limits
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -24,6 +25,15 @@ def joint_pos_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Ten
     return columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
         env.default_qpos, asset_cfg.qpos_ids
     )
+
+
+def joint_pos_limit_normalized(
+    env: ManagerEnv,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return joint positions in units of their limits: -1 at the lower one, 1 at the upper one."""
+    low, high = joint_limits(env, asset_cfg)
+    return (2.0 * columns(env.sim.data.qpos, asset_cfg.qpos_ids) - (low + high)) / (high - low)
 
 
 def joint_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]

@@ -25,22 +25,29 @@ def is_terminated(env: ManagerEnv) -> torch.Tensor:
     return env.termination_manager.terminated.float()
 
 
+def _sum(values: torch.Tensor) -> torch.Tensor:
+    """Return the sums over columns; of one column it is a view, where a sum takes 4 to 25 us."""
+    return values.squeeze(1) if values.shape[1] == 1 else values.sum(dim=1)
+
+
 def joint_pos_target_l2(env: ManagerEnv, target: float, asset_cfg: SceneEntity) -> torch.Tensor:
     """Return the squared distance of angles, wrapped to [-pi, pi), from ``target``, in rad^2."""
     angle = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
-    wrapped = torch.remainder(angle + math.pi, 2.0 * math.pi)
-    error = wrapped.sub_(math.pi + target)
-    return torch.linalg.vecdot(error, error)
+    turns = (angle * (0.5 / math.pi)).add_(0.5).floor_()  # a third of torch.remainder's time
+    error = torch.sub(angle, turns, alpha=2.0 * math.pi)
+    if target:
+        error -= target
+    return _sum(error.square_())
 
 
 def joint_vel_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return the sum of absolute joint velocities, in m/s or rad/s."""
-    return torch.linalg.vector_norm(columns(env.sim.data.qvel, asset_cfg.qvel_ids), ord=1, dim=1)
+    return _sum(columns(env.sim.data.qvel, asset_cfg.qvel_ids).abs())
 
 
 def joint_vel_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return the sum of squared joint velocities."""
-    return columns(env.sim.data.qvel, asset_cfg.qvel_ids).square().sum(dim=1)
+    return _sum(columns(env.sim.data.qvel, asset_cfg.qvel_ids).square())
 
 
 def action_l2(env: ManagerEnv) -> torch.Tensor:

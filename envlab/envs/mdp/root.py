@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
-from envlab.envs.math import gravity_in_body, quat_apply_inverse
+from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -33,6 +33,12 @@ def root_quat_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tenso
 def root_lin_vel_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return the root's velocity in the world frame, in m/s, ``(num_envs, 3)``."""
     return env.sim.data.qvel[:, asset_cfg.root_lin_vel]
+
+
+def root_ang_vel_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the root's angular velocity in the world frame, in rad/s, ``(num_envs, 3)``."""
+    quat = env.sim.data.qpos[:, asset_cfg.root_quat]
+    return quat_apply(quat, env.sim.data.qvel[:, asset_cfg.root_ang_vel])
 
 
 def base_lin_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]

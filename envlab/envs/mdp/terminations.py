@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from envlab.envs.entities import SceneEntity
+from envlab.envs.entities import SceneEntity, SceneEntityCfg
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+
+
+_ROBOT = SceneEntityCfg("robot")
 
 
 def time_out(env: ManagerEnv) -> torch.Tensor:
@@ -22,4 +25,14 @@ def joint_pos_out_of_manual_limit(
 ) -> torch.Tensor:
     """Return whether any of the joints is outside ``bounds``, in m or rad."""
     positions = env.sim.data.qpos[:, asset_cfg.qpos_ids]
-    return (positions.clamp(*bounds) != positions).any(dim=1)
+    is_out = positions.clamp(*bounds) != positions
+    return is_out.squeeze(1) if is_out.shape[1] == 1 else is_out.any(dim=1)
+
+
+def root_height_below_minimum(
+    env: ManagerEnv,
+    minimum_height: float,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return whether the root is lower in the world than ``minimum_height``, in m."""
+    return env.sim.data.qpos[:, asset_cfg.root_pos][:, 2] < minimum_height

@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs import SceneEntity, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
-from envlab.envs.managers.term import masked_means, terms_of
+from envlab.envs.managers.term import terms_of
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import joint, make_env, terms
 
@@ -51,10 +51,3 @@ def test_a_joint_that_is_not_there_is_refused():
     term = RewardTermCfg(func=mdp.joint_vel_l1, weight=1.0, params={"asset_cfg": joint("servos")})
     with pytest.raises(ConfigurationError, match=r"matches 'servos'.*Did you mean servo"):
         make_env(1, rewards=terms(speed=term))
-
-
-def test_masked_means_ignore_what_is_not_masked():
-    mask = torch.tensor([True, False, True, False])
-    values = torch.tensor([[1.0, 100.0, 3.0, torch.nan], [torch.inf, 0.0, 5.0, 0.0]])
-    assert masked_means(values, mask, 2) == [2.0, 2.5]
-    assert masked_means(mask.unsqueeze(0), mask, 2) == [1.0]

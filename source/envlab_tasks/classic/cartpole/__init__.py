@@ -62,3 +62,18 @@ gymnasium.register(
         "description": "Balance a pole on a cart by a choice of strength and one of direction.",
     },
 )
+
+gymnasium.register(
+    id="Isaac-Cartpole-Depth-Camera-Direct-v0",
+    entry_point=f"{__name__}.cartpole_camera_env:CartpoleDepthCameraEnv",
+    vector_entry_point=f"{__name__}.cartpole_camera_env:CartpoleDepthCameraEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.cartpole_camera_env:CartpoleDepthCameraEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_camera_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_camera_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_camera_ppo_cfg.yaml",
+        "description": "Balance a pole on a cart by depth images.",
+    },
+)

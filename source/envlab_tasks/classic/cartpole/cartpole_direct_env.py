@@ -25,7 +25,7 @@ class CartpoleDirectEnvCfg(DirectEnvCfg):
     decimation: int = 2
     episode_length_s: float = 5.0
     action_space: int | DiscreteCfg = 1
-    observation_space: int = 4
+    observation_space: int | list[int] | None = 4
     sim: SimulationCfg = field(default_factory=lambda: SimulationCfg(dt=1.0 / 120.0))
     scene: SceneCfg = field(
         default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/cartpole.xml")

@@ -1,0 +1,334 @@
+"""Actuator models for named joints, with Isaac Lab's names, realised as MuJoCo actuators.
+
+They live in the compiled model, so that a control step stays one call on both backends: a torque
+law is evaluated at every physics step, torque-speed limits are MuJoCo's DC motor, delays its
+history buffers. What a control means follows the gains: a target position where there is a
+stiffness, a target velocity where there is only damping, else an effort.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import mujoco
+import torch
+
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.sim.simulation import SimulationCfg
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
+
+PerJoint = float | dict[str, float] | None
+"""One value for all joints of a group, or values by regular expression, or null."""
+
+_SCALAR = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+
+
+@dataclass(kw_only=True)
+class ActuatorCfg:
+    """What all actuator models know. Use one of the classes below."""
+
+    joint_names_expr: list[str] | None = None
+    """Hinge and slide joints, by regular expressions that match in full; null: the name of the
+    group is the expression."""
+    stiffness: PerJoint = 0.0
+    """Effort per position error, N m/rad or N/m."""
+    damping: PerJoint = 0.0
+    """Effort per velocity error, N m s/rad or N s/m."""
+    effort_limit: PerJoint = None
+    """Largest effort, N m or N; null: none but what the file gives the joint."""
+    armature: PerJoint = None
+    """Rotor inertia seen at the joint, kg m^2 or kg; null: the file's."""
+    friction: PerJoint = None
+    """Dry friction of the joint, N m or N (MuJoCo's frictionloss); null: the file's."""
+
+
+@dataclass(kw_only=True)
+class ImplicitActuatorCfg(ActuatorCfg):
+    """PD control that the integrator treats implicitly in its velocity (``implicitfast``)."""
+
+    kind: Literal["implicit"] = "implicit"
+    """Tells the classes apart in files."""
+
+
+@dataclass(kw_only=True)
+class IdealPDActuatorCfg(ActuatorCfg):
+    """PD control ``stiffness * (target - position) - damping * velocity``, cut at the limit.
+
+    The same actuator as :class:`ImplicitActuatorCfg`: MuJoCo evaluates both at every physics step.
+    With ``integrator="Euler"`` in the file it is explicit.
+    """
+
+    kind: Literal["ideal_pd"] = "ideal_pd"
+    """Tells the classes apart in files."""
+
+
+@dataclass(kw_only=True)
+class DelayedPDActuatorCfg(ActuatorCfg):
+    """The ideal PD with targets that are late by some physics steps.
+
+    The delay is drawn per environment at each reset. Until the first target arrives, the joints
+    are held at the pose of the reset.
+    """
+
+    min_delay: int
+    """Smallest delay, in physics steps."""
+    max_delay: int
+    """Largest delay, in physics steps."""
+    kind: Literal["delayed_pd"] = "delayed_pd"
+    """Tells the classes apart in files."""
+
+
+@dataclass(kw_only=True)
+class DCMotorCfg(ActuatorCfg):
+    """The ideal PD behind the torque-speed line of a DC motor.
+
+    At the velocity v the effort is within ``saturation_effort * (+-1 - v / velocity_limit)``, in
+    all four quadrants, and within ``effort_limit``.
+    """
+
+    saturation_effort: float
+    """Effort at standstill, N m or N."""
+    velocity_limit: float
+    """Velocity at which no effort is left, rad/s or m/s."""
+    min_delay: int = 0
+    """Smallest delay of targets, in physics steps."""
+    max_delay: int = 0
+    """Largest delay of targets, in physics steps."""
+    kind: Literal["dc_motor"] = "dc_motor"
+    """Tells the classes apart in files."""
+
+
+AnyActuatorCfg = ImplicitActuatorCfg | IdealPDActuatorCfg | DelayedPDActuatorCfg | DCMotorCfg
+
+
+def apply_actuators(
+    spec: mujoco.MjSpec, actuators: Mapping[str, AnyActuatorCfg], dt: float
+) -> None:
+    """Give the named joints the actuators of ``actuators``, in place of those they have.
+
+    Args:
+        spec: The model; it is changed.
+        actuators: Actuator models by the name of their group.
+        dt: Physics time step in seconds, of which delays are multiples.
+
+    Raises:
+        ConfigurationError: For names that match no joint, or one twice, and for wrong values.
+    """
+    owners: dict[str, str] = {}
+    for group, cfg in actuators.items():
+        path = f"env.scene.actuators.{group}"
+        _check(cfg, path)
+        joints = group_joints(spec, group, cfg)
+        for joint in joints:
+            if joint.name in owners:
+                raise ConfigurationError(
+                    f"{path} names the joint {joint.name!r}, which env.scene.actuators."
+                    f"{owners[joint.name]} has already. Give each joint one actuator."
+                )
+            owners[joint.name] = group
+        armature = _values(f"{path}.armature", cfg.armature, joints)
+        friction = _values(f"{path}.friction", cfg.friction, joints)
+        settings = {
+            name: _values(f"{path}.{name}", getattr(cfg, name), joints)
+            for name in ("stiffness", "damping", "effort_limit")
+        }
+        for joint in joints:
+            if joint.name in armature:
+                joint.armature = armature[joint.name]
+            if joint.name in friction:
+                joint.frictionloss = friction[joint.name]
+            values = {name: by_joint.get(joint.name) for name, by_joint in settings.items()}
+            _realise(_actuator_of(spec, joint), cfg, dt, **values)
+
+
+def group_joints(spec: mujoco.MjSpec, group: str, cfg: ActuatorCfg) -> list[mujoco.MjsJoint]:
+    """Return the hinges and slides of a group, in the model's order.
+
+    Raises:
+        ConfigurationError: For an expression that matches none.
+    """
+    joints = [joint for joint in spec.joints if joint.type in _SCALAR]
+    names = [joint.name for joint in joints]
+    matched = set()
+    for pattern in [group] if cfg.joint_names_expr is None else cfg.joint_names_expr:
+        found = {name for name in names if re.fullmatch(pattern, name)}
+        if not found:
+            raise ConfigurationError(
+                f"env.scene.actuators.{group}: no hinge or slide joint of the model matches "
+                f"{pattern!r}; it has {', '.join(names) or 'none'}.{did_you_mean(pattern, names)}"
+            )
+        matched |= found
+    return [joint for joint in joints if joint.name in matched]
+
+
+def delay_range(cfg: ActuatorCfg) -> tuple[int, int]:
+    """Return the smallest and largest delay of an actuator model, in physics steps."""
+    return getattr(cfg, "min_delay", 0), getattr(cfg, "max_delay", 0)
+
+
+def delay_seconds(steps: int, dt: float) -> float:
+    """Return the value of ``actuator_delay`` that means so many physics steps.
+
+    MuJoCo takes the newest sample at or before the time asked for. Half a step less than the
+    delay makes that the right one whatever the rounding: ``mujoco_warp`` counts in float32.
+    """
+    return (steps - 0.5) * dt if steps else 0.0
+
+
+class ActuatorDelays:
+    """Draws the delays of an environment's actuators at its resets."""
+
+    def __init__(self, env: VectorEnv, actuators: Mapping[str, AnyActuatorCfg] | None) -> None:
+        self._env = env
+        self._groups: list[tuple[str, int, int, torch.Tensor]] = []
+        for group, cfg in (actuators or {}).items():
+            low, high = delay_range(cfg)
+            if low < high:
+                ids = torch.tensor(_group_actuators(env.sim.model, group, cfg), device=env.device)
+                self._groups.append((group, low, high, ids))
+
+    def draw(self, mask: torch.Tensor) -> None:
+        """Draw new delays for the environments of ``mask``, bool ``(num_envs,)``."""
+        if not self._groups:
+            return
+        delays = self._env.sim.params.actuator_delay
+        for group, low, high, ids in self._groups:
+            stream = self._env.random.stream(f"actuators.{group}.delay")
+            steps = stream.uniform(low, high + 1, 1, mask).floor().clamp(max=high)
+            seconds = (steps - 0.5).clamp(min=0.0) * self._env.physics_dt
+            # Rows outside the mask keep their delay.
+            kept = torch.where(mask.unsqueeze(1), seconds, delays[:, ids])
+            delays.index_copy_(1, ids, kept)
+        self._env.sim.apply_params(mask)
+
+
+def simulation_with_delays(
+    cfg: SimulationCfg, actuators: Mapping[str, AnyActuatorCfg] | None
+) -> SimulationCfg:
+    """Return ``cfg``, with ``actuator_delay`` per environment where delays are drawn."""
+    drawn = any(low < high for low, high in map(delay_range, (actuators or {}).values()))
+    if not drawn or "actuator_delay" in cfg.model_fields:
+        return cfg
+    return dataclasses.replace(cfg, model_fields=(*cfg.model_fields, "actuator_delay"))
+
+
+def _group_actuators(model: mujoco.MjModel, group: str, cfg: ActuatorCfg) -> list[int]:
+    """Return the actuators of a group in the compiled model."""
+    patterns = [group] if cfg.joint_names_expr is None else cfg.joint_names_expr
+    return [
+        i
+        for i in range(model.nactuator)
+        if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT
+        and any(
+            re.fullmatch(p, model.joint(int(model.actuator_trnid[i, 0])).name) for p in patterns
+        )
+    ]
+
+
+def _actuator_of(spec: mujoco.MjSpec, joint: mujoco.MjsJoint) -> mujoco.MjsActuator:
+    """Return the one actuator of a joint: the first that it has, with its name, or a new one.
+
+    Further ones are removed.
+    """
+    found = [a for a in spec.actuators if a.target == joint.name and a.trntype == _JOINT]
+    for other in found[1:]:
+        spec.delete(other)
+    if found:
+        return found[0]
+    for key in spec.keys:
+        if len(key.ctrl):
+            key.ctrl = [*key.ctrl, 0.0]
+    return spec.add_actuator(name=joint.name, target=joint.name, trntype=_JOINT)
+
+
+_JOINT = mujoco.mjtTrn.mjTRN_JOINT
+
+
+def _realise(
+    actuator: mujoco.MjsActuator,
+    cfg: AnyActuatorCfg,
+    dt: float,
+    stiffness: float | None,
+    damping: float | None,
+    effort_limit: float | None,
+) -> None:
+    """Make a MuJoCo actuator follow a model."""
+    kp, kd = stiffness or 0.0, damping or 0.0
+    actuator.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
+    actuator.dynprm, actuator.gainprm, actuator.biasprm = [0.0] * 10, [0.0] * 10, [0.0] * 10
+    actuator.ctrllimited = actuator.actlimited = False
+    actuator.ctrlrange = actuator.actrange = [0.0, 0.0]
+    actuator.damping, actuator.armature = [0.0, 0.0, 0.0], 0.0
+    actuator.forcelimited = effort_limit is not None
+    actuator.forcerange = [0.0, 0.0] if effort_limit is None else [-effort_limit, effort_limit]
+    inputs = mujoco.mjtCtrlInput
+    if isinstance(cfg, DCMotorCfg):
+        signal = inputs.mjINPUT_POS if kp else inputs.mjINPUT_VEL if kd else inputs.mjINPUT_FF
+        # A motor for 1 V: voltage and speed then are shares of the largest.
+        actuator.set_to_dcmotor(
+            motorconst=[0.0, 0.0],
+            resistance=0.0,
+            nominal=[1.0, cfg.saturation_effort, cfg.velocity_limit],
+            saturation=[effort_limit or 0.0, 0.0, 0.0],
+            controller=[kp, 0.0, kd, 0.0, 0.0, 1.0],
+            ctrlspec=int(signal),
+        )
+    elif kp:
+        actuator.set_to_position(kp=kp, kv=kd)
+    elif kd:
+        actuator.set_to_velocity(kv=kd)
+    else:
+        actuator.set_to_motor()
+    low, high = delay_range(cfg)
+    actuator.nsample, actuator.delay = high, delay_seconds(high if low == high else low, dt)
+    actuator.interp = 0
+
+
+def _values(path: str, setting: PerJoint, joints: list[mujoco.MjsJoint]) -> dict[str, float]:
+    """Return a setting by the names of joints; joints without one are left out.
+
+    Raises:
+        ConfigurationError: For an expression that matches no joint of the group.
+    """
+    names = [joint.name for joint in joints]
+    if setting is None:
+        return {}
+    if not isinstance(setting, dict):
+        return dict.fromkeys(names, float(setting))
+    values: dict[str, float] = {}
+    for pattern, value in setting.items():
+        found = [name for name in names if re.fullmatch(pattern, name)]
+        if not found:
+            raise ConfigurationError(
+                f"{path} names {pattern!r}, which matches no joint of its group: "
+                f"{', '.join(names)}.{did_you_mean(pattern, names)}"
+            )
+        values |= dict.fromkeys(found, float(value))
+    return values
+
+
+def _check(cfg: AnyActuatorCfg, path: str) -> None:
+    """Refuse values that make no actuator."""
+    for name in ("stiffness", "damping", "armature", "friction", "effort_limit"):
+        setting = getattr(cfg, name)
+        for value in setting.values() if isinstance(setting, dict) else [setting]:
+            if value is not None and not value >= 0.0:
+                raise ConfigurationError(f"{path}.{name} is {value}, but must not be negative.")
+    for name in ("saturation_effort", "velocity_limit"):
+        if not getattr(cfg, name, 1.0) > 0.0:
+            raise ConfigurationError(
+                f"{path}.{name} is {getattr(cfg, name)}, but must be greater than 0."
+            )
+    low, high = delay_range(cfg)
+    if not 0 <= low <= high:
+        raise ConfigurationError(
+            f"{path} has min_delay {low} and max_delay {high}, but needs 0 <= min_delay <= "
+            "max_delay, in physics steps."
+        )

@@ -1,0 +1,193 @@
+"""Contact forces on bodies, and how long each has been in the air or on the ground.
+
+Forces come from the model's MuJoCo sensors, one for each body that a term asks for::
+
+    <contact body2="..." data="force" reduce="netforce"/>
+
+They are read once per control step; Isaac Lab reads them at every physics step, and so also sees
+touches that begin and end within one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+import torch
+
+from envlab.envs.entities import Names, SceneEntityCfg, as_index, columns
+from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
+from envlab.envs.masks import clear
+from envlab.errors import ConfigurationError, did_you_mean
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
+
+_NET_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3)
+"""What ``data="force" reduce="netforce"`` compiles to."""
+_TIMERS = ("current_air_time", "last_air_time", "current_contact_time", "last_contact_time")
+
+
+@dataclass(kw_only=True)
+class ContactSensorCfg(SensorTermCfg):
+    """Net contact forces on all bodies that have a contact sensor in the model."""
+
+    force_threshold: float = 1.0
+    """Force from which on a body counts as touching, in N."""
+
+    def build(self, env: VectorEnv) -> ContactSensor:
+        return ContactSensor(self, env)
+
+
+class ContactSensor(SensorTerm):
+    """See :class:`ContactSensorCfg`. Rows are environments, columns :attr:`body_names`.
+
+    Attributes:
+        body_names: The bodies, in the order of the model's sensors.
+        net_forces_w: Force on each body, world frame, in N, ``(num_envs, num_bodies, 3)``.
+        force_norms: Their magnitudes, ``(num_envs, num_bodies)``.
+        in_contact: Whether they reach the threshold, bool.
+        first_contact: Whether the body touches since this step, bool.
+        current_air_time: Time since the body left the ground, in s; 0 while it touches.
+        last_air_time: How long it was in the air before it last touched, in s.
+        current_contact_time: Time since the body touched down, in s; 0 in the air.
+        last_contact_time: How long it touched before it last left, in s.
+    """
+
+    def __init__(self, cfg: ContactSensorCfg, env: VectorEnv) -> None:
+        self.body_names, readings = _contact_sensors(env.sim.model)
+        self._readings = as_index(readings, env.sim.model.nsensordata, env.device)
+        self._threshold, self._data, self._device = cfg.force_threshold, env.sim.data, env.device
+        shape = (env.num_envs, len(self.body_names))
+        self.net_forces_w = torch.zeros(*shape, 3, device=env.device)
+        self.force_norms = torch.zeros(shape, device=env.device)
+        self.in_contact = torch.zeros(shape, dtype=torch.bool, device=env.device)
+        self.first_contact = self.in_contact.clone()
+        self.current_air_time = torch.zeros(shape, device=env.device)
+        self.last_air_time = torch.zeros(shape, device=env.device)
+        self.current_contact_time = torch.zeros(shape, device=env.device)
+        self.last_contact_time = torch.zeros(shape, device=env.device)
+
+    def update(self, dt: float) -> None:
+        readings = columns(self._data.sensordata, self._readings)
+        self.net_forces_w.copy_(readings.unflatten(1, (-1, 3)))
+        torch.linalg.vector_norm(self.net_forces_w, dim=2, out=self.force_norms)
+        touches = torch.gt(self.force_norms, self._threshold, out=self.in_contact)
+        air, contact = self.current_air_time, self.current_contact_time
+        torch.logical_and(touches, contact == 0.0, out=self.first_contact)
+        lands, leaves = touches & (air > 0.0), ~touches & (contact > 0.0)
+        air += dt
+        contact += dt
+        self.last_air_time.copy_(torch.where(lands, air, self.last_air_time))
+        self.last_contact_time.copy_(torch.where(leaves, contact, self.last_contact_time))
+        air.masked_fill_(touches, 0.0)
+        contact *= touches
+
+    def reset(self, mask: torch.Tensor) -> None:
+        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact", *_TIMERS):
+            clear(getattr(self, name), mask)
+
+    def select(self, cfg: SceneEntityCfg) -> ContactBodies:
+        """Return the bodies that ``cfg.body_names`` matches.
+
+        Raises:
+            ConfigurationError: For a name that matches none of the sensor's bodies.
+        """
+        return ContactBodies(self, self._ids(cfg.body_names))
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, name).cpu().clone() for name in _TIMERS}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        for name in _TIMERS:
+            getattr(self, name).copy_(state[name])
+
+    def _ids(self, patterns: Names) -> slice | torch.Tensor:
+        if patterns is None:
+            return as_index(list(range(len(self.body_names))), len(self.body_names), self._device)
+        chosen: set[int] = set()
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            found = {i for i, name in enumerate(self.body_names) if re.fullmatch(pattern, name)}
+            if not found:
+                raise ConfigurationError(
+                    f"No body with a contact sensor matches {pattern!r}; those that have one are "
+                    f"{', '.join(self.body_names)}.{did_you_mean(pattern, self.body_names)} Or add "
+                    '<contact body2="..." data="force" reduce="netforce"/> to the MJCF.'
+                )
+            chosen |= found
+        return as_index(sorted(chosen), len(self.body_names), self._device)
+
+
+class ContactBodies:
+    """Some bodies of a :class:`ContactSensor`: what a term's ``sensor_cfg`` arrives as."""
+
+    def __init__(self, sensor: ContactSensor, ids: slice | torch.Tensor) -> None:
+        self._sensor, self._ids = sensor, ids
+        names = np.array(sensor.body_names)
+        self.body_names: list[str] = list(names[ids if isinstance(ids, slice) else ids.cpu()])
+        """The bodies, in the sensor's order."""
+
+    @property
+    def net_forces_w(self) -> torch.Tensor:
+        """Forces on the bodies, world frame, in N, ``(num_envs, num_bodies, 3)``."""
+        return columns(self._sensor.net_forces_w, self._ids)
+
+    @property
+    def force_norms(self) -> torch.Tensor:
+        """Magnitudes of the forces, in N, ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.force_norms, self._ids)
+
+    @property
+    def in_contact(self) -> torch.Tensor:
+        """Whether the bodies touch, bool ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.in_contact, self._ids)
+
+    @property
+    def first_contact(self) -> torch.Tensor:
+        """Whether the bodies touch since this step, bool ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.first_contact, self._ids)
+
+    @property
+    def current_air_time(self) -> torch.Tensor:
+        """Time in the air, in s, 0 while touching, ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.current_air_time, self._ids)
+
+    @property
+    def last_air_time(self) -> torch.Tensor:
+        """Time in the air before the last touch, in s, ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.last_air_time, self._ids)
+
+    @property
+    def current_contact_time(self) -> torch.Tensor:
+        """Time on the ground, in s, 0 in the air, ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.current_contact_time, self._ids)
+
+
+def _contact_sensors(model: mujoco.MjModel) -> tuple[list[str], list[int]]:
+    """Return the bodies with a contact sensor, and its three columns of ``sensordata`` for each.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    names: list[str] = []
+    readings: list[int] = []
+    for i in range(model.nsensor):
+        if (
+            model.sensor_type[i] == mujoco.mjtSensor.mjSENS_CONTACT
+            and tuple(model.sensor_intprm[i, :2]) == _NET_FORCE
+            and model.sensor_objtype[i] == mujoco.mjtObj.mjOBJ_UNKNOWN
+            and model.sensor_reftype[i] == mujoco.mjtObj.mjOBJ_BODY
+        ):
+            names.append(model.body(model.sensor_refid[i]).name)
+            readings += range(int(model.sensor_adr[i]), int(model.sensor_adr[i]) + 3)
+    if not names:
+        raise ConfigurationError(
+            "The task has a contact sensor (env.sensors), but the model has no MuJoCo sensor for "
+            'it. Add <contact body2="..." data="force" reduce="netforce"/> for each body to the '
+            "MJCF."
+        )
+    return names, readings

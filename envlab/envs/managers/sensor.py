@@ -1,0 +1,82 @@
+"""Sensors: what is measured once per step, remembers, and is read by several terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.envs.entities import SceneEntityCfg
+from envlab.envs.managers.term import TermCfg, terms_of
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+@dataclass(kw_only=True)
+class SensorTermCfg(TermCfg):
+    """Configuration of a sensor; :meth:`build` makes the term."""
+
+    def build(self, env: ManagerEnv) -> SensorTerm:
+        """Return the term for ``env``."""
+        raise NotImplementedError
+
+
+class SensorTerm:
+    """Something that is measured once per step, before terminations and rewards."""
+
+    def update(self, dt: float) -> None:
+        """Measure, ``dt`` seconds after the last time."""
+        raise NotImplementedError
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Forget the ended episodes of ``mask``."""
+        raise NotImplementedError
+
+    def select(self, cfg: SceneEntityCfg) -> Any:
+        """Return the part of the sensor that a term's ``sensor_cfg`` names."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume."""
+        return {}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+
+
+class SensorManager:
+    """Keeps the sensors; a term reaches one by a :class:`SceneEntityCfg` of the sensor's name."""
+
+    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+        self._terms = {name: term.build(env) for name, term in terms_of(cfg, SensorTermCfg).items()}
+
+    @property
+    def active_terms(self) -> list[str]:
+        """Names of the sensors."""
+        return list(self._terms)
+
+    def get_term(self, name: str) -> SensorTerm:
+        """Return a sensor of :attr:`active_terms`."""
+        return self._terms[name]
+
+    def update(self, dt: float) -> None:
+        """Measure with all sensors, ``dt`` seconds after the last time."""
+        for term in self._terms.values():
+            term.update(dt)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Forget the ended episodes of ``mask``."""
+        for term in self._terms.values():
+            term.reset(mask)
+
+    def state(self) -> dict[str, dict[str, torch.Tensor]]:
+        """Return what must survive a resume."""
+        return {name: term.state() for name, term in self._terms.items()}
+
+    def set_state(self, state: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+        """Restore what :meth:`state` returned."""
+        for name, term in self._terms.items():
+            term.set_state(state[name])

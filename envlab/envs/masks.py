@@ -1,0 +1,88 @@
+"""Clearing and averaging the environments of a mask, at the cost of those alone on a CPU.
+
+A GPU computes over all environments, because it is not asked how many a mask holds. On a CPU few
+end in a step, and NumPy reaches them in 2 us, where a masked operation over 4096 takes 5 to 40.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+_kept: tuple[torch.Tensor, np.ndarray] | None = None
+
+
+@contextlib.contextmanager
+def kept_rows(mask: torch.Tensor) -> Iterator[None]:
+    """Let :func:`rows_of` look at ``mask`` once, while nobody changes it.
+
+    A reset hands one mask to all terms, which ask a dozen times; each look takes 3 us.
+    """
+    global _kept
+    _kept = (mask, np.flatnonzero(mask.numpy())) if mask.device.type == "cpu" else None
+    try:
+        yield
+    finally:
+        _kept = None
+
+
+def rows_of(mask: torch.Tensor) -> np.ndarray:
+    """Return the indices of the true elements of ``mask``, bool ``(num_envs,)`` on the CPU."""
+    if _kept is not None and _kept[0] is mask:
+        return _kept[1]
+    return np.flatnonzero(mask.numpy())
+
+
+def clear(values: torch.Tensor, mask: torch.Tensor) -> None:
+    """Set the rows of ``mask`` to zero in place.
+
+    Args:
+        values: ``(num_envs, ...)``.
+        mask: Bool ``(num_envs,)``.
+    """
+    if values.device.type == "cpu":
+        values.numpy()[rows_of(mask)] = 0
+    else:
+        values.masked_fill_(mask.view(-1, *[1] * (values.dim() - 1)), 0)
+
+
+def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
+    """Copy the rows of ``mask`` from ``new`` in place.
+
+    Args:
+        values: ``(num_envs, ...)``.
+        mask: Bool ``(num_envs,)``.
+        new: Of the same shape.
+    """
+    if values.device.type == "cpu":
+        rows = rows_of(mask)
+        values.numpy()[rows] = new.numpy()[rows]
+    else:
+        values.copy_(torch.where(mask.view(-1, *[1] * (values.dim() - 1)), new, values))
+
+
+def masked_means(
+    values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor | int
+) -> Sequence[torch.Tensor | float]:
+    """Return the means of ``k`` values over the ``count`` environments of ``mask``, for a log.
+
+    Values that are not finite, of environments that failed, count as 0. On a CPU the means are
+    plain numbers, which are much cheaper to handle than 0-d tensors.
+
+    Args:
+        values: ``(k, num_envs)``.
+        mask: bool ``(num_envs,)``.
+        count: Number of true elements in ``mask``, at least 1.
+    """
+    if values.device.type != "cpu":
+        finite = torch.nan_to_num(values.float(), posinf=0.0, neginf=0.0)
+        return ((finite * mask).sum(dim=-1) / count).unbind()
+    chosen = values.numpy()[:, rows_of(mask)]
+    sums = chosen.sum(axis=1, dtype=np.float32).tolist()
+    if not math.isfinite(sum(sums)):
+        sums = np.where(np.isfinite(chosen), chosen, 0.0).sum(axis=1).tolist()
+    return [total / int(count) for total in sums]

@@ -1,0 +1,93 @@
+"""Terms over a :class:`envlab.envs.contact_sensor.ContactSensor`; each returns ``(num_envs,)``.
+
+A ``sensor_cfg`` names the sensor and its bodies: ``SceneEntityCfg("contact_forces",
+body_names=".*_foot")``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.contact_sensor import ContactBodies
+from envlab.envs.entities import SceneEntity
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_COMMAND_MIN = 0.1
+"""Commanded speed, in m/s, below which a robot is not to step."""
+
+
+def illegal_contact(env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies) -> torch.Tensor:
+    """Return whether the force on any of the bodies is above ``threshold``, in N."""
+    return (sensor_cfg.force_norms > threshold).any(dim=1)
+
+
+def undesired_contacts(
+    env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies
+) -> torch.Tensor:
+    """Return on how many of the bodies the force is above ``threshold``, in N."""
+    return (sensor_cfg.force_norms > threshold).sum(dim=1).float()
+
+
+def feet_air_time(
+    env: ManagerEnv, command_name: str, sensor_cfg: ContactBodies, threshold: float
+) -> torch.Tensor:
+    """Return by how much steps that end now were longer than ``threshold``, in s, summed over feet.
+
+    Zero where the commanded velocity is.
+    """
+    longer = (sensor_cfg.last_air_time - threshold) * sensor_cfg.first_contact
+    return longer.sum(dim=1) * _is_to_move(env, command_name)
+
+
+def feet_air_time_positive_biped(
+    env: ManagerEnv, command_name: str, threshold: float, sensor_cfg: ContactBodies
+) -> torch.Tensor:
+    """Return how long one foot alone has been on the ground, in s, at most ``threshold``.
+
+    It is the shorter of the time that one foot has stood and the other has been in the air. Zero
+    where the commanded velocity is.
+    """
+    standing = sensor_cfg.current_contact_time
+    touches = standing > 0.0
+    lasting = torch.where(touches, standing, sensor_cfg.current_air_time).amin(dim=1)
+    on_one_foot = touches.sum(dim=1) == 1
+    return lasting.clamp(max=threshold) * (on_one_foot & _is_to_move(env, command_name))
+
+
+def feet_slide(env: ManagerEnv, sensor_cfg: ContactBodies, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the horizontal speed of feet that touch, in m/s, summed over feet.
+
+    Needs ``cvel``, ``xipos`` and ``subtree_com`` in ``env.sim.data_fields``.
+
+    Args:
+        env: The environment.
+        sensor_cfg: The feet, in the contact sensor.
+        asset_cfg: The same bodies, in the same order; their centres of mass are what moves.
+
+    Raises:
+        ConfigurationError: If the two name different bodies.
+    """
+    if sensor_cfg.body_names != asset_cfg.body_names:
+        raise ConfigurationError(
+            f"feet_slide has the bodies {', '.join(sensor_cfg.body_names)} in sensor_cfg, but "
+            f"{', '.join(asset_cfg.body_names)} in asset_cfg; name the same ones, in the order of "
+            "the model."
+        )
+    data = env.sim.data
+    # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
+    arm = data.xipos[:, asset_cfg.body_ids] - data.subtree_com[:, asset_cfg.root_body, None]
+    spatial = data.cvel[:, asset_cfg.body_ids]
+    velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
+    speed = torch.linalg.vector_norm(velocity[..., :2], dim=2)
+    return (speed * sensor_cfg.in_contact).sum(dim=1)
+
+
+def _is_to_move(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return whether the commanded horizontal speed is above 0.1 m/s, bool ``(num_envs,)``."""
+    command = env.command_manager.get_command(command_name)[:, :2]
+    return torch.linalg.vector_norm(command, dim=1) > _COMMAND_MIN

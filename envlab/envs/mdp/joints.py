@@ -1,0 +1,58 @@
+"""Penalties on hinge and slide joints; each returns ``(num_envs,)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
+from envlab.envs.mdp.events import joint_limits
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_ROBOT = SceneEntityCfg("robot")
+
+
+def joint_torques_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the sum of squared actuator forces, in N^2 or N^2 m^2.
+
+    Needs ``actuator_force`` in ``env.sim.data_fields``; it is that of the last physics step.
+    """
+    return columns(env.sim.data.actuator_force, asset_cfg.actuator_ids).square().sum(dim=1)
+
+
+def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the sum of squared joint accelerations, in m^2/s^4 or rad^2/s^4.
+
+    Needs ``qacc`` in ``env.sim.data_fields``; it is that of the last physics step, where Isaac Lab
+    takes the difference of two velocities.
+    """
+    return columns(env.sim.data.qacc, asset_cfg.qvel_ids).square().sum(dim=1)
+
+
+def joint_pos_limits(
+    env: ManagerEnv,
+    soft_limit_factor: float = 0.9,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return how far joints are beyond their soft limits, in m or rad, summed.
+
+    Args:
+        env: The environment.
+        soft_limit_factor: Share of the range, about its middle, within which joints are to stay.
+        asset_cfg: The joints.
+    """
+    low, high = joint_limits(env, asset_cfg)
+    margin = torch.nan_to_num((0.5 - 0.5 * soft_limit_factor) * (high - low), posinf=0.0)
+    positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
+    return (positions - positions.clamp(low + margin, high - margin)).abs().sum(dim=1)
+
+
+def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return how far joints are from their default positions, in m or rad, summed."""
+    deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
+        env.default_qpos, asset_cfg.qpos_ids
+    )
+    return torch.linalg.vector_norm(deviation, ord=1, dim=1)

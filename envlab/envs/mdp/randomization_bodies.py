@@ -1,0 +1,75 @@
+"""Event terms that make bodies differ between environments: friction and centres of mass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.random import RandomStream
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_ROBOT = SceneEntityCfg("robot")
+
+
+def randomize_rigid_body_material(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    friction_range: tuple[float, float],
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> None:
+    """Draw a coefficient of sliding friction for each environment, the same for all named geoms.
+
+    Needs ``geom_friction`` in ``env.sim.model_fields``. A contact has the friction of the geom of
+    higher ``priority`` in the MJCF, else the larger of the two. MuJoCo has one coefficient, where
+    PhysX has a static and a dynamic one: a range from one to the other stands for both.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        friction_range: Bounds of the coefficient.
+        asset_cfg: The geoms.
+    """
+    drawn = stream.uniform(*friction_range, 1, mask)
+    sliding = env.sim.params.geom_friction[:, :, 0]
+    ids = asset_cfg.geom_ids
+    sliding[:, ids] = torch.where(mask.unsqueeze(1), drawn, sliding[:, ids])
+    env.sim.apply_params(mask)
+
+
+def randomize_rigid_body_com(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    com_range: dict[str, tuple[float, float]],
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> None:
+    """Move the centres of mass of bodies, always from the model's own, all by the same draw.
+
+    Needs ``body_ipos`` in ``env.sim.model_fields``.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        com_range: Bounds of ``x``, ``y`` and ``z`` in m, in the bodies' frames.
+        asset_cfg: The bodies.
+
+    Raises:
+        ConfigurationError: For any other name.
+    """
+    for name in com_range:
+        if name not in ("x", "y", "z"):
+            raise ConfigurationError(f"com_range has the key {name!r}, but its keys are x, y, z.")
+    drawn = stream.ranges([com_range.get(name, (0.0, 0.0)) for name in ("x", "y", "z")], mask)
+    ids = asset_cfg.body_ids
+    centres = env.sim.params.body_ipos
+    moved = env.nominal("body_ipos")[ids] + drawn.unsqueeze(1)
+    centres[:, ids] = torch.where(mask[:, None, None], moved, centres[:, ids])
+    env.sim.apply_params(mask)

@@ -1,0 +1,52 @@
+"""Curriculum terms over the levels of generated ground."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_ROBOT = SceneEntityCfg("robot")
+
+
+def terrain_levels_vel(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    command_name: str = "base_velocity",
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Move robots that walked far to harder ground, and those that walked too little to easier.
+
+    Far is out of the tile, half its length along x; too little is less than half the way that the
+    commanded speed would have taken them in a full episode.
+
+    Args:
+        env: The environment.
+        mask: Environments whose episodes end, bool ``(num_envs,)``.
+        command_name: The command whose first two elements are a velocity in m/s.
+        asset_cfg: The robot.
+
+    Returns:
+        The mean level of all environments of this process.
+
+    Raises:
+        ConfigurationError: If there are no levels.
+    """
+    if env.terrain is None:
+        raise ConfigurationError(
+            "The curriculum terrain_levels_vel needs levels, but env.scene.terrain is null. Set "
+            "env.curriculum.terrain_levels=null as well."
+        )
+    walked = env.sim.data.qpos[:, asset_cfg.root_pos][:, :2] - env.env_origins[:, :2]
+    distance = torch.linalg.vector_norm(walked, dim=1)
+    speed = torch.linalg.vector_norm(env.command_manager.get_command(command_name)[:, :2], dim=1)
+    move_up = distance > 0.5 * env.terrain.cfg.terrain_generator.size[0]
+    move_down = ~move_up & (distance < speed * (0.5 * env.cfg.episode_length_s))
+    env.terrain.update_env_origins(mask, move_up, move_down)
+    return env.terrain.terrain_levels.float().mean()

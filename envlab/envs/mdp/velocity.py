@@ -1,0 +1,109 @@
+"""Rewards for following a commanded velocity smoothly; each returns ``(num_envs,)``.
+
+Commands are (vx, vy, wz), in m/s and rad/s, of a :class:`UniformVelocityCommandCfg`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, yaw_quat
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_ROBOT = SceneEntityCfg("robot")
+
+
+def track_lin_vel_xy_exp(
+    env: ManagerEnv,
+    std: float,
+    command_name: str,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of the horizontal velocity in the root's frame."""
+    data = env.sim.data
+    quat = data.qpos[:, asset_cfg.root_quat]
+    return _kernel_xy(env, std, command_name, quat, data.qvel[:, asset_cfg.root_lin_vel])
+
+
+def track_lin_vel_xy_yaw_frame_exp(
+    env: ManagerEnv,
+    std: float,
+    command_name: str,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of the velocity along the ground, in the root's heading."""
+    data = env.sim.data
+    heading = yaw_quat(data.qpos[:, asset_cfg.root_quat])
+    return _kernel_xy(env, std, command_name, heading, data.qvel[:, asset_cfg.root_lin_vel])
+
+
+def track_ang_vel_z_exp(
+    env: ManagerEnv,
+    std: float,
+    command_name: str,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of the turning velocity about the root's own axis."""
+    turning = env.sim.data.qvel[:, asset_cfg.root_ang_vel][:, 2]
+    return torch.exp(
+        (env.command_manager.get_command(command_name)[:, 2] - turning).square() / -(std**2)
+    )
+
+
+def track_ang_vel_z_world_exp(
+    env: ManagerEnv,
+    std: float,
+    command_name: str,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of the turning velocity about the vertical."""
+    data = env.sim.data
+    world = quat_apply(data.qpos[:, asset_cfg.root_quat], data.qvel[:, asset_cfg.root_ang_vel])
+    return torch.exp(
+        (env.command_manager.get_command(command_name)[:, 2] - world[:, 2]).square() / -(std**2)
+    )
+
+
+def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the squared velocity along the root's own z axis, in m^2/s^2."""
+    data = env.sim.data
+    velocity = quat_apply_inverse(
+        data.qpos[:, asset_cfg.root_quat], data.qvel[:, asset_cfg.root_lin_vel]
+    )
+    return velocity[:, 2].square()
+
+
+def ang_vel_xy_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the squared rolling and pitching velocity, in rad^2/s^2."""
+    return env.sim.data.qvel[:, asset_cfg.root_ang_vel][:, :2].square().sum(dim=1)
+
+
+def flat_orientation_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the squared horizontal part of gravity's direction in the root's frame: 0 if level."""
+    gravity = gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])
+    return gravity[:, :2].square().sum(dim=1)
+
+
+def bad_orientation(
+    env: ManagerEnv,
+    limit_angle: float,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return whether the root is tilted by more than ``limit_angle``, in rad: a termination."""
+    up = -gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])[:, 2]
+    return up < math.cos(limit_angle)
+
+
+def _kernel_xy(
+    env: ManagerEnv, std: float, command_name: str, frame: torch.Tensor, velocity: torch.Tensor
+) -> torch.Tensor:
+    """Return the kernel of the horizontal error of a world velocity seen from ``frame``."""
+    command = env.command_manager.get_command(command_name)
+    error = command[:, :2] - quat_apply_inverse(frame, velocity)[:, :2]
+    return torch.exp(error.square().sum(dim=1) / -(std**2))

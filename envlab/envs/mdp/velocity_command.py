@@ -1,0 +1,146 @@
+"""A velocity that a walking robot is to follow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import mujoco
+import numpy as np
+import torch
+
+from envlab.envs.entities import SceneEntityCfg, resolve_entity
+from envlab.envs.managers.command import CommandTerm, CommandTermCfg
+from envlab.envs.markers import add_arrow
+from envlab.envs.masks import assign
+from envlab.envs.math import quat_apply, quat_apply_inverse, wrap_to_pi, yaw_from_quat, yaw_quat
+from envlab.envs.random import RandomStream
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+_STATE = ("heading_target", "is_heading_env", "is_standing_env")
+
+
+@dataclass(kw_only=True)
+class VelocityRangesCfg:
+    """Bounds of what is drawn."""
+
+    lin_vel_x: tuple[float, float] = (-1.0, 1.0)
+    """Forward velocity, in m/s."""
+    lin_vel_y: tuple[float, float] = (-1.0, 1.0)
+    """Velocity to the left, in m/s."""
+    ang_vel_z: tuple[float, float] = (-1.0, 1.0)
+    """Turning velocity, in rad/s; bounds that of a heading command too."""
+    heading: tuple[float, float] = (-math.pi, math.pi)
+    """Direction in the world, in rad."""
+
+
+@dataclass(kw_only=True)
+class UniformVelocityCommandCfg(CommandTermCfg):
+    """Forward, sideward and turning velocity in the robot's frame, drawn uniformly.
+
+    With a heading command some robots are told where to look instead of how to turn: their turning
+    velocity is proportional to the angle that is left.
+    """
+
+    asset_name: str = "robot"
+    """The robot."""
+    heading_command: bool = True
+    """Whether there are robots that are told where to look."""
+    heading_control_stiffness: float = 0.5
+    """Turning velocity per angle that is left, in 1/s."""
+    rel_standing_envs: float = 0.02
+    """Probability of the command to stand still."""
+    rel_heading_envs: float = 1.0
+    """Probability of being told where to look, with ``heading_command``."""
+    ranges: VelocityRangesCfg = field(default_factory=VelocityRangesCfg)
+    """What is drawn from."""
+
+    def build(self, env: ManagerEnv) -> UniformVelocityCommand:
+        return UniformVelocityCommand(self, env)
+
+
+class UniformVelocityCommand(CommandTerm):
+    """The term of a :class:`UniformVelocityCommandCfg`; its command is (vx, vy, wz), m/s and rad/s.
+
+    Its metrics ``error_vel_xy`` and ``error_vel_yaw`` sum errors over the episode, over the number
+    of steps between two draws.
+    """
+
+    cfg: UniformVelocityCommandCfg
+
+    def __init__(self, cfg: UniformVelocityCommandCfg, env: ManagerEnv) -> None:
+        super().__init__(cfg, env)
+        self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), env.sim.model, env.device)
+        self.command = torch.zeros(env.num_envs, 3, device=env.device)
+        self.heading_target = torch.zeros(env.num_envs, dtype=torch.float64, device=env.device)
+        """Directions in the world to look in, in rad."""
+        self.is_heading_env = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        self.is_standing_env = torch.zeros_like(self.is_heading_env)
+        self.metrics = {
+            name: torch.zeros(env.num_envs, device=env.device)
+            for name in ("error_vel_xy", "error_vel_yaw")
+        }
+        self._max_steps = cfg.resampling_time_range[1] / env.step_dt
+        self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
+
+    def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        ranges, unit = self.cfg.ranges, (0.0, 1.0)
+        bounds = [ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z, ranges.heading, unit, unit]
+        drawn = stream.ranges(bounds, mask)
+        is_heading = drawn[:, 4] < self.cfg.rel_heading_envs * self.cfg.heading_command
+        assign(self.command, mask, drawn[:, :3])
+        assign(self.heading_target, mask, drawn[:, 3].double())
+        assign(self.is_heading_env, mask, is_heading)
+        assign(self.is_standing_env, mask, drawn[:, 5] < self.cfg.rel_standing_envs)
+
+    def update(self) -> None:
+        data, robot = self.env.sim.data, self._robot
+        quat = data.qpos[:, robot.root_quat]
+        velocity = quat_apply_inverse(quat, data.qvel[:, robot.root_lin_vel])
+        error = torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1)
+        self.metrics["error_vel_xy"] += error / self._max_steps
+        turning = data.qvel[:, robot.root_ang_vel][:, 2]
+        self.metrics["error_vel_yaw"] += (self.command[:, 2] - turning).abs() / self._max_steps
+
+    def update_command(self) -> None:
+        if self.cfg.heading_command:
+            # In float64, so that the last bit of an arc tangent, which depends on an environment's
+            # place in the batch, is rounded away.
+            yaw = yaw_from_quat(self.env.sim.data.qpos[:, self._robot.root_quat].double())
+            left = wrap_to_pi(self.heading_target - yaw)
+            turn = (left * self.cfg.heading_control_stiffness).clamp(*self.cfg.ranges.ang_vel_z)
+            turning = self.command[:, 2]
+            turning.copy_(torch.where(self.is_heading_env, turn.float(), turning))
+        self.command.masked_fill_(self.is_standing_env.unsqueeze(1), 0.0)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, name).cpu().clone() for name in _STATE}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        for name in _STATE:
+            getattr(self, name).copy_(state[name])
+
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        data, robot = self.env.sim.data, self._robot
+        quat, velocity = data.qpos[0, robot.root_quat], data.qvel[0, robot.root_lin_vel]
+        wanted = self.command[0] * self.command.new_tensor([1.0, 1.0, 0.0])
+        above = data.qpos[0, robot.root_pos].cpu().numpy()
+        above = above + np.array([0.0, 0.0, self._marker_height])
+        for arrow, rgba in (
+            (quat_apply(yaw_quat(quat), wanted), (0.2, 0.75, 0.3, 1.0)),
+            (velocity * velocity.new_tensor([1.0, 1.0, 0.0]), (0.2, 0.4, 0.9, 1.0)),
+        ):
+            add_arrow(scene, above, 0.5 * arrow.cpu().numpy(), width=0.02, rgba=rgba)
+
+
+def _height_above_root(model: mujoco.MjModel, root: int) -> float:
+    """Return how far a robot rises above its root in its zero pose, in m."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    is_robots = model.body_rootid[model.geom_bodyid] == model.body_rootid[root]
+    tops = data.geom_xpos[is_robots, 2] + model.geom_rbound[is_robots]
+    return float(tops.max(initial=data.xpos[root, 2]) - data.xpos[root, 2])

@@ -1,0 +1,200 @@
+"""Finding and reading model files: MJCF or URDF, from a path, a package, or the Menagerie.
+
+MuJoCo's own messages name no file, and no line where it is in an included file; those of
+:func:`read_spec` and :func:`compile_spec` name both.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import re
+from pathlib import Path
+
+import mujoco
+
+from envlab.envs.model_sources import Source, read_sources
+from envlab.errors import SimulationError
+
+SUFFIXES = (".xml", ".mjcf", ".urdf")
+"""What model files are called."""
+
+_OPTION = "env.scene.model"
+
+
+def find_model(source: str) -> Path:
+    """Return the file that ``source`` names.
+
+    Args:
+        source: A path, ``package:path/inside/it.xml``, or ``menagerie:robot``, also
+            ``menagerie:robot/entry``, of the package ``mujoco-menagerie``.
+
+    Raises:
+        SimulationError: If there is no such file, or it is no MJCF or URDF.
+    """
+    path = Path(source)
+    package, colon, relative = source.partition(":")
+    if colon and not path.exists():
+        if package == "menagerie":
+            path = _find_in_menagerie(source, relative)
+        else:
+            path = _package_folder(source, package) / relative
+    if path.is_dir() and source:
+        found = sorted(file.name for file in path.iterdir() if file.suffix in SUFFIXES)
+        raise SimulationError(
+            f"{_OPTION} is {source!r}, but {path} is a folder, and must be a file. "
+            f"It holds {', '.join(found[:8]) or 'no model'}{', ...' if len(found) > 8 else '.'}"
+        )
+    if not path.is_file():
+        raise SimulationError(
+            f"{_OPTION} is {source!r}, but {path} is not a file. Give a path, package:path or "
+            "menagerie:robot."
+        )
+    if path.suffix.lower() not in SUFFIXES:
+        raise SimulationError(
+            f"{_OPTION} is {source!r}, but a file that ends in {path.suffix or 'nothing'!r} is no "
+            "model that MuJoCo reads. Give MJCF (.xml, .mjcf) or URDF (.urdf)."
+        )
+    return path
+
+
+def is_urdf(path: Path) -> bool:
+    """Tell whether a model file holds URDF, by its outermost element."""
+    return re.search(r"<(?![?!])\s*([\w:]+)", _text(path)).group(1) == "robot"  # type: ignore[union-attr]
+
+
+def urdf_moves_freely(path: Path) -> bool | None:
+    """Tell whether a URDF robot moves freely: by custom, unless it has a link called ``world``.
+
+    None: the file is not URDF.
+    """
+    if not is_urdf(path):
+        return None
+    return re.search(r"<link\s[^>]*name\s*=\s*[\"']world[\"']", _text(path)) is None
+
+
+def read_spec(path: Path) -> mujoco.MjSpec:
+    """Parse a model file.
+
+    URDF keeps links that have no joint, as they may be asked for by name.
+
+    Raises:
+        SimulationError: For a file that cannot be read, naming file and line.
+    """
+    if not _text(path).strip():
+        raise SimulationError(f"The model {path} is empty. Give a file with MJCF or URDF in it.")
+    try:
+        if path.suffix.lower() == ".mjcf":  # which MuJoCo does not take from a file
+            spec = mujoco.MjSpec.from_string(read_sources(path).text)
+            spec.modelfiledir = str(path.parent)
+        else:
+            spec = mujoco.MjSpec.from_file(str(path))
+    except ValueError as error:
+        raise _refusal(error, path, compiled=False) from None
+    if is_urdf(path):
+        spec.compiler.fusestatic = False
+    return spec
+
+
+def compile_spec(spec: mujoco.MjSpec, path: Path) -> mujoco.MjModel:
+    """Compile what :func:`read_spec` read from ``path``.
+
+    Raises:
+        SimulationError: If MuJoCo refuses it, naming file and line.
+    """
+    try:
+        return spec.compile()
+    except ValueError as error:
+        raise _refusal(error, path, compiled=True) from None
+
+
+def _refusal(error: ValueError, path: Path, *, compiled: bool) -> SimulationError:
+    """Return the error for a model that MuJoCo refuses, with the place in the files."""
+    sources = read_sources(path)
+    reason, line = _reason_and_line(error)
+    if not line and sources.has_includes:
+        reason, line = _reason_in_one_text(sources, path, compiled) or (reason, line)
+        file, line = sources.place(line) if line else (path, 0)
+    else:
+        file = path
+    missing = re.search(r"Error opening file '(.+)'", reason)
+    if missing:
+        name = re.split(r"[/\\]", missing.group(1))[-1]
+        file, line = sources.find(name) or (file, line)
+        reason = (
+            f"the file {missing.group(1)!r} does not exist; paths are relative to {path.parent}, "
+            "and to meshdir or texturedir below it"
+        )
+    place = f"{file}, line {line}" if line else f"{file}"
+    return SimulationError(f"MuJoCo cannot compile {place}: {reason}. Correct it there.")
+
+
+def _reason_and_line(error: ValueError) -> tuple[str, int]:
+    """Return MuJoCo's message in one line without its frame, and the line it names or 0."""
+    text = str(error)
+    line = re.search(r"\bline (?:number=)?(\d+)|Line number=(\d+)", text)
+    number = int(line.group(1) or line.group(2)) if line else 0
+    element = re.search(r"Element '(\w+)'", text)
+    name = re.search(r"Element name '([^']+)'", text)
+    reason = re.sub(r"\n?Element (name )?'.*", "", text, flags=re.DOTALL)
+    reason = re.sub(r"^((XML )?Error:\s*|ParseXML:\s*)+", "", reason)
+    reason = " ".join(reason.split()).rstrip(".")
+    if element:
+        reason += f" (<{element.group(1)}>)"
+    elif name:
+        reason += f" ({name.group(1)})"
+    return reason, number
+
+
+def _reason_in_one_text(sources: Source, path: Path, compiled: bool) -> tuple[str, int] | None:
+    """Return MuJoCo's reason and line for the model with all includes written out, if it has one.
+
+    MuJoCo gives everything that it includes the line 0.
+    """
+    try:
+        spec = mujoco.MjSpec.from_string(sources.text)
+        spec.modelfiledir = str(path.parent)
+        if compiled:
+            spec.compile()
+    except ValueError as error:
+        return _reason_and_line(error)
+    return None
+
+
+def _package_folder(source: str, package: str) -> Path:
+    try:
+        return Path(str(importlib.resources.files(package)))
+    except (ModuleNotFoundError, TypeError, ValueError):
+        raise SimulationError(
+            f"{_OPTION} is {source!r}, but there is no package {package!r}. Install it with: "
+            f"pip install {package.replace('_', '-')}"
+        ) from None
+
+
+def _find_in_menagerie(source: str, relative: str) -> Path:
+    """Return the file of a robot of MuJoCo Menagerie, which its package downloads where needed."""
+    try:
+        import mujoco_menagerie
+    except ModuleNotFoundError:
+        raise SimulationError(
+            f"{_OPTION} is {source!r}, which needs the package 'mujoco-menagerie'. Install it "
+            "with: pip install -c constraints.txt -e '.[menagerie]'"
+        ) from None
+    name, _, entry = relative.partition("/")
+    try:
+        robot = mujoco_menagerie.get(name)
+        return Path(robot.xml(entry or robot.default_model))
+    except (mujoco_menagerie.MenagerieError, OSError) as error:
+        reason = str(error.args[0] if error.args else error).rstrip(".?")
+        raise SimulationError(
+            f"{_OPTION} is {source!r}, but MuJoCo Menagerie cannot give it: {reason}. Without a "
+            "network, set MENAGERIE_ROOT to a checkout of it."
+        ) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise SimulationError(
+            f"The model {path} cannot be read: {error.strerror}. Make it readable."
+        ) from None

@@ -1,0 +1,117 @@
+"""What a file with nothing but a robot lacks: a base that moves, a floor, a light, a camera."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import mujoco
+import numpy as np
+
+from envlab.envs.initial_state import robot_body
+from envlab.errors import ConfigurationError
+
+_FREE = mujoco.mjtJoint.mjJNT_FREE
+_VIEW = np.array([-1.5, -2.0, 0.8])
+"""Direction from the robot's centre of mass to the camera."""
+_DISTANCE = 1.6
+"""Distance of the camera, in units of the robot's extent (about its diameter)."""
+
+
+def set_floating_base(
+    spec: mujoco.MjSpec, floating: Literal["auto", True, False], auto: bool | None
+) -> None:
+    """Give the robot's topmost body a free joint, or take it away.
+
+    Args:
+        spec: The model; it is changed.
+        floating: Whether it moves freely, or ``auto``.
+        auto: What ``auto`` means for this file; None: what the file says.
+
+    Raises:
+        ConfigurationError: If there is no body that could be freed.
+    """
+    wanted = auto if floating == "auto" else floating
+    if wanted is None:
+        return
+    body = robot_body(spec)
+    if body is None:
+        if wanted:
+            raise ConfigurationError(
+                f"env.scene.floating_base is {floating}, but the model has no body that could move."
+            )
+        return
+    free = [joint for joint in body.joints if joint.type == _FREE]
+    if wanted and not free:
+        if list(body.joints):
+            raise ConfigurationError(
+                f"env.scene.floating_base is {floating}, but the body {body.name!r} hangs on the "
+                f"world by the joint {body.joints[0].name!r}. Remove that joint from the file."
+            )
+        body.add_freejoint(name="root")
+    for joint in [] if wanted else free:
+        spec.delete(joint)
+
+
+def stands_in_nothing(spec: mujoco.MjSpec) -> bool:
+    """Tell whether the world has no geom of its own and something moves freely."""
+    return not list(spec.worldbody.geoms) and any(joint.type == _FREE for joint in spec.joints)
+
+
+def add_surroundings(spec: mujoco.MjSpec, model: mujoco.MjModel) -> None:
+    """Add a floor at height 0, and where the file has none, a light and a camera.
+
+    Args:
+        spec: The model; it is changed.
+        model: It, compiled: where the robot is.
+    """
+    body = robot_body(spec)
+    body_id = -1 if body is None else body.id  # lost as soon as the model is changed
+    _add_floor(spec)
+    if not list(spec.lights):
+        spec.worldbody.add_light(
+            name="sun",
+            type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+            pos=[0.0, 0.0, 3.0],
+            dir=[0.3, 0.4, -1.0],
+            diffuse=[0.6, 0.6, 0.6],
+        )
+    if body is not None and not list(spec.cameras):
+        _add_camera(body, body_id, model)
+
+
+def _add_floor(spec: mujoco.MjSpec) -> None:
+    spec.add_texture(
+        name="envlab_floor",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=[0.35, 0.4, 0.45],
+        rgb2=[0.25, 0.3, 0.35],
+        width=256,
+        height=256,
+    )
+    material = spec.add_material(name="envlab_floor", texrepeat=[2.0, 2.0], texuniform=True)
+    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "envlab_floor"
+    spec.worldbody.add_geom(
+        name="floor",
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0.0, 0.0, 0.05],
+        material="envlab_floor",
+    )
+
+
+def _add_camera(body: mujoco.MjsBody, body_id: int, model: mujoco.MjModel) -> None:
+    """Add a camera that follows the robot's centre of mass from where it looks at it now."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    offset = _DISTANCE * model.stat.extent * _VIEW / np.linalg.norm(_VIEW)
+    right = np.cross(-offset, [0.0, 0.0, 1.0])
+    up = np.cross(right, -offset)
+    # Into the frame of the body that carries it.
+    rotation = data.xmat[body_id].reshape(3, 3).T
+    eye = rotation @ (data.subtree_com[body_id] + offset - data.xpos[body_id])
+    body.add_camera(
+        name="follow",
+        mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM,
+        pos=eye,
+        xyaxes=[*(rotation @ right), *(rotation @ up)],
+    )

@@ -1,0 +1,113 @@
+"""From a configuration to ground: heights on a grid, and where robots start on each tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from envlab.envs.terrain.cfg import TerrainGeneratorCfg
+from envlab.envs.terrain.sub_terrains import SubTerrainCfg
+from envlab.envs.terrain.tile import Tile, between
+from envlab.errors import ConfigurationError
+
+WHERE = "env.scene.terrain.terrain_generator"
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Generated ground, its centre at the world's origin."""
+
+    heights: np.ndarray
+    """Heights of the tiles' vertices in m, float64 ``(num_x, num_y)``; zero on the outer edges."""
+    size: tuple[float, float]
+    """Lengths of all tiles together along x and y, in m."""
+    origins: np.ndarray
+    """Where robots start on each tile, in m, float64 ``(num_rows, num_cols, 3)``."""
+    kinds: np.ndarray
+    """Each tile's place among the sub-terrains, int64 ``(num_rows, num_cols)``."""
+
+
+def generate(cfg: TerrainGeneratorCfg) -> Ground:
+    """Make the ground that ``cfg`` describes: the same at every call, on every machine.
+
+    Raises:
+        ConfigurationError: For proportions or sizes that make no ground.
+    """
+    kinds = _check(cfg)
+    tile = Tile(cfg.size, cfg.horizontal_scale, cfg.vertical_scale)
+    along_x, along_y = (number - 1 for number in tile.shape)
+    heights = np.zeros((cfg.num_rows * along_x + 1, cfg.num_cols * along_y + 1))
+    origins = np.zeros((cfg.num_rows, cfg.num_cols, 3))
+    chosen = np.zeros((cfg.num_rows, cfg.num_cols), dtype=np.int64)
+    size = (cfg.num_rows * cfg.size[0], cfg.num_cols * cfg.size[1])
+    for row in range(cfg.num_rows):
+        for column in range(cfg.num_cols):
+            # A generator per tile: a change of one tile leaves the others as they are.
+            rng = np.random.default_rng([cfg.seed, row, column])
+            chosen[row, column], difficulty = _choose(cfg, row, column, rng)
+            made, top = kinds[chosen[row, column]].build(tile, difficulty, rng)
+            x, y = row * along_x, column * along_y
+            heights[x : x + along_x + 1, y : y + along_y + 1] += made  # edges are zero
+            centre = [(row + 0.5) * cfg.size[0], (column + 0.5) * cfg.size[1]]
+            origins[row, column] = [centre[0] - 0.5 * size[0], centre[1] - 0.5 * size[1], top]
+    heights.flags.writeable = origins.flags.writeable = chosen.flags.writeable = False
+    return Ground(heights, size, origins, chosen)
+
+
+def _choose(
+    cfg: TerrainGeneratorCfg, row: int, column: int, rng: np.random.Generator
+) -> tuple[int, float]:
+    """Return the kind of a tile and its difficulty: by place in a curriculum, else at random."""
+    proportions = np.array([kind.proportion for kind in _kinds(cfg).values()])
+    shares = np.cumsum(proportions / proportions.sum())
+    draw = rng.uniform(0.0, 1.0, 2)
+    if cfg.curriculum:
+        place, level = column / cfg.num_cols + 1e-3, (row + draw[1]) / cfg.num_rows
+    else:
+        place, level = draw
+    kind = min(int(np.searchsorted(shares, place, side="right")), len(shares) - 1)
+    return kind, between(cfg.difficulty_range, level)
+
+
+def _kinds(cfg: TerrainGeneratorCfg) -> dict[str, SubTerrainCfg]:
+    """Return the sub-terrains that no override removed."""
+    return {name: kind for name, kind in cfg.sub_terrains.items() if kind is not None}
+
+
+def _check(cfg: TerrainGeneratorCfg) -> list[SubTerrainCfg]:
+    """Return the kinds of ground, after a look at all that they need."""
+    kinds = _kinds(cfg)
+    if not kinds:
+        raise ConfigurationError(
+            f"{WHERE}.sub_terrains is empty, but ground needs at least one kind. Add one, or set "
+            "env.scene.terrain=null for a plane."
+        )
+    for name, kind in kinds.items():
+        if not isinstance(kind, SubTerrainCfg):
+            raise ConfigurationError(
+                f"{WHERE}.sub_terrains.{name} is a {type(kind).__name__}, but must be one of the "
+                "configurations of envlab.envs.terrain, or one derived from SubTerrainCfg."
+            )
+        if not kind.proportion >= 0.0:
+            raise ConfigurationError(
+                f"{WHERE}.sub_terrains.{name}.proportion is {kind.proportion}, but must be 0 or "
+                "more."
+            )
+    if not sum(kind.proportion for kind in kinds.values()) > 0.0:
+        raise ConfigurationError(
+            f"All proportions of {WHERE}.sub_terrains are 0, but at least one must be more. Raise "
+            f"that of {' or '.join(kinds)}."
+        )
+    for name in ("num_rows", "num_cols", "horizontal_scale", "vertical_scale"):
+        if not getattr(cfg, name) > 0:
+            raise ConfigurationError(f"{WHERE}.{name} is {getattr(cfg, name)}; give more than 0.")
+    if cfg.border_width < 0.0:
+        raise ConfigurationError(f"{WHERE}.border_width is {cfg.border_width}; give 0 or more.")
+    low, high = cfg.difficulty_range
+    if not 0.0 <= low <= high <= 1.0:
+        raise ConfigurationError(
+            f"{WHERE}.difficulty_range is {list(cfg.difficulty_range)}, but must be [easiest, "
+            "hardest] within 0 and 1."
+        )
+    return list(kinds.values())

@@ -1,0 +1,99 @@
+"""Where environments are on generated ground, and how hard theirs is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.terrain.cfg import TerrainCfg
+from envlab.envs.terrain.generator import generate
+from envlab.envs.terrain.ground import GROUP, surface
+from envlab.errors import ConfigurationError
+from envlab.sim.height_field import HeightField
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
+
+
+class Terrain:
+    """A tile for every environment: its level is drawn and changes, its type is given.
+
+    Types are spread evenly over all environments of all processes, in the order of their global
+    index, and levels are drawn per environment. So two processes with N environments are where one
+    with 2 N would be.
+
+    Attributes:
+        cfg: The configuration.
+        num_levels: Rows of tiles.
+        geom_group: Geom group of the ground, for rays.
+        terrain_levels: Each environment's row, int64 ``(num_envs,)``.
+        terrain_types: Each environment's column, int64 ``(num_envs,)``.
+        env_origins: Where each environment's episodes start, in m, ``(num_envs, 3)``.
+    """
+
+    def __init__(self, cfg: TerrainCfg, env: VectorEnv) -> None:
+        """Place the environments.
+
+        Raises:
+            ConfigurationError: If ``max_init_terrain_level`` is negative.
+        """
+        self.cfg = cfg
+        ground = generate(cfg.terrain_generator)
+        self.num_levels, num_types = ground.kinds.shape
+        level = cfg.max_init_terrain_level
+        if level is not None and level < 0:
+            raise ConfigurationError(
+                f"env.scene.terrain.max_init_terrain_level is {level}; give 0 or more, or null for "
+                f"all {self.num_levels} levels."
+            )
+        last = self.num_levels - 1
+        self.geom_group = GROUP
+        self._max_init_level = last if level is None else min(level, last)
+        self._random = env.random
+        self._field = HeightField(env.sim.model, surface(env.sim.model), env.device)
+        origins = torch.tensor(ground.origins, dtype=torch.float32, device=env.device)
+        self._origins = origins.flatten(0, 1)
+        total = env.context.world_size * env.num_envs
+        self._num_types = num_types
+        self.terrain_types = env.env_ids * num_types // total
+        self.terrain_levels = torch.zeros_like(env.env_ids)
+        self.env_origins = env.env_origins
+        self.restart()
+
+    def restart(self) -> None:
+        """Draw all levels as at the start of a run."""
+        stream = self._random.stream("terrain.start")
+        self._move(stream.integers(0, self._max_init_level + 1))
+
+    def update_env_origins(
+        self, mask: torch.Tensor, move_up: torch.Tensor, move_down: torch.Tensor
+    ) -> None:
+        """Change levels by one; who is beyond the last level goes to a random one.
+
+        Args:
+            mask: Environments to change, bool ``(num_envs,)``.
+            move_up: Which of these get a harder tile, bool ``(num_envs,)``.
+            move_down: Which of these get an easier one, bool ``(num_envs,)``.
+        """
+        levels = self.terrain_levels + move_up.long() - move_down.long()
+        drawn = self._random.stream("terrain.beyond").integers(0, self.num_levels)
+        levels = torch.where(levels >= self.num_levels, drawn, levels.clamp(min=0))
+        self._move(torch.where(mask, levels, self.terrain_levels))
+
+    def heights_at(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Return the ground's height at points of the world, in m, of the shape of ``x``."""
+        return self._field.heights(x, y)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume."""
+        return {"levels": self.terrain_levels.cpu().clone()}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        self._move(state["levels"].to(self.terrain_levels.device))
+
+    def _move(self, levels: torch.Tensor) -> None:
+        self.terrain_levels.copy_(levels)
+        self.env_origins.copy_(self._origins[levels * self._num_types + self.terrain_types])

@@ -1,0 +1,137 @@
+"""Making one of Gymnasium's environments, and saying in a sentence why it cannot be made."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.error import DependencyNotInstalled
+
+from envlab.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+INSTALL = "pip install -c constraints.txt -e '.[gym]'"
+
+_QUIET = {
+    "PYGAME_HIDE_SUPPORT_PROMPT": "1",  # pygame greets on stdout
+    "SDL_VIDEODRIVER": "dummy",  # it complains of "error: XDG_RUNTIME_DIR" where no screen is
+    "SDL_AUDIODRIVER": "dummy",
+}
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvMaker:
+    """All that it takes to make an environment, here or in another process."""
+
+    spec: EnvSpec
+    """The registration."""
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Keywords of the environment, over the registration's."""
+    max_episode_steps: int | None = None
+    """Time limit in steps; None: the registration's."""
+
+    def make(self, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+        """Return a new environment.
+
+        Raises:
+            ConfigurationError: If a package is missing, or it refuses its keywords.
+        """
+        _load(self.spec)
+        try:
+            env = gymnasium.make(
+                self.spec,
+                max_episode_steps=self.max_episode_steps,
+                disable_env_checker=True,  # it costs time in every step
+                render_mode=render_mode,
+                **self.kwargs,
+            )
+        except (DependencyNotInstalled, ImportError) as error:
+            raise _not_imported(self.spec, error) from error
+        except Exception as error:
+            given = ", ".join(f"env.kwargs.{name}={value}" for name, value in self.kwargs.items())
+            raise ConfigurationError(
+                f"gym:{self.spec.id} cannot be made{f' with {given}' if given else ''} "
+                f"({type(error).__name__}: {error}). Correct env.kwargs."
+            ) from error
+        known = env.metadata.get("render_modes") or []
+        if render_mode is not None and render_mode not in known:
+            raise ConfigurationError(
+                f"gym:{self.spec.id} cannot render as {render_mode!r}, only as "
+                f"{', '.join(known) or 'nothing'}. Leave --video out."
+            )
+        return env
+
+
+def known_kwargs(spec: EnvSpec) -> dict[str, Any]:
+    """Return the keywords that an environment has defaults for, as far as they are plain values.
+
+    Raises:
+        ConfigurationError: If a package that it imports is missing.
+    """
+    creator = _load(spec)
+    parameters = inspect.signature(creator).parameters.values() if creator is not None else []
+    known = {
+        parameter.name: _number(parameter.default, str(parameter.annotation))
+        for parameter in parameters
+        if parameter.name != "render_mode" and _is_plain(parameter.default)
+    }
+    return known | {name: value for name, value in spec.kwargs.items() if _is_plain(value)}
+
+
+def _load(spec: EnvSpec) -> Any:
+    """Return what makes an environment, imported, and keep what it imports from chattering."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    creator: Any = spec.entry_point
+    try:
+        if isinstance(creator, str):
+            creator = load_env_creator(creator)
+    except (DependencyNotInstalled, ImportError) as error:
+        raise _not_imported(spec, error) from error
+    if "mujoco" in sys.modules:
+        # Else each environment prints what MuJoCo has against its model, which is Gymnasium's.
+        sys.modules["mujoco"].set_mju_user_warning(_warn_once)
+    return creator
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    logger.warning("MuJoCo: %s", message.strip())
+
+
+def _not_imported(spec: EnvSpec, error: Exception) -> ConfigurationError:
+    """Return the error for a module that cannot be imported, or lacks a package."""
+    reason = str(error.__cause__ or error).splitlines()[0].rstrip(".")
+    if isinstance(error, DependencyNotInstalled | ModuleNotFoundError):
+        return ConfigurationError(
+            f"gym:{spec.id} needs a package that is not installed ({reason}). For Gymnasium's own "
+            f"environments install it with: {INSTALL}"
+        )
+    return ConfigurationError(
+        f"gym:{spec.id} cannot be imported ({reason}). Choose another version of it, or mend its "
+        "package."
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_is_plain(element) for element in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(inner) for key, inner in value.items())
+    return isinstance(value, _PLAIN)
+
+
+def _number(value: Any, annotation: str) -> Any:
+    """Return a default as what its annotation says: some floats are written as 0 or 2."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if is_whole and "float" in annotation else value

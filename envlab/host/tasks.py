@@ -1,0 +1,107 @@
+"""``gym:<id>``: any installed Gymnasium environment as a task."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from envlab.errors import UnknownTaskError, did_you_mean
+from envlab.registry import Task, discover, load_entry_point
+
+PREFIX = "gym:"
+
+_AGENTS = "envlab_tasks.gym.agents"
+_AGENT_FILES = {
+    "box": {name: f"{name}_ppo_cfg.yaml" for name in ("rsl_rl", "rl_games", "skrl")},
+    **{
+        kind: {name: f"{name}_{kind}_ppo_cfg.yaml" for name in ("rl_games", "skrl")}
+        for kind in ("discrete", "multidiscrete")
+    },
+}
+"""Files by kind of action; see :class:`envlab.host.spaces.Actions`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GymTask(Task):
+    """A task that Gymnasium, not envlab, registers."""
+
+    spec: EnvSpec = field(repr=False)
+    """Gymnasium's registration."""
+
+    @property
+    def experiment_name(self) -> str:
+        """Folder of the runs: the id, as far as a folder may be called so."""
+        return re.sub(r"[^\w.=,+-]+", "_", self.id.lower())
+
+    def make(self, cfg: Any, **kwargs: Any) -> Any:
+        """Build the environment with a configuration."""
+        return load_entry_point("envlab.envs.gym_bridge:GymEnv")(self.spec, cfg, **kwargs)
+
+    def suited(self, cfg: Any) -> GymTask:
+        """Return this task with agent configurations for the actions that ``cfg`` leads to.
+
+        Raises:
+            ConfigurationError: If the environment cannot be made.
+        """
+        kind = load_entry_point("envlab.envs.gym_bridge:action_kind")(self.spec, cfg)
+        files = _AGENT_FILES[kind]
+        agents = {f"{name}_cfg_entry_point": f"{_AGENTS}:{file}" for name, file in files.items()}
+        return dataclasses.replace(self, libraries=list(files), kwargs={**self.kwargs, **agents})
+
+
+def find_gym_task(task_id: str) -> GymTask:
+    """Return the task ``gym:Id-v0`` or ``gym:module:Id-v0``, whose module is imported first.
+
+    Raises:
+        UnknownTaskError: If there is none, with the nearest ids.
+    """
+    module, _, name = task_id.removeprefix(PREFIX).rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise UnknownTaskError(
+                f"The task {task_id!r} names the module {module!r}, which cannot be imported: "
+                f"{error}."
+            ) from error
+    known = gymnasium.registry
+    if name not in known:
+        discover()  # so that envlab's own tasks are told from unknown ones
+    spec = known.get(name)
+    if spec is None:
+        names = [known_id for known_id in known if not _is_own(known[known_id])]
+        raise UnknownTaskError(
+            f"Gymnasium has no environment {name!r}.{did_you_mean(name, names)} One of a package "
+            "that registers it on import is gym:<module>:<id>."
+        )
+    if _is_own(spec):
+        raise UnknownTaskError(f"{name!r} is envlab's own task. Write --task={name}.")
+    return GymTask(
+        id=f"{PREFIX}{f'{module}:' if module else ''}{name}",
+        kind="gymnasium",
+        libraries=[],
+        description=f"Gymnasium's {name}.",
+        kwargs={"env_cfg_entry_point": lambda: make_cfg(spec)},
+        spec=spec,
+    )
+
+
+def make_cfg(spec: EnvSpec) -> Any:
+    """Return the environment configuration of a registration, its keywords' defaults included.
+
+    Raises:
+        ConfigurationError: If a package that it needs is missing.
+    """
+    from envlab.host.maker import known_kwargs
+
+    return load_entry_point("envlab.envs.gym_bridge:GymEnvCfg")(kwargs=known_kwargs(spec))
+
+
+def _is_own(spec: EnvSpec) -> bool:
+    return "env_cfg_entry_point" in spec.kwargs

@@ -1,0 +1,247 @@
+"""Environments in worker processes, over memory that all of them share."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import mmap
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+import weakref
+from multiprocessing.connection import Connection
+from typing import Any
+
+import cloudpickle
+import gymnasium
+import numpy as np
+
+from envlab.errors import EnvlabError, SimulationError
+from envlab.host.batch import TRIAL_STEPS, Arrays, Batch, Ended, LocalBatch, measure_step_s
+from envlab.host.maker import EnvMaker
+from envlab.host.spaces import Actions, Observations
+from envlab.host.worker import Share
+
+logger = logging.getLogger(__name__)
+
+WORTH_S = 1e-3
+"""A step of all environments that takes less in one process is never shared out."""
+CLOSE_S = 5.0
+"""How long workers may take to close their environments before they are killed."""
+
+
+def make_batch(
+    maker: EnvMaker,
+    num_envs: int,
+    *,
+    num_workers: int | None,
+    num_threads: int = 1,
+    first_env: int = 0,
+    timeout_s: float = 120.0,
+    render_mode: str | None = None,
+) -> tuple[Batch, gymnasium.Env[Any, Any]]:
+    """Return environments, and a closed one that tells their spaces.
+
+    Args:
+        maker: Makes one.
+        num_envs: How many.
+        num_workers: Processes to step them in; 0: this one; None: measure what pays.
+        num_threads: Processor cores that this process may use, for that.
+        first_env: Global index of the first one, for messages.
+        timeout_s: How long workers may take for a step, or to start.
+        render_mode: Of the first one.
+
+    Raises:
+        ConfigurationError: If they cannot be made.
+        SimulationError: If a worker does not start.
+    """
+    model = maker.make(render_mode)
+    together_s = 0.0
+    if num_workers is None and min(num_envs, num_threads) > 1:
+        together_s = num_envs * _step_s(model, maker)
+    model.close()
+    observations, actions = Observations(model.observation_space), Actions(model.action_space)
+    layout = Arrays.layout(num_envs, observations, actions)
+    if num_workers or together_s > WORTH_S:
+        count = min(num_threads if num_workers is None else num_workers, num_envs)
+        bounds = [num_envs * worker // count for worker in range(count + 1)]
+        shares = [
+            Share(maker, layout, start, stop, first_env + start, None if start else render_mode)
+            for start, stop in itertools.pairwise(bounds)
+        ]
+        workers = WorkerBatch(shares, timeout_s)
+        if num_workers is not None or _pays(workers, actions.draw(num_envs), together_s):
+            return workers, model
+        workers.close()
+    arrays = Arrays.on(bytearray(Arrays.size(layout)), layout)
+    return LocalBatch(maker, arrays, first_env, render_mode), model
+
+
+class WorkerBatch:
+    """A :class:`Batch` whose environments live in worker processes."""
+
+    def __init__(self, shares: list[Share], timeout_s: float) -> None:
+        """Start the workers, and wait until all have made their environments.
+
+        Args:
+            shares: What each is to do.
+            timeout_s: How long they may take for anything.
+
+        Raises:
+            EnvlabError: What a worker raised, or that one does not answer.
+        """
+        self._name, self._timeout_s = shares[0].maker.spec.id, timeout_s
+        # No name and no owner: it is gone when the last process that holds it is.
+        memory = os.memfd_create("envlab_gymnasium")
+        self._workers: list[_Worker] = []
+        self._finish = weakref.finalize(self, _close, self._workers)  # at exit at the latest
+        try:
+            os.ftruncate(memory, Arrays.size(shares[0].layout))
+            self.arrays = Arrays.on(mmap.mmap(memory, 0), shares[0].layout)
+            self._workers.extend(_Worker(share, memory) for share in shares)
+            self._gather()
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(memory)
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def reset(self) -> None:
+        self._call("reset")
+
+    def step(self) -> Ended:
+        ended: Ended = []
+        for worker, results in zip(self._workers, self._call("step"), strict=True):
+            ended += [(worker.share.start + row, info) for row, info in results]
+        return ended
+
+    def set_elapsed(self) -> None:
+        self._call("set_elapsed")
+
+    def render(self) -> Any:
+        self._workers[0].connection.send("render")
+        return self._answer(self._workers[0], time.monotonic() + self._timeout_s)
+
+    def close(self) -> None:
+        self._finish()
+
+    def _call(self, name: str) -> list[Any]:
+        for worker in self._workers:
+            try:
+                worker.connection.send(name)
+            except OSError as error:
+                raise self._lost(worker) from error
+        return self._gather()
+
+    def _gather(self) -> list[Any]:
+        deadline = time.monotonic() + self._timeout_s
+        return [self._answer(worker, deadline) for worker in self._workers]
+
+    def _answer(self, worker: _Worker, deadline: float) -> Any:
+        try:
+            if not worker.connection.poll(max(0.0, deadline - time.monotonic())):
+                raise SimulationError(
+                    f"{worker} of gym:{self._name} has not answered for {self._timeout_s:g} s. "
+                    "Raise env.worker_timeout_s if its environments are that slow."
+                )
+            is_good, value = worker.connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._lost(worker) from error
+        if is_good:
+            return value
+        raise (
+            value
+            if isinstance(value, EnvlabError)
+            else SimulationError(
+                f"{worker} of gym:{self._name} failed ({value}). With env.num_workers=0 it runs in "
+                "this process, where it can be looked at."
+            )
+        )
+
+    def _lost(self, worker: _Worker) -> SimulationError:
+        try:
+            code: object = worker.process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            code = "none yet"
+        return SimulationError(
+            f"{worker} of gym:{self._name} has ended (exit code {code}; negative: a signal's "
+            "number). Its last words are above; env.num_workers=0 does without workers."
+        )
+
+
+class _Worker:
+    """One process, and the connection to it."""
+
+    def __init__(self, share: Share, memory: int) -> None:
+        self.share = share
+        self.connection: Connection
+        self.connection, theirs = multiprocessing.Pipe()
+        # Not multiprocessing's own ways: a fork would take torch's threads' locks along, a spawn
+        # would run the user's script again, and either would load torch.
+        arguments = f"{theirs.fileno()}, {memory}, {os.getpid()}"
+        code = f"from envlab.host.worker import main; main({arguments})"
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), memory),
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
+        self.connection.send_bytes(cloudpickle.dumps(share))
+
+    def __str__(self) -> str:
+        first, last = self.share.first_env, self.share.first_env + self.share.stop - 1
+        return f"The worker of environments {first} to {last - self.share.start}"
+
+
+def _close(workers: list[_Worker]) -> None:
+    """Let workers close their environments; kill those that do not."""
+    deadline = time.monotonic() + CLOSE_S
+    for worker in workers:
+        worker.connection.close()
+    for worker in workers:
+        try:
+            worker.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            worker.process.kill()
+            worker.process.wait()
+
+
+def _step_s(model: gymnasium.Env[Any, Any], maker: EnvMaker) -> float:
+    """Return how long a step of one environment takes, in seconds.
+
+    Raises:
+        SimulationError: If it fails.
+    """
+    try:
+        return measure_step_s(model)
+    except Exception as error:
+        raise SimulationError(
+            f"gym:{maker.spec.id} fails in its first steps ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _pays(workers: WorkerBatch, actions: np.ndarray, together_s: float) -> bool:
+    """Return whether workers step faster than one process does, and say so."""
+    arrays = workers.arrays
+    arrays.mask[:], arrays.actions[:] = True, actions
+    workers.reset()
+    start = time.perf_counter()
+    for _ in range(TRIAL_STEPS):
+        workers.step()
+    apart_s = (time.perf_counter() - start) / TRIAL_STEPS
+    logger.info(
+        "A step of %d environments takes about %.1f ms in one process and %.1f ms in %d worker "
+        "processes: using %s. env.num_workers sets it.",
+        len(actions),
+        1000.0 * together_s,
+        1000.0 * apart_s,
+        len(workers),
+        "workers" if apart_s < together_s else "one process",
+    )
+    return apart_s < together_s

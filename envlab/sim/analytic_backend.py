@@ -1,0 +1,275 @@
+"""The ``analytic`` backend: batched torch dynamics of contact-free systems, on CPU and GPU.
+
+It has no solver: the accelerations of a cart-pole or a drone are formulas (``analytic_planar.py``,
+``analytic_free.py``) in figures that it reads from the compiled model, and its step is MuJoCo's. In
+float32 it stays within 1e-4 of MuJoCo's trajectories (``tests/sim/test_analytic_backend.py``).
+
+The state is held as rows, ``(nq + nv, num_envs)``, over which each operation runs without strides;
+:attr:`AnalyticSimulation.data` shows it transposed. Every operation is elementwise, so that an
+environment's future does not depend on how many others there are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import mujoco
+import numpy as np
+import torch
+
+from envlab.errors import ConfigurationError, SimulationError, did_you_mean
+from envlab.sim.analytic_free import FreeBody, motor_wrenches
+from envlab.sim.analytic_model import control_bounds, find_links, kinds_of
+from envlab.sim.analytic_planar import PlanarChain
+from envlab.sim.analytic_poses import BodyPoses
+from envlab.sim.analytic_terms import Value, dot, shared
+from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, copy_model
+from envlab.sim.threads import SMALL_BATCH, OneThread
+
+logger = logging.getLogger(__name__)
+
+DATA_FIELDS = ("qpos", "qvel", "time", "xpos", "xquat")
+"""MjData fields that this backend computes."""
+
+MODEL_FIELDS = ("body_mass", "body_inertia", "dof_damping", "dof_armature")
+"""MjModel fields that may differ between environments."""
+
+_STATE_MAX = 1e10
+"""Larger positions and velocities count as a breakdown (MuJoCo's mjMAXVAL)."""
+
+
+class AnalyticSimulation(Simulation):
+    """See :class:`envlab.sim.simulation.Simulation`."""
+
+    def __init__(
+        self,
+        cfg: SimulationCfg,
+        model: mujoco.MjModel,
+        num_envs: int,
+        *,
+        decimation: int,
+        device: torch.device,
+        num_threads: int = 0,
+    ) -> None:
+        fields = check_fields(model, cfg.data_fields)
+        _check_supported("data", fields, DATA_FIELDS)
+        _check_supported("model", cfg.model_fields, MODEL_FIELDS)
+        links = find_links(model)
+        self.model, self.num_envs, self.decimation, self.device = (
+            model,
+            num_envs,
+            decimation,
+            device,
+        )
+        is_free = kinds_of(model) == ["free"]
+        self._dynamics = (FreeBody if is_free else PlanarChain)(model, links, device)
+        self._state = torch.zeros(model.nq + model.nv, num_envs, device=device)
+        self._qpos, self._qvel = self._state[: model.nq].T, self._state[model.nq :].T
+        self._qpos0 = torch.as_tensor(model.qpos0, dtype=torch.float32, device=device)
+        self._time = torch.zeros(num_envs, device=device)
+        self._poses = BodyPoses(model, links, num_envs, device)
+        named = {
+            "qpos": self._qpos,
+            "qvel": self._qvel,
+            "time": self._time,
+            "xpos": self._poses.xpos,
+            "xquat": self._poses.xquat,
+        }
+        self.data = Fields("data", "env.sim.data_fields", {name: named[name] for name in fields})
+        self._has_poses, self._has_time = "xpos" in fields or "xquat" in fields, "time" in fields
+        self.params = Fields(
+            "model", "env.sim.model_fields", {n: self._expand(n) for n in cfg.model_fields}
+        )
+        self._nominal = {
+            name: torch.as_tensor(getattr(model, name), device=device).unsqueeze(0)
+            for name in MODEL_FIELDS
+        }
+        self.ctrl = torch.zeros(model.nu, num_envs, device=device).T
+        self._bounds = control_bounds(model).tolist()
+        self._gains = self._motors(motor_wrenches(model, links) if is_free else None)
+        self.xfrc_applied = torch.zeros(num_envs, model.nbody, 6, device=device)
+        self._pushed: list[int] = []
+        """Bodies that wrenches were applied to."""
+        self._threads = OneThread(device.type == "cpu" and self._state.numel() <= SMALL_BATCH)
+        self._none_bad = torch.zeros(num_envs, dtype=torch.bool, device=device)
+        self._set_constants()
+        self._run: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor] = self._eager
+        self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
+        if cfg.compile:
+            self._compile()
+
+    def step(self) -> None:
+        with self._threads:
+            self._state.copy_(self._run(self._state, self.ctrl, self.xfrc_applied))
+        if self._has_time:
+            self._time += self.step_dt
+        if self._has_poses:
+            self._poses.update(self._qpos)
+
+    def reset(
+        self,
+        mask: torch.Tensor,
+        qpos: torch.Tensor | None = None,
+        qvel: torch.Tensor | None = None,
+    ) -> None:
+        rows = np.flatnonzero(mask.numpy()) if self.device.type == "cpu" else mask.unsqueeze(1)
+        _set_rows(self._qpos, rows, self._qpos0 if qpos is None else qpos)
+        _set_rows(self._qvel, rows, qvel)
+        _set_rows(self.ctrl, rows, None)
+        if self._has_time:
+            self._time.masked_fill_(mask, 0.0)
+        if self._pushed:
+            self.xfrc_applied.masked_fill_(mask[:, None, None], 0.0)
+        if self._has_poses:
+            self._poses.update(self._qpos)
+
+    def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
+        rows = np.flatnonzero(mask.numpy()) if self.device.type == "cpu" else mask.unsqueeze(1)
+        _set_rows(self._qvel, rows, qvel)
+
+    def apply_params(self, mask: torch.Tensor | None = None) -> None:
+        self._set_constants()
+
+    def apply_wrench(
+        self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
+    ) -> None:
+        self.xfrc_applied[:, list(body_ids)] = torch.cat((force, torque), dim=-1)
+        self._pushed = sorted({*self._pushed, *(int(body) for body in body_ids)} - {0})
+
+    def rays(
+        self,
+        origins: torch.Tensor,
+        directions: torch.Tensor,
+        *,
+        geom_groups: Sequence[int] | None = None,
+        exclude_body: int = -1,
+        mask: torch.Tensor | None = None,
+    ) -> NoReturn:
+        raise SimulationError(
+            "The analytic backend has no geometry, so it casts no rays. Use "
+            "env.sim.backend=mujoco (or mujoco_warp on a GPU)."
+        )
+
+    def bad(self) -> torch.Tensor:
+        # The norm is small only if all values are.
+        if self.device.type == "cpu" and float(torch.linalg.vector_norm(self._state)) < _STATE_MAX:
+            return self._none_bad
+        return ~(self._state.abs() < _STATE_MAX).all(dim=0)
+
+    def overflow(self) -> torch.Tensor:
+        return self._none_bad
+
+    def overflow_advice(self) -> str:
+        return "The analytic backend has no contacts, so nothing can overflow."
+
+    def state(self) -> dict[str, torch.Tensor]:
+        values = {
+            "state": self._state.cpu().clone(),
+            "time": self._time.cpu().clone(),
+            "ctrl": self.ctrl.cpu().clone(),
+            "xfrc_applied": self.xfrc_applied.cpu().clone(),
+            "pushed": torch.tensor(self._pushed, dtype=torch.int64),
+        }
+        return values | {f"params.{n}": tensor.cpu().clone() for n, tensor in self.params.items()}
+
+    def set_state(self, state: dict[str, torch.Tensor]) -> None:
+        for name, tensor in self.params.items():
+            tensor.copy_(state[f"params.{name}"])
+        self._set_constants()
+        self._state.copy_(state["state"])
+        self._time.copy_(state["time"])
+        self.ctrl.copy_(state["ctrl"])
+        self.xfrc_applied.copy_(state["xfrc_applied"])
+        self._pushed = state["pushed"].tolist()
+        if self._has_poses:
+            self._poses.update(self._qpos)
+
+    def model_of(self, index: int) -> mujoco.MjModel:
+        model = copy_model(self.model)
+        for name, tensor in self.params.items():
+            getattr(model, name)[:] = tensor[index].cpu().numpy()
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+        return model
+
+    def data_of(self, index: int) -> mujoco.MjData:
+        model = self.model_of(index)
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:] = self._qpos[index].cpu(), self._qvel[index].cpu()
+        data.ctrl[:], data.time = self.ctrl[index].cpu(), float(self._time[index])
+        data.xfrc_applied[:] = self.xfrc_applied[index].cpu()
+        mujoco.mj_forward(model, data)
+        return data
+
+    def _eager(
+        self, state: torch.Tensor, ctrl: torch.Tensor, xfrc_applied: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the state after a control step."""
+        controls = [
+            column if low == -np.inf and high == np.inf else column.clamp(low, high)
+            for column, (low, high) in zip(ctrl.unbind(1), self._bounds, strict=True)
+        ]
+        forces: list[Value] = [dot(*zip(row, controls, strict=True)) for row in self._gains]
+        wrenches = [(body, xfrc_applied[:, body].unbind(1)) for body in self._pushed]
+        rows: list[Value] = list(state.unbind(0))
+        for _ in range(self.decimation):
+            rows = self._dynamics.advance(rows, forces, wrenches)
+        return torch.stack(rows)  # type: ignore[arg-type]
+
+    def _motors(self, wrenches: np.ndarray | None) -> list[list[Value]]:
+        """Return the generalised forces of one unit of each control, a row for each force."""
+        model = self.model
+        if wrenches is None:
+            wrenches = np.zeros((model.nv, model.nu))
+            for index in range(model.nu):
+                joint = int(model.actuator_trnid[index, 0])
+                wrenches[joint, index] = model.actuator_gear[index, 0]
+        rows = torch.as_tensor(wrenches * model.actuator_gainprm[:, 0])
+        return [shared(row.unsqueeze(0)) if len(row) else [] for row in rows]
+
+    def _expand(self, name: str) -> torch.Tensor:
+        own = torch.as_tensor(getattr(self.model, name), dtype=torch.float32, device=self.device)
+        return own.repeat(self.num_envs, *[1] * own.dim())
+
+    def _set_constants(self) -> None:
+        values = [self._nominal[name] for name in MODEL_FIELDS]
+        for index, name in enumerate(MODEL_FIELDS):
+            if name in self.params:
+                values[index] = self.params[name]
+        rows = max(len(value) for value in values)
+        self._dynamics.set_constants(*(value.expand(rows, *value.shape[1:]) for value in values))
+
+    def _compile(self) -> None:
+        """Compile the step; go on without where that is not possible."""
+        compiled = torch.compile(self._eager, dynamic=False, fullgraph=True)
+        try:
+            compiled(self._state, self.ctrl, self.xfrc_applied)
+        except Exception as error:  # whatever a compiler may say
+            logger.warning(
+                "env.sim.compile=true has no effect: torch cannot compile here (%s). On a CPU it "
+                "needs a C++ compiler, on a GPU Triton.",
+                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+            )
+        else:
+            self._run = compiled
+
+
+def _set_rows(
+    values: torch.Tensor, rows: np.ndarray | torch.Tensor, new: torch.Tensor | None
+) -> None:
+    """Write some environments: on a CPU indices, alone touched; else a mask, ``(num_envs, 1)``."""
+    if isinstance(rows, torch.Tensor):
+        values.copy_(torch.where(rows, 0.0 if new is None else new, values))
+    else:
+        values.numpy()[rows] = 0.0 if new is None else new.expand_as(values).numpy()[rows]
+
+
+def _check_supported(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(
+                f"env.sim.{kind}_fields names {name!r}, but the analytic backend has only "
+                f"{', '.join(known)}.{did_you_mean(name, known)} Use env.sim.backend=mujoco (or "
+                "mujoco_warp on a GPU) for the rest."
+            )

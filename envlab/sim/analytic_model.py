@@ -1,0 +1,191 @@
+"""What the ``analytic`` backend reads in a compiled model, and what it refuses.
+
+Two structures have dynamics in closed form here: a slide joint that carries one or two parallel
+hinges (cart-poles), and one free body (drones). All figures come from the compiled model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from envlab.errors import SimulationError
+
+_JOINT, _SITE = int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_SITE)
+_JOINT_KINDS = {0: "free", 1: "ball", 2: "slide", 3: "hinge"}
+CHAINS = (["slide", "hinge"], ["slide", "hinge", "hinge"])
+"""Joints of the chains that are supported, from the world outwards."""
+
+_HARMLESS_FLAGS = sum(
+    int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}"))
+    for name in (
+        *("CONSTRAINT", "EQUALITY", "FRICTIONLOSS", "LIMIT", "CONTACT", "WARMSTART", "REFSAFE"),
+        *("FILTERPARENT", "SENSOR", "MIDPHASE", "AUTORESET", "NATIVECCD", "ISLAND", "MULTICCD"),
+    )
+)
+"""``<option><flag>`` switches that change nothing where there are no constraints."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Bodies that move as one, in the pose of ``qpos0``; the first of them has the joint."""
+
+    joint: int
+    """Index of the joint that moves the link against the one before."""
+    bodies: tuple[int, ...]
+    """Indices of its bodies."""
+
+
+def find_links(model: mujoco.MjModel) -> list[Link]:
+    """Return the moving links of a supported model, from the world outwards.
+
+    Raises:
+        SimulationError: Saying what the model has that the backend cannot do.
+    """
+    for problem in _problems(model):
+        raise SimulationError(
+            f"The analytic backend cannot simulate this model: {problem}. It knows a slide joint "
+            "with one or two parallel hinges on it, or one free body, without contacts or other "
+            "constraints, driven by motors. Use env.sim.backend=mujoco (or mujoco_warp on a GPU)."
+        )
+    return [
+        Link(joint, tuple(np.flatnonzero(model.body_weldid == model.jnt_bodyid[joint]).tolist()))
+        for joint in range(model.njnt)
+    ]
+
+
+def kinds_of(model: mujoco.MjModel) -> list[str]:
+    """Return the kinds of the model's joints, in its order."""
+    return [_JOINT_KINDS[int(kind)] for kind in model.jnt_type]
+
+
+def reference(model: mujoco.MjModel) -> mujoco.MjData:
+    """Return the model's data in the pose of ``qpos0``."""
+    data = mujoco.MjData(model)
+    data.qpos[:] = model.qpos0
+    mujoco.mj_kinematics(model, data)
+    mujoco.mj_comPos(model, data)
+    return data
+
+
+def control_bounds(model: mujoco.MjModel) -> np.ndarray:
+    """Return the bounds of each control, ``(nu, 2)``, infinite where there are none.
+
+    A bound on an actuator's force is one on its control, as its force is gain times control.
+    """
+    bounds = np.tile([-np.inf, np.inf], (model.nu, 1))
+    for index in range(model.nu):
+        if model.actuator_ctrllimited[index]:
+            bounds[index] = model.actuator_ctrlrange[index]
+        gain = float(model.actuator_gainprm[index, 0])
+        if model.actuator_forcelimited[index] and gain:
+            bounds[index] = bounds[index].clip(*sorted(model.actuator_forcerange[index] / gain))
+    return bounds
+
+
+def _problems(model: mujoco.MjModel) -> Iterator[str]:
+    yield from _structure_problems(model)
+    yield from _force_problems(model)
+    yield from _constraint_problems(model)
+    yield from _actuator_problems(model)
+
+
+def _structure_problems(model: mujoco.MjModel) -> Iterator[str]:
+    kinds = kinds_of(model)
+    if kinds != ["free"] and kinds not in CHAINS:
+        yield f"its joints are {', '.join(kinds) or 'none'}"
+        return
+    if model.nmocap:
+        yield "it has mocap bodies"
+    parents = [0, *(int(body) for body in model.jnt_bodyid[:-1])]
+    for joint, parent in enumerate(parents):
+        body = int(model.jnt_bodyid[joint])
+        if model.body_weldid[model.body_parentid[body]] != model.body_weldid[parent]:
+            yield f"the joint {model.joint(joint).name!r} is not on the body of the one before it"
+        if model.body_jntnum[body] != 1:
+            yield f"the body {model.body(body).name!r} has several joints"
+    if kinds != ["free"]:
+        axes = reference(model).xaxis
+        for joint in range(1, model.njnt):
+            if abs(axes[0] @ axes[joint]) > 1e-6 or axes[1] @ axes[joint] < 1.0 - 1e-6:
+                yield (
+                    f"the axis of {model.joint(joint).name!r} is not square to the slide's, or not "
+                    "that of the other hinge"
+                )
+
+
+def _force_problems(model: mujoco.MjModel) -> Iterator[str]:
+    integrators = (mujoco.mjtIntegrator.mjINT_EULER, mujoco.mjtIntegrator.mjINT_IMPLICITFAST)
+    if model.opt.integrator not in [int(integrator) for integrator in integrators]:
+        name = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
+        yield f"its integrator is {name.lower()}, not Euler or implicitfast"
+    if model.opt.disableflags & ~_HARMLESS_FLAGS:
+        yield "an <option><flag> switches gravity, springs, damping or actuation off"
+    if model.opt.density or model.opt.viscosity:
+        yield "it is in a fluid (density or viscosity)"
+    if model.body_gravcomp.any():
+        yield "a body has gravcomp"
+    if model.jnt_stiffness.any() or model.jnt_stiffnesspoly.any() or model.jnt_springyield.any():
+        yield "a joint has a spring"
+    if model.dof_dampingpoly.any():
+        yield "a joint has damping that is not linear"
+    if kinds_of(model) == ["free"] and (model.dof_armature.any() or model.dof_damping.any()):
+        yield "its free joint has damping or armature"
+
+
+def _constraint_problems(model: mujoco.MjModel) -> Iterator[str]:
+    for joint in np.flatnonzero(model.jnt_limited):
+        yield f"the joint {model.joint(joint).name!r} has a range, at which it would be stopped"
+    if model.dof_frictionloss.any():
+        yield "a joint has frictionloss"
+    if model.neq or model.ntendon or model.nflex:
+        yield "it has equality constraints, tendons or flexes"
+    if model.npair:
+        yield "it has contact pairs"
+    for first in range(model.ngeom):
+        for second in range(first):
+            if _can_touch(model, first, second):
+                names = [model.geom(geom).name or f"#{geom}" for geom in (second, first)]
+                yield f"the geoms {names[0]} and {names[1]} can touch (contype, conaffinity)"
+
+
+def _can_touch(model: mujoco.MjModel, first: int, second: int) -> bool:
+    """Return whether MuJoCo would look for contacts between two geoms."""
+    types, affinities = model.geom_contype, model.geom_conaffinity
+    if not (types[first] & affinities[second] or types[second] & affinities[first]):
+        return False
+    links = [int(model.body_weldid[model.geom_bodyid[geom]]) for geom in (first, second)]
+    above = [int(model.body_weldid[model.body_parentid[link]]) for link in links]
+    is_parent = all(links) and (links[0] == above[1] or links[1] == above[0])
+    return links[0] != links[1] and not is_parent
+
+
+def _target(model: mujoco.MjModel, actuator: int) -> int:
+    return int(model.actuator_trnid[actuator, 0])
+
+
+def _actuator_problems(model: mujoco.MjModel) -> Iterator[str]:
+    wanted = _SITE if kinds_of(model) == ["free"] else _JOINT
+    for index in range(model.nu):
+        name = f"the actuator {model.actuator(index).name!r}"
+        if model.actuator_trntype[index] != wanted:
+            yield f"{name} does not act on a {'site' if wanted == _SITE else 'joint'}"
+        elif wanted == _SITE and model.actuator_trnid[index, 1] >= 0:
+            yield f"{name} has a refsite"
+        elif wanted == _SITE and not model.body_weldid[model.site_bodyid[_target(model, index)]]:
+            yield f"{name} acts on a site of the world"
+        if (
+            model.actuator_gaintype[index] != int(mujoco.mjtGain.mjGAIN_FIXED)
+            or model.actuator_biastype[index] != int(mujoco.mjtBias.mjBIAS_NONE)
+            or model.actuator_dyntype[index] != int(mujoco.mjtDyn.mjDYN_NONE)
+            or model.actuator_armature[index]
+            or model.actuator_damping[index]
+            or model.actuator_dampingpoly[index].any()
+            or model.actuator_delay[index]
+        ):
+            yield f"{name} is not a plain motor"
+    if model.jnt_actfrclimited.any():
+        yield "a joint has an actuatorfrcrange"

@@ -1,0 +1,226 @@
+"""Write docs/tasks.md: each task's picture, spaces, rewards, and what was learned on it.
+
+Text comes from the registry and from docs/tasks.yaml, which says what a run reached; so after
+adding or changing a task, run this again (a test compares the page with what it would write).
+Pictures are rendered from the simulation, curves drawn from run directories::
+
+    python scripts/documentation/tasks.py                            # the text
+    python scripts/documentation/tasks.py --pictures Isaac-Ant-v0    # and pictures of these
+    python scripts/documentation/tasks.py --curve Isaac-Ant-v0 RUN_DIRECTORY
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from gymnasium import spaces
+
+from envlab.rl.opengl import choose_opengl
+
+if __name__ == "__main__":
+    choose_opengl()  # before MuJoCo is imported
+
+from envlab.cli import guarded
+from envlab.config import load_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.envs import DirectMarlEnv, ManagerEnvCfg, VectorEnv
+from envlab.envs.managers import RewardTermCfg
+from envlab.envs.managers.term import terms_of
+from envlab.errors import ConfigurationError
+from envlab.registry import Task, get_task, list_tasks, load_env_cfg
+from envlab.rl.arguments import ArgumentParser
+
+DOCS = Path(__file__).parents[2] / "docs"
+IMAGES = DOCS / "images/tasks"
+LEARNED = DOCS / "tasks.yaml"
+SIZE = (480, 270)
+NUM_COLOURS = 96
+FAMILIES = {
+    "classic": "Classic",
+    "locomotion": "Locomotion",
+    "manipulation": "Manipulation",
+    "in_hand": "In hand",
+    "flight": "Flight",
+}
+HEAD = """# Tasks
+
+<!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
+
+Ids, observations, actions, rewards and agents are Isaac Lab 2.3's; the robots are MJCF files
+written for this project (`source/envlab_assets/`), with the sources of their figures. `-Play-v0`
+variants have few environments and no randomisation. Pictures are of the simulation itself; curves
+were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
+Robots of your own: [robots.md](robots.md). Rough ground: [terrain.md](terrain.md).
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the page, and the pictures and curves asked for."""
+    parser = ArgumentParser(prog="tasks", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--pictures", nargs="*", metavar="ID", help="render these tasks; none: all")
+    parser.add_argument("--steps", type=int, default=20, metavar="N", help="zero actions before")
+    parser.add_argument("--curve", nargs=2, metavar=("ID", "RUN"), help="draw a run's curve")
+    flags = parser.parse_args(arguments)
+    if flags.pictures is not None:
+        for task in [get_task(name) for name in flags.pictures] or pictured():
+            print(render(task, flags.steps))
+    if flags.curve is not None:
+        print(draw_curve(get_task(flags.curve[0]), Path(flags.curve[1])))
+    (DOCS / "tasks.md").write_text(page())
+    return 0
+
+
+def pictured() -> list[Task]:
+    """Return the tasks that have a section: all but the ``-Play`` variants."""
+    return [task for task in list_tasks() if "-Play-" not in task.id and _family(task)]
+
+
+def page() -> str:
+    """Return the text of docs/tasks.md."""
+    learned = load_yaml(LEARNED)
+    parts = [HEAD]
+    for family, title in FAMILIES.items():
+        tasks = [task for task in pictured() if _family(task) == family]
+        if tasks:
+            parts += [f"\n## {title}\n", *(section(task, learned.get(task.id)) for task in tasks)]
+    return "".join(parts)
+
+
+def section(task: Task, learned: dict[str, Any] | None) -> str:
+    """Return a task's part of the page."""
+    cfg = load_env_cfg(task)
+    env = task.make(cfg, num_envs=1, context=DistributedContext.single("cpu"), seed=0)
+    observed, done = _spaces(env)
+    env.close()
+    lines = [f"\n### {task.id}\n\n", f"{task.description}\n\n"]
+    if (IMAGES / f"{task.id}.png").exists():
+        lines.append(f"![{task.id}](images/tasks/{task.id}.png)\n\n")
+    libraries = ", ".join(f"`{name}`" for name in task.libraries)
+    lines += [
+        "| | |\n|---|---|\n",
+        f"| observations | {observed} |\n",
+        f"| actions | {done} |\n",
+        f"| step | {cfg.decimation} × {cfg.sim.dt:.4g} s |\n",
+        f"| episode | {cfg.episode_length_s:g} s |\n",
+        f"| environments | {cfg.scene.num_envs} per process |\n",
+        f"| rewards | {rewards(cfg)} |\n",
+        f"| agents | {libraries} |\n",
+    ]
+    if any(other.id == task.id.replace("-v0", "-Play-v0") for other in list_tasks()):
+        lines.append(f"| to play | `{task.id.replace('-v0', '-Play-v0')}` |\n")
+    if learned:
+        lines.append(f"\n{learned['result']}\n")
+        if "command" in learned:
+            lines.append(f"\n    {learned['command']}\n")
+    if (IMAGES / f"{task.id}_curve.png").exists():
+        lines.append(f"\n![Curve of {task.id}](images/tasks/{task.id}_curve.png)\n")
+    return "".join(lines)
+
+
+def rewards(cfg: Any) -> str:
+    """Return the reward's terms and weights; of a direct task, its settings that are numbers."""
+    if isinstance(cfg, ManagerEnvCfg):
+        terms = terms_of(cfg.rewards, RewardTermCfg)
+        return ", ".join(f"{name} {term.weight:g}" for name, term in terms.items())
+    words = ("rew", "cost", "weight")
+    names = [
+        field.name
+        for field in dataclasses.fields(cfg)
+        if isinstance(getattr(cfg, field.name), float) and any(w in field.name for w in words)
+    ]
+    return ", ".join(f"{name} {getattr(cfg, name):g}" for name in names)
+
+
+def render(task: Task, steps: int) -> Path:
+    """Write the picture of a task after some steps of zero actions."""
+    from PIL import Image
+
+    context = DistributedContext.single("cpu")
+    env = task.make(
+        load_env_cfg(task), num_envs=1, context=context, seed=1, render_mode="rgb_array"
+    )
+    for _ in range(steps):
+        env.step(_zeros(env))
+    picture = Image.fromarray(env.render()[0]).resize(SIZE, Image.Resampling.LANCZOS)
+    env.close()
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    path = IMAGES / f"{task.id}.png"
+    picture.quantize(NUM_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    return path
+
+
+def draw_curve(task: Task, run: Path) -> Path:
+    """Draw a run's mean return, and the metric that docs/tasks.yaml names, over frames.
+
+    Raises:
+        ConfigurationError: If the folder holds no run, or the metric is not recorded.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
+    if not (run / "metrics.jsonl").is_file():
+        raise ConfigurationError(f"{run} holds no metrics.jsonl. Give a run directory.")
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    learned = load_yaml(LEARNED).get(task.id, {})
+    figure = Figure(figsize=(7, 2.6), layout="constrained")
+    metrics = ["mean_return", *learned.get("metrics", [])]
+    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for axis, metric in zip(axes, metrics, strict=True):
+        points = [
+            (record["frames"], value)
+            for record in records
+            if (value := record.get(metric, record["episode"].get(metric))) is not None
+        ]
+        if not points:
+            raise ConfigurationError(
+                f"{run} has no metric {metric!r}; it has {', '.join(records[-1]['episode'])}."
+            )
+        axis.plot(*zip(*points, strict=True), linewidth=1.2)
+        axis.set_title(metric.rpartition("/")[2].replace("_", " "), fontsize=9)
+        axis.set_xlabel("frames", fontsize=8)
+        axis.tick_params(labelsize=8)
+        axis.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axis.grid(alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    path = IMAGES / f"{task.id}_curve.png"
+    figure.savefig(path, dpi=100)
+    return path
+
+
+def _family(task: Task) -> str:
+    """Return the folder of envlab_tasks that a task is in; empty for others'."""
+    package, _, rest = str(task.kwargs["env_cfg_entry_point"]).partition(".")
+    return rest.partition(".")[0] if package == "envlab_tasks" else ""
+
+
+def _spaces(env: VectorEnv) -> tuple[str, str]:
+    """Return what is observed and what is done, in words."""
+    if isinstance(env, DirectMarlEnv):
+        groups = {name: space.shape for name, space in env.observation_spaces.items()}
+        actions = ", ".join(f"`{name}` {_size(s.shape)}" for name, s in env.action_spaces.items())
+    else:
+        groups = {name: values.shape[1:] for name, values in env.obs_buf.items()}
+        space = env.single_action_space
+        actions = _size(space.shape) if isinstance(space, spaces.Box) else str(space)
+    return ", ".join(f"`{name}` {_size(shape)}" for name, shape in groups.items()), actions
+
+
+def _size(shape: Sequence[int] | None) -> str:
+    return " × ".join(str(size) for size in shape or ())
+
+
+def _zeros(env: VectorEnv) -> Any:
+    if isinstance(env, DirectMarlEnv):
+        return {name: torch.zeros(1, *space.shape) for name, space in env.action_spaces.items()}
+    return torch.zeros_like(env.actions)
+
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(main, sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""Isaac-Ant-v0. The numbers are those of Isaac Lab 2.3.2 (manager-based Ant)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs.managers import (
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+from envlab_tasks.classic.locomotion import terms
+
+TARGET = (1000.0, 0.0, 0.0)
+"""Where the ant is to run, in m: so far away that it never arrives."""
+GEARS = {".*": 15.0}
+"""Motor strength, in N m; only the ratios between joints count."""
+
+
+@dataclass(kw_only=True)
+class ActionsCfg:
+    """Eight actions: the torque of each joint, 7.5 N m per unit."""
+
+    joint_effort: mdp.JointEffortActionCfg = field(
+        default_factory=lambda: mdp.JointEffortActionCfg(joint_names=[".*"], scale=7.5)
+    )
+
+
+@dataclass(kw_only=True)
+class PolicyCfg(ObservationGroupCfg):
+    """60 values."""
+
+    base_height: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.base_pos_z)
+    )
+    base_lin_vel: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.base_lin_vel)
+    )
+    base_ang_vel: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.base_ang_vel)
+    )
+    base_yaw_roll: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=terms.base_yaw_roll)
+    )
+    base_angle_to_target: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(
+            func=terms.base_angle_to_target, params={"target_pos": TARGET}
+        )
+    )
+    base_up_proj: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=terms.base_up_proj)
+    )
+    base_heading_proj: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(
+            func=terms.base_heading_proj, params={"target_pos": TARGET}
+        )
+    )
+    joint_pos_norm: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.joint_pos_limit_normalized)
+    )
+    joint_vel_rel: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.2)
+    )
+    feet_body_forces: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(
+            func=mdp.sensor,
+            scale=0.1,
+            params={"asset_cfg": SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"])},
+        )
+    )
+    actions: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
+    )
+
+
+@dataclass(kw_only=True)
+class ObservationsCfg:
+    """One group."""
+
+    policy: PolicyCfg = field(default_factory=PolicyCfg)
+
+
+@dataclass(kw_only=True)
+class EventsCfg:
+    """Every episode starts at the origin, with joints a little off."""
+
+    reset_base: EventTermCfg = field(
+        default_factory=lambda: EventTermCfg(
+            func=mdp.reset_root_state_uniform,
+            mode="reset",
+            params={"pose_range": {}, "velocity_range": {}},
+        )
+    )
+    reset_robot_joints: EventTermCfg = field(
+        default_factory=lambda: EventTermCfg(
+            func=mdp.reset_joints_by_offset,
+            mode="reset",
+            params={"position_range": (-0.2, 0.2), "velocity_range": (-0.1, 0.1)},
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class RewardsCfg:
+    """Run towards the target, upright and facing it, at little effort. Weights are per second."""
+
+    progress: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(
+            func=terms.progress_reward, weight=1.0, params={"target_pos": TARGET}
+        )
+    )
+    alive: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.is_alive, weight=0.5)
+    )
+    upright: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(
+            func=terms.upright_posture_bonus, weight=0.1, params={"threshold": 0.93}
+        )
+    )
+    move_to_target: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(
+            func=terms.move_to_target_bonus,
+            weight=0.5,
+            params={"threshold": 0.8, "target_pos": TARGET},
+        )
+    )
+    action_l2: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.action_l2, weight=-0.005)
+    )
+    energy: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(
+            func=terms.power_consumption, weight=-0.05, params={"gear_ratio": dict(GEARS)}
+        )
+    )
+    joint_pos_limits: RewardTermCfg = field(
+        default_factory=lambda: RewardTermCfg(
+            func=terms.joint_pos_limits_penalty_ratio,
+            weight=-0.1,
+            params={"threshold": 0.99, "gear_ratio": dict(GEARS)},
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class TerminationsCfg:
+    """The torso sinks to the ground, or the time is up."""
+
+    time_out: TerminationTermCfg = field(
+        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
+    )
+    torso_height: TerminationTermCfg = field(
+        default_factory=lambda: TerminationTermCfg(
+            func=mdp.root_height_below_minimum, params={"minimum_height": 0.31}
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class AntEnvCfg(ManagerEnvCfg):
+    """Run for 16 seconds at 60 Hz."""
+
+    decimation: int = 2
+    episode_length_s: float = 16.0
+    sim: SimulationCfg = field(
+        default_factory=lambda: SimulationCfg(dt=1.0 / 120.0, data_fields=("sensordata",))
+    )
+    scene: SceneCfg = field(
+        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/ant.xml")
+    )
+    observations: ObservationsCfg = field(default_factory=ObservationsCfg)
+    actions: ActionsCfg = field(default_factory=ActionsCfg)
+    events: EventsCfg = field(default_factory=EventsCfg)
+    rewards: RewardsCfg = field(default_factory=RewardsCfg)
+    terminations: TerminationsCfg = field(default_factory=TerminationsCfg)

@@ -1,0 +1,1 @@
+"""What Ant and Humanoid share: run towards a far target along x."""

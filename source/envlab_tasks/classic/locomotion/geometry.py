@@ -1,0 +1,48 @@
+"""How bodies stand, and where from them the target is. Formulas over a batch."""
+
+from __future__ import annotations
+
+import torch
+
+from envlab.envs.math import normalize
+
+
+def to_target(position: torch.Tensor, target: tuple[float, float, float]) -> torch.Tensor:
+    """Return the horizontal way from positions in m, ``(num_envs, 3)``, to a point."""
+    return torch.stack((target[0] - position[:, 0], target[1] - position[:, 1]), dim=1)
+
+
+def uprightness(quat: torch.Tensor) -> torch.Tensor:
+    """Return the cosine of the tilt of bodies, 1 when upright, ``(num_envs,)``."""
+    return 1.0 - 2.0 * quat[:, 1:3].square().sum(dim=1)
+
+
+def heading(quat: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+    """Return how far bodies face horizontal directions, a cosine, ``(num_envs,)``.
+
+    Args:
+        quat: Orientations (w, x, y, z), ``(num_envs, 4)``; forward is the body's x.
+        direction: Of any length, ``(num_envs, 2)``.
+    """
+    w, x, y, z = quat.unbind(1)
+    forward = torch.stack((1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)), dim=1)
+    return torch.linalg.vecdot(forward, normalize(direction))
+
+
+def progress(
+    last: torch.Tensor, position: torch.Tensor, target: tuple[float, float, float]
+) -> torch.Tensor:
+    """Return by how much positions came nearer to a point in the horizontal plane, in m.
+
+    It is the difference of the two distances, in a form that keeps its digits: at 1000 m a float32
+    distance has steps of 0.06 mm, which are 4 mm/s at 60 Hz.
+
+    Args:
+        last: Where they were, in m, ``(num_envs, 3)``.
+        position: Where they are, in m, ``(num_envs, 3)``.
+        target: The point, in m.
+    """
+    before, after = to_target(last, target), to_target(position, target)
+    lengths = torch.linalg.vector_norm(before, dim=1) + torch.linalg.vector_norm(after, dim=1)
+    moved = position[:, :2] - last[:, :2]
+    return torch.linalg.vecdot(moved, before + after) / lengths.clamp(min=1e-6)

@@ -1,0 +1,140 @@
+"""Terms of the manager-based Ant and Humanoid, with the names and formulas of Isaac Lab 2.3.2.
+
+``target_pos`` is a point in the world, in m; only its x and y count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.entities import SceneEntity, columns, joint_values
+from envlab.envs.math import euler_xyz_from_quat, wrap_to_pi, yaw_from_quat
+from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
+
+if TYPE_CHECKING:
+    from envlab.envs import ManagerEnv
+
+_ROBOT = SceneEntityCfg("robot")
+Point = tuple[float, float, float]
+
+
+# Observations -------------------------------------------------------------------------------------
+
+
+def base_yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the root's yaw and roll, in rad, in [-pi, pi], ``(num_envs, 2)``."""
+    roll, _, yaw = euler_xyz_from_quat(mdp.root_quat_w(env, asset_cfg))
+    return torch.stack((yaw, roll), dim=1)
+
+
+def base_angle_to_target(
+    env: ManagerEnv,
+    target_pos: Point,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return the turn that would face the target, in rad, in [-pi, pi), ``(num_envs, 1)``."""
+    qpos = env.sim.data.qpos
+    x, y = to_target(qpos[:, asset_cfg.root_pos], target_pos).unbind(1)
+    angle = torch.atan2(y, x) - yaw_from_quat(qpos[:, asset_cfg.root_quat])
+    return wrap_to_pi(angle).unsqueeze(1)
+
+
+def base_up_proj(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+    """Return the cosine of the root's tilt, 1 when upright, ``(num_envs, 1)``."""
+    return uprightness(mdp.root_quat_w(env, asset_cfg)).unsqueeze(1)
+
+
+def base_heading_proj(
+    env: ManagerEnv,
+    target_pos: Point,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return how far the root faces the target, in [-1, 1], ``(num_envs, 1)``."""
+    qpos = env.sim.data.qpos
+    direction = to_target(qpos[:, asset_cfg.root_pos], target_pos)
+    return heading(qpos[:, asset_cfg.root_quat], direction).unsqueeze(1)
+
+
+# Rewards ------------------------------------------------------------------------------------------
+
+
+def upright_posture_bonus(
+    env: ManagerEnv,
+    threshold: float,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return 1 where the root stands more upright than ``threshold``, a cosine, else 0."""
+    return (uprightness(mdp.root_quat_w(env, asset_cfg)) > threshold).float()
+
+
+def move_to_target_bonus(
+    env: ManagerEnv,
+    threshold: float,
+    target_pos: Point,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return 1 where the root faces the target by more than ``threshold``, less elsewhere."""
+    facing = base_heading_proj(env, target_pos, asset_cfg)[:, 0]
+    return (facing / threshold).clamp(max=1.0)
+
+
+def progress_reward(
+    env: ManagerEnv,
+    target_pos: Point,
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return the mean speed towards the target during the step, in m/s."""
+    last, now = env.last_qpos[:, asset_cfg.root_pos], env.sim.data.qpos[:, asset_cfg.root_pos]
+    return progress(last, now, target_pos) / env.step_dt
+
+
+def power_consumption(
+    env: ManagerEnv,
+    gear_ratio: dict[str, float],
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return the sum over joints of |action times velocity|, weighted by gear.
+
+    Args:
+        env: The environment.
+        gear_ratio: Motor strength by joint name (regular expressions); the largest weighs 1.
+        asset_cfg: The joints; all of them are driven.
+    """
+    power = env.action_manager.action * columns(env.sim.data.qvel, asset_cfg.qvel_ids)
+    return power.abs() @ _relative_gears(env, gear_ratio, asset_cfg)
+
+
+def joint_pos_limits_penalty_ratio(
+    env: ManagerEnv,
+    threshold: float,
+    gear_ratio: dict[str, float],
+    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+) -> torch.Tensor:
+    """Return how far joints are beyond ``threshold`` of their limits: up to 1 for each joint.
+
+    Isaac Lab has no upper bound, and needs none: joints there stop at their limits. MuJoCo's are
+    springs, which a random policy presses in by a tenth of the range: a penalty of 10 per joint.
+
+    Args:
+        env: The environment.
+        threshold: Share of the way from the middle to a limit that is free.
+        gear_ratio: Motor strength by joint name (regular expressions); the largest weighs 1.
+        asset_cfg: The joints.
+    """
+    share = mdp.joint_pos_limit_normalized(env, asset_cfg).abs().clamp(threshold, 1.0)
+    violation = (share - threshold) / (1.0 - threshold)
+    return violation @ _relative_gears(env, gear_ratio, asset_cfg)
+
+
+def _relative_gears(
+    env: ManagerEnv, gear_ratio: dict[str, float], asset_cfg: SceneEntity
+) -> torch.Tensor:
+    """Return each joint's gear as a share of the largest, ``(num_joints,)``."""
+    key = ("relative_gears", *gear_ratio.items(), *asset_cfg.joint_names)
+    if key not in env.constants:
+        gears = torch.tensor(joint_values(gear_ratio, asset_cfg.joint_names), device=env.device)
+        env.constants[key] = gears / gears.max()
+    return env.constants[key]

@@ -1,0 +1,1 @@
+"""Agents for Gymnasium's environments, ``gym:<id>``, which register themselves."""

@@ -1,0 +1,1 @@
+"""Hands that turn objects."""

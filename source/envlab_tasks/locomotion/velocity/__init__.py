@@ -1,0 +1,1 @@
+"""Follow a commanded velocity."""

@@ -1,0 +1,65 @@
+"""A quadruped that follows velocity commands: Unitree Go2."""
+
+import gymnasium
+
+_AGENTS = f"{__name__}.agents"
+
+gymnasium.register(
+    id="Isaac-Velocity-Flat-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.flat_env_cfg:Go2FlatEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_flat_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_flat_ppo_cfg.yaml",
+        "description": "A quadruped, Unitree Go2, follows velocity commands on flat ground.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Velocity-Flat-Unitree-Go2-Play-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.flat_env_cfg:Go2FlatPlayEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_flat_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_flat_ppo_cfg.yaml",
+        "description": "The same with few robots, no noise and no pushes, to look at Go2.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Velocity-Rough-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.rough_env_cfg:Go2RoughEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_rough_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_rough_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_rough_ppo_cfg.yaml",
+        "description": "A quadruped, Unitree Go2, follows velocity commands on rough ground.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Velocity-Rough-Unitree-Go2-Play-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.rough_env_cfg:Go2RoughPlayEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_rough_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_rough_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_rough_ppo_cfg.yaml",
+        "description": "The same with few robots and tiles, no noise and no curriculum.",
+    },
+)

@@ -1,0 +1,35 @@
+"""A humanoid that follows velocity commands: Unitree H1."""
+
+import gymnasium
+
+_AGENTS = f"{__name__}.agents"
+
+gymnasium.register(
+    id="Isaac-Velocity-Flat-H1-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.flat_env_cfg:H1FlatEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_flat_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_flat_ppo_cfg.yaml",
+        "description": "A humanoid, Unitree H1, follows velocity commands on flat ground.",
+    },
+)
+
+gymnasium.register(
+    id="Isaac-Velocity-Flat-H1-Play-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.flat_env_cfg:H1FlatPlayEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_ppo_cfg.yaml",
+        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_flat_ppo_cfg.yaml",
+        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_flat_ppo_cfg.yaml",
+        "description": "The same with few robots, no noise and no pushes, to look at H1.",
+    },
+)

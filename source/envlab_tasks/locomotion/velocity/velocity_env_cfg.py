@@ -1,0 +1,280 @@
+"""What all velocity tasks share: Isaac Lab 2.3's ``LocomotionVelocityRoughEnvCfg`` on flat ground.
+
+A robot's task derives from :class:`VelocityEnvCfg`, names its own bodies, and changes numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, mdp
+from envlab.envs.contact_sensor import ContactSensorCfg
+from envlab.envs.managers import (
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+
+AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+
+
+def in_contact(body_names: str) -> SceneEntityCfg:
+    """Select bodies of the contact sensor."""
+    return SceneEntityCfg("contact_forces", body_names=body_names)
+
+
+def noisy(func: Callable[..., Any], bound: float) -> ObservationTermCfg:
+    """Return an observation with uniform noise of up to ``bound``."""
+    return ObservationTermCfg(func=func, noise=UniformNoiseCfg(n_min=-bound, n_max=bound))
+
+
+def tracking(func: Callable[..., Any], weight: float) -> RewardTermCfg:
+    """Return a reward for following the command, of width 0.5 m/s or rad/s."""
+    params = {"command_name": "base_velocity", "std": math.sqrt(0.25)}
+    return RewardTermCfg(func=func, weight=weight, params=params)
+
+
+def reset_base(velocity: float) -> EventTermCfg:
+    """Return a reset up to 0.5 m off the origin, in any direction, at up to ``velocity``."""
+    return EventTermCfg(
+        func=mdp.reset_root_state_uniform,
+        mode="reset",
+        params={
+            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
+            "velocity_range": dict.fromkeys(AXES, (-velocity, velocity)),
+        },
+    )
+
+
+def reset_joints(low: float, high: float) -> EventTermCfg:
+    """Return a reset of the joints to their defaults times a factor, at rest."""
+    return EventTermCfg(
+        func=mdp.reset_joints_by_scale,
+        mode="reset",
+        params={"position_range": (low, high), "velocity_range": (0.0, 0.0)},
+    )
+
+
+def external_wrench(body_names: str) -> EventTermCfg:
+    """Return a lasting push that is zero until an override gives it a range."""
+    return EventTermCfg(
+        func=mdp.apply_external_force_torque,
+        mode="reset",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=body_names),
+            "force_range": (0.0, 0.0),
+            "torque_range": (0.0, 0.0),
+        },
+    )
+
+
+def base_contact(body_names: str) -> TerminationTermCfg:
+    """Return the failure that more than 1 N act on a body that is not to touch."""
+    return TerminationTermCfg(
+        func=mdp.illegal_contact, params={"sensor_cfg": in_contact(body_names), "threshold": 1.0}
+    )
+
+
+@dataclass(kw_only=True)
+class CommandsCfg:
+    """Where to go: a new velocity every 10 s."""
+
+    base_velocity: mdp.UniformVelocityCommandCfg = field(
+        default_factory=lambda: mdp.UniformVelocityCommandCfg(resampling_time_range=(10.0, 10.0))
+    )
+
+
+@dataclass(kw_only=True)
+class ActionsCfg:
+    """Target positions of all joints, as offsets from the default pose."""
+
+    joint_pos: mdp.JointPositionActionCfg = field(
+        default_factory=lambda: mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.5)
+    )
+
+
+@dataclass(kw_only=True)
+class PolicyCfg(ObservationGroupCfg):
+    """What the robot measures, with noise; its command; its last action."""
+
+    enable_corruption: bool = True
+    base_lin_vel: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.base_lin_vel, 0.1))
+    base_ang_vel: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.base_ang_vel, 0.2))
+    projected_gravity: ObservationTermCfg = field(
+        default_factory=lambda: noisy(mdp.projected_gravity, 0.05)
+    )
+    velocity_commands: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(
+            func=mdp.generated_commands, params={"command_name": "base_velocity"}
+        )
+    )
+    joint_pos: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.joint_pos_rel, 0.01))
+    joint_vel: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.joint_vel_rel, 1.5))
+    actions: ObservationTermCfg = field(
+        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
+    )
+
+
+@dataclass(kw_only=True)
+class PlayPolicyCfg(PolicyCfg):
+    """The same without noise."""
+
+    enable_corruption: bool = False
+
+
+@dataclass(kw_only=True)
+class ObservationsCfg:
+    """One group."""
+
+    policy: PolicyCfg = field(default_factory=PolicyCfg)
+
+
+@dataclass(kw_only=True)
+class PlayObservationsCfg(ObservationsCfg):
+    """One group, without noise."""
+
+    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
+
+
+@dataclass(kw_only=True)
+class EventsCfg:
+    """Robots differ in friction and mass, start anywhere in any pose, and are pushed."""
+
+    physics_material: EventTermCfg | None = field(
+        default_factory=lambda: EventTermCfg(
+            func=mdp.randomize_rigid_body_material,
+            mode="startup",
+            # Isaac Lab's static and dynamic coefficients, of which MuJoCo has one.
+            params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.6, 0.8)},
+        )
+    )
+    add_base_mass: EventTermCfg | None = field(
+        default_factory=lambda: EventTermCfg(
+            func=mdp.randomize_rigid_body_mass,
+            mode="startup",
+            params={
+                "asset_cfg": SceneEntityCfg("robot", body_names="base"),
+                "mass_distribution_params": (-5.0, 5.0),
+                "operation": "add",
+            },
+        )
+    )
+    base_com: EventTermCfg | None = field(
+        default_factory=lambda: EventTermCfg(
+            func=mdp.randomize_rigid_body_com,
+            mode="startup",
+            params={
+                "asset_cfg": SceneEntityCfg("robot", body_names="base"),
+                "com_range": {"x": (-0.05, 0.05), "y": (-0.05, 0.05), "z": (-0.01, 0.01)},
+            },
+        )
+    )
+    base_external_force_torque: EventTermCfg | None = field(
+        default_factory=lambda: external_wrench("base")
+    )
+    reset_base: EventTermCfg | None = field(default_factory=lambda: reset_base(0.5))
+    reset_robot_joints: EventTermCfg | None = field(default_factory=lambda: reset_joints(0.5, 1.5))
+    push_robot: EventTermCfg | None = field(
+        default_factory=lambda: EventTermCfg(
+            func=mdp.push_by_setting_velocity,
+            mode="interval",
+            interval_range_s=(10.0, 15.0),
+            params={"velocity_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5)}},
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class RewardsCfg:
+    """Follow the command, take long steps, and be smooth. Weights are per second."""
+
+    track_lin_vel_xy_exp: RewardTermCfg | None = field(
+        default_factory=lambda: tracking(mdp.track_lin_vel_xy_exp, 1.0)
+    )
+    track_ang_vel_z_exp: RewardTermCfg | None = field(
+        default_factory=lambda: tracking(mdp.track_ang_vel_z_exp, 0.5)
+    )
+    lin_vel_z_l2: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-2.0)
+    )
+    ang_vel_xy_l2: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.ang_vel_xy_l2, weight=-0.05)
+    )
+    dof_torques_l2: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.joint_torques_l2, weight=-1.0e-5)
+    )
+    dof_acc_l2: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.joint_acc_l2, weight=-2.5e-7)
+    )
+    action_rate_l2: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01)
+    )
+    feet_air_time: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(
+            func=mdp.feet_air_time,
+            weight=0.125,
+            params={
+                "sensor_cfg": in_contact(".*_foot"),
+                "command_name": "base_velocity",
+                "threshold": 0.5,
+            },
+        )
+    )
+    undesired_contacts: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(
+            func=mdp.undesired_contacts,
+            weight=-1.0,
+            params={"sensor_cfg": in_contact(".*_thigh"), "threshold": 1.0},
+        )
+    )
+    flat_orientation_l2: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.flat_orientation_l2, weight=0.0)
+    )
+    dof_pos_limits: RewardTermCfg | None = field(
+        default_factory=lambda: RewardTermCfg(func=mdp.joint_pos_limits, weight=0.0)
+    )
+
+
+@dataclass(kw_only=True)
+class TerminationsCfg:
+    """The time is up, or the base touches something."""
+
+    time_out: TerminationTermCfg | None = field(
+        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
+    )
+    base_contact: TerminationTermCfg | None = field(default_factory=lambda: base_contact("base"))
+
+
+@dataclass(kw_only=True)
+class SensorsCfg:
+    """Contact forces on the bodies that have a contact sensor in the model."""
+
+    contact_forces: ContactSensorCfg = field(default_factory=ContactSensorCfg)
+
+
+@dataclass(kw_only=True)
+class VelocityEnvCfg(ManagerEnvCfg):
+    """Follow velocity commands for 20 s at 50 Hz."""
+
+    decimation: int = 4
+    episode_length_s: float = 20.0
+    sim: SimulationCfg = field(
+        default_factory=lambda: SimulationCfg(
+            dt=0.005,
+            data_fields=("sensordata", "actuator_force", "qacc"),
+            model_fields=("body_mass", "body_inertia", "body_ipos", "geom_friction"),
+        )
+    )
+    scene: SceneCfg = field(default_factory=SceneCfg)
+    observations: ObservationsCfg = field(default_factory=ObservationsCfg)
+    actions: ActionsCfg = field(default_factory=ActionsCfg)
+    commands: CommandsCfg = field(default_factory=CommandsCfg)
+    events: EventsCfg = field(default_factory=EventsCfg)
+    rewards: RewardsCfg = field(default_factory=RewardsCfg)
+    terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
+    sensors: SensorsCfg = field(default_factory=SensorsCfg)

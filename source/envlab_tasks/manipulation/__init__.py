@@ -1,0 +1,1 @@
+"""Tasks in which an arm reaches, grasps and moves."""

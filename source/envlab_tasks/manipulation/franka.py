@@ -1,0 +1,67 @@
+"""What the tasks of the Panda share: actions, and the stiffer arm that inverse kinematics wants."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from envlab.envs import SceneCfg, mdp
+from envlab.envs.actuators import AnyActuatorCfg, ImplicitActuatorCfg
+from envlab.envs.differential_ik import DifferentialIKControllerCfg
+
+ARM = "panda_joint.*"
+FINGERS = "panda_finger_joint.*"
+IK_FIELDS = ("xpos", "xquat", "xanchor", "xaxis")
+"""Data fields that inverse kinematics reads."""
+
+
+def scene(name: str, num_envs: int = 4096) -> SceneCfg:
+    """Return a scene with the Panda, with Isaac Lab's FRANKA_PANDA_CFG gains."""
+    return SceneCfg(num_envs=num_envs, model=f"envlab_assets:robots/{name}.xml")
+
+
+def stiff_scene(name: str, num_envs: int = 4096) -> SceneCfg:
+    """Return it with those of FRANKA_PANDA_HIGH_PD_CFG, and an arm that gravity does not pull."""
+
+    def gains(joints: str, effort_limit: float) -> AnyActuatorCfg:
+        return ImplicitActuatorCfg(
+            joint_names_expr=[joints], stiffness=400.0, damping=80.0, effort_limit=effort_limit
+        )
+
+    cfg = scene(name, num_envs)
+    cfg.actuators = {
+        "panda_shoulder": gains("panda_joint[1-4]", 87.0),
+        "panda_forearm": gains("panda_joint[5-7]", 12.0),
+    }
+    cfg.disable_gravity = ["panda_.*"]
+    return cfg
+
+
+def joint_positions(scale: float) -> mdp.JointPositionActionCfg:
+    """Return the action of target positions of the arm's joints, in rad from the default ones."""
+    return mdp.JointPositionActionCfg(joint_names=ARM, scale=scale)
+
+
+def hand_pose(kind: Literal["absolute", "relative"]) -> mdp.DifferentialInverseKinematicsActionCfg:
+    """Return the action of a pose of the hand's grasp point, or of half a displacement of it.
+
+    As Isaac Lab has it, that point is 107 mm from the hand's frame, where others say 103.4 mm.
+    """
+    is_relative = kind == "relative"
+    return mdp.DifferentialInverseKinematicsActionCfg(
+        joint_names=ARM,
+        body_name="panda_hand",
+        body_offset=mdp.OffsetCfg(pos=(0.0, 0.0, 0.107)),
+        scale=0.5 if is_relative else 1.0,
+        controller=DifferentialIKControllerCfg(
+            command_type="pose", use_relative_mode=is_relative, ik_method="dls"
+        ),
+    )
+
+
+def gripper() -> mdp.BinaryJointPositionActionCfg:
+    """Return the action that opens or closes the fingers."""
+    return mdp.BinaryJointPositionActionCfg(
+        joint_names=FINGERS,
+        open_command_expr={FINGERS: 0.04},
+        close_command_expr={FINGERS: 0.0},
+    )

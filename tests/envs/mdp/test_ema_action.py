@@ -1,0 +1,83 @@
+"""Smoothed targets within the joints' limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.envs import ManagerEnv, SceneCfg, mdp
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import CTRL_SERVO, HOME, MODEL, SERVO, make_cfg, rank, terms
+
+LOW, HIGH = -1.0, 3.0
+START = HOME[SERVO]
+
+
+@pytest.fixture
+def limited(tmp_path) -> str:
+    """Return the sliders' model, in which the servo's joint has limits."""
+    text = Path(MODEL).read_text()
+    limits = f'<joint name="servo" range="{LOW} {HIGH}" limited="true"/>'
+    path = tmp_path / "limited.xml"
+    path.write_text(text.replace('<joint name="servo"/>', limits))
+    return str(path)
+
+
+def make(model: str, **cfg) -> ManagerEnv:
+    term = mdp.EMAJointPositionToLimitsActionCfg(joint_names="servo", **cfg)
+    env_cfg = make_cfg(2, actions=terms(target=term))
+    env_cfg.scene = SceneCfg(num_envs=2, model=model)
+    return ManagerEnv(env_cfg, context=rank(0, 1), seed=0)
+
+
+def targets(env: ManagerEnv, *actions: float) -> list[float]:
+    """Return the first environment's target after each action."""
+    found = []
+    for action in actions:
+        env.step(torch.full((2, 1), action))
+        found.append(env.sim.ctrl[0, CTRL_SERVO].item())
+    return found
+
+
+def test_actions_span_the_limits(limited):
+    assert targets(make(limited), -1.0, 0.0, 0.5, 1.0, 4.0) == [-1.0, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_the_average_starts_where_the_joint_is(limited):
+    first = 0.25 * 3.0 + 0.75 * START
+    second = 0.25 * 1.0 + 0.75 * first
+    assert targets(make(limited, alpha=0.25), 1.0, 0.0) == pytest.approx([first, second])
+
+
+def test_the_average_starts_anew_in_the_environments_that_are_reset(limited):
+    env = make(limited, alpha=0.25)
+    targets(env, 1.0, 1.0)
+    env.reset(options={"reset_mask": torch.tensor([True, False])})
+    env.step(torch.zeros(2, 1))
+    second = 0.25 * 3.0 + 0.75 * (0.25 * 3.0 + 0.75 * START)
+    expected = [0.25 + 0.75 * START, 0.25 + 0.75 * second]
+    assert env.sim.ctrl[:, CTRL_SERVO].tolist() == pytest.approx(expected)
+
+
+def test_positions_may_be_given_as_they_are_and_are_cut_at_the_limits(limited):
+    env = make(limited, rescale_to_limits=False, scale=2.0)
+    assert targets(env, 0.25, 1.0, 9.0) == pytest.approx([0.5, 2.0, 3.0])
+
+
+def test_a_restored_state_has_the_same_average(limited):
+    env, other = make(limited, alpha=0.25), make(limited, alpha=0.25)
+    targets(env, 1.0, 1.0)
+    other.set_state(env.state())
+    assert targets(other, 0.0) == targets(env, 0.0)
+
+
+def test_joints_without_limits_cannot_be_rescaled_to_them():
+    with pytest.raises(ConfigurationError, match="limits of joints that have none"):
+        make(MODEL)
+
+
+def test_a_weight_beyond_1_is_refused(limited):
+    with pytest.raises(ConfigurationError, match=r"alpha 1\.5"):
+        make(limited, alpha=1.5)

@@ -1,0 +1,104 @@
+"""The height scan: where its points are, and that lookups and rays measure the same."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.managers import ObservationTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import group, terms
+from tests.envs.terrain.hills import make_env
+
+ROW = mdp.GridPatternCfg(resolution=0.5, size=(3.0, 0.0))
+"""Seven points from 1.5 m behind to 1.5 m in front."""
+
+
+def make_scan(num_envs: int, plane: bool = False, **sensor):
+    cfg = mdp.RayCasterCfg(**sensor)
+    scan = ObservationTermCfg(func=mdp.height_scan, params={"sensor_cfg": cfg})
+    return make_env(num_envs, plane=plane, observations=terms(policy=group(scan=scan)))
+
+
+def scan(env, *poses: list[float]) -> torch.Tensor:
+    """Return the scans of the robot at x, y, z and (w, x, y, z), one pose per environment."""
+    rows = torch.tensor(poses)
+    env.sim.reset(
+        torch.ones(env.num_envs, dtype=torch.bool),
+        torch.cat((rows, torch.zeros(len(rows), 1)), dim=1),
+    )
+    return env._get_observations()["policy"]
+
+
+def test_grid_has_isaac_labs_187_points_with_x_fastest():
+    points = mdp.GridPatternCfg().points()
+    assert points.shape == (2, 187)
+    assert points[:, 0].tolist() == pytest.approx([-0.8, -0.5])
+    assert points[:, 1].tolist() == pytest.approx([-0.7, -0.5])
+    assert points[:, 17].tolist() == pytest.approx([-0.8, -0.4])
+    assert points[:, 186].tolist() == pytest.approx([0.8, 0.5])
+
+
+def test_scan_sees_the_stairs_of_the_tile_in_the_direction_it_faces():
+    env = make_scan(2, pattern_cfg=ROW)
+    # The first tile is from -12 to -6 m along x and -6 to 0 m along y. Its stairs begin at
+    # -11 m, and three steps of 0.4 m lead to the platform.
+    step = float(env.terrain.heights_at(torch.tensor([-10.8]), torch.tensor([-3.0])))
+    assert 0.1 <= step <= 0.15  # level 0: up to a quarter of the way from 0.1 to 0.3 m
+    half = math.sqrt(0.5)
+    level, turned = [1.0, 0.0, 0.0, 0.0], [half, 0.0, 0.0, half]
+    at = [-10.8, -3.0, 2.0]
+    ahead, left = scan(env, [*at, *level], [*at, *turned])
+    # -12.3 m is in the border, -11.3 m on the flat; -10.3 m is on the second step and -9.8 m on
+    # the platform, which is four steps high.
+    steps = torch.tensor([0.0, 0.0, 0.0, 1.0, 2.0, 4.0, 4.0])
+    assert torch.allclose(ahead, 2.0 - 0.5 - step * steps, atol=1e-4)
+    assert torch.allclose(left, torch.full((7,), 1.5 - step), atol=1e-4)  # along the step
+
+
+def test_roll_and_pitch_do_not_tilt_the_scan():
+    env = make_scan(2, pattern_cfg=ROW)
+    level, pitched = scan(
+        env,
+        [-10.8, -3.0, 2.0, 1.0, 0.0, 0.0, 0.0],
+        [-10.8, -3.0, 2.0, math.cos(0.3), 0.0, math.sin(0.3), 0.0],
+    )
+    assert torch.allclose(level, pitched, atol=1e-6)
+
+
+def test_lookup_and_rays_measure_the_same():
+    num_envs = 16
+    generator = torch.Generator().manual_seed(0)
+    place = torch.rand(num_envs, 3, generator=generator) * 2.0 - 1.0
+    place = place * torch.tensor([14.0, 8.0, 0.2]) + torch.tensor([0.0, 0.0, 1.0])
+    quat = torch.randn(num_envs, 4, generator=generator)
+    poses = torch.cat((place, quat / quat.norm(dim=1, keepdim=True)), dim=1).tolist()
+    by_method = {
+        method: scan(make_scan(num_envs, method=method), *poses) for method in ("lookup", "rays")
+    }
+    assert by_method["lookup"].shape == (num_envs, 187)
+    assert by_method["lookup"].std() > 0.1
+    # Rays are cast in float64 from float32 points, on slopes of up to 3.
+    assert torch.allclose(by_method["lookup"], by_method["rays"], atol=1e-4)
+
+
+def test_offset_moves_the_points():
+    env = make_scan(1, pattern_cfg=ROW, offset=(0.5, 0.0, 20.0))
+    plain = make_scan(1, pattern_cfg=ROW)
+    pose = [-10.8, -3.0, 2.0, 1.0, 0.0, 0.0, 0.0]
+    assert torch.equal(scan(env, pose)[0, :6], scan(plain, pose)[0, 1:])
+
+
+def test_plane_is_at_height_zero():
+    env = make_scan(2, plane=True)
+    seen = scan(env, [0.0, 0.0, 0.7, 1.0, 0.0, 0.0, 0.0], [5.0, 5.0, 0.9, 1.0, 0.0, 0.0, 0.0])
+    assert seen.shape == (2, 187)
+    assert torch.allclose(seen, torch.tensor([[0.2], [0.4]]).expand(2, 187))
+
+
+def test_grid_without_points_is_refused():
+    with pytest.raises(ConfigurationError, match=r"resolution 0\.0 m; give a size of 0 or more"):
+        mdp.GridPatternCfg(resolution=0.0).points()

@@ -1,0 +1,97 @@
+"""Pushes, by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.managers import EventTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.hopper import ARM_MASS, DT, GRAVITY, LEFT, MASS, make_env, place, step
+from tests.envs.sliders import terms
+
+
+def pushed(velocity_range, interval=(0.05, 0.05), num_envs=1, **kwargs):
+    """Return an environment that is pushed every 5 steps."""
+    push = EventTermCfg(
+        func=mdp.push_by_setting_velocity,
+        mode="interval",
+        interval_range_s=interval,
+        params={"velocity_range": velocity_range},
+    )
+    return make_env(num_envs, events=terms(push=push), **kwargs)
+
+
+def test_a_push_adds_to_the_velocity_of_the_root_and_to_nothing_else():
+    env = pushed({"x": (0.5, 0.5), "yaw": (0.25, 0.25)})
+    place(env, height=5.0, quat=LEFT, lin_vel=(1.0, 0.0, 0.0))
+    step(env, 4)
+    assert env.sim.data.qvel[0, :2].tolist() == pytest.approx([1.0, 0.0], abs=1e-4)
+    step(env)
+    velocity = env.sim.data.qvel[0]
+    assert velocity[0].item() == pytest.approx(1.5, abs=1e-3)
+    assert velocity[2].item() == pytest.approx(-5 * DT * GRAVITY, abs=1e-3)
+    assert velocity[3:].tolist() == pytest.approx([0.0, 0.0, 0.25, 0.0], abs=1e-3)
+    assert env.sim.data.qpos[0, 0].item() == pytest.approx(5 * DT, abs=1e-4)
+
+
+def test_environments_are_pushed_when_each_is_due_whatever_the_others_do():
+    kwargs = {"velocity_range": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}, "interval": (0.02, 0.2)}
+    whole = pushed(**kwargs, num_envs=6)
+    halves = [pushed(**kwargs, num_envs=3, index=rank, world_size=2) for rank in range(2)]
+    for env in (whole, *halves):
+        place(env, height=5.0)
+        step(env, 30)
+    velocities = torch.cat([env.sim.data.qvel for env in halves])
+    assert torch.equal(whole.sim.data.qvel, velocities)
+    assert whole.sim.data.qvel[:, 0].unique().numel() == 6
+
+
+def test_a_push_refuses_an_axis_that_is_none():
+    with pytest.raises(ConfigurationError, match="velocity_range has the key 'forward'"):
+        step(pushed({"forward": (0.0, 1.0)}), 6)
+
+
+def wrench(force, torque=(0.0, 0.0), mode="reset", interval=None):
+    """Return an event that applies a force to the block."""
+    return EventTermCfg(
+        func=mdp.apply_external_force_torque,
+        mode=mode,
+        interval_range_s=interval,
+        params={
+            "asset_cfg": SceneEntityCfg(body_names="block"),
+            "force_range": force,
+            "torque_range": torque,
+        },
+    )
+
+
+def test_a_lasting_force_begins_with_the_episode():
+    env = make_env(2, events=terms(wind=wrench((5.0, 5.0))))
+    assert env.sim.xfrc_applied[:, 1].tolist() == [[5.0] * 3 + [0.0] * 3] * 2
+    height = env.sim.data.qpos[0, 2].item()
+    step(env, 1)
+    # It pulls up as well, but not enough to lift 2.5 kg.
+    assert env.sim.data.qpos[0, 2].item() == pytest.approx(height, abs=1e-2)
+    env.reset(options={"reset_mask": [True, False]})
+    assert env.sim.xfrc_applied[:, 1, 0].tolist() == [5.0, 5.0]
+
+
+def test_a_force_accelerates_by_force_over_mass():
+    env = make_env(events=terms(wind=wrench((25.0, 25.0), mode="interval", interval=(0.01, 0.01))))
+    place(env, height=5.0)
+    step(env)  # the event comes after the physics of its step
+    before = env.sim.data.qvel[0, :3].clone()
+    step(env)
+    gained = (env.sim.data.qvel[0, :3] - before).tolist()
+    expected = 25.0 / (MASS + ARM_MASS) * DT
+    # The block turns about the common centre of mass, which hardly moves it in one step.
+    assert gained[1] == pytest.approx(expected, rel=0.25)
+    assert gained[2] == pytest.approx(expected - GRAVITY * DT, abs=0.25 * expected)
+
+
+def test_a_force_of_zero_costs_nothing_and_does_nothing():
+    env = make_env(events=terms(wind=wrench((0.0, 0.0))))
+    assert not env._staged_wrenches
+    assert (env.sim.xfrc_applied == 0.0).all()

@@ -1,0 +1,72 @@
+"""Friction and centres of mass that differ between environments."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.managers import EventTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.hopper import make_env, place, step
+from tests.envs.sliders import terms
+
+
+def started(func, fields, num_envs=200, **params):
+    """Return an environment with one startup event."""
+    return make_env(
+        num_envs,
+        sim={"model_fields": fields},
+        events=terms(event=EventTermCfg(func=func, mode="startup", params=params)),
+    )
+
+
+def test_friction_is_one_draw_for_all_geoms_of_an_environment():
+    env = started(mdp.randomize_rigid_body_material, ("geom_friction",), friction_range=(0.2, 0.4))
+    sliding = env.sim.params.geom_friction[:, :, 0]
+    floor, block, arm = (env.sim.model.geom(name).id for name in ("floor", "block", "arm"))
+    assert (sliding[:, floor] == 1.0).all()
+    assert torch.equal(sliding[:, block], sliding[:, arm])
+    assert 0.2 <= sliding[:, block].min() < 0.21
+    assert 0.39 < sliding[:, block].max() <= 0.4
+    assert (env.sim.params.geom_friction[:, :, 1] == 0.005).all()
+
+
+def test_friction_changes_how_far_a_block_slides():
+    env = started(
+        mdp.randomize_rigid_body_material,
+        ("geom_friction",),
+        2,
+        friction_range=(0.0, 0.0),
+        asset_cfg=SceneEntityCfg(geom_names="block"),
+    )
+    # The larger friction of the two in contact counts, so the floor's must go as well.
+    floor = env.sim.model.geom("floor").id
+    env.sim.params.geom_friction[:, floor, 0] = torch.tensor([0.0, 1.0])
+    env.sim.apply_params()
+    place(env, height=0.1, lin_vel=(1.0, 0.0, 0.0))
+    step(env, 50)
+    slippery, rough = env.sim.data.qpos[:, 0].tolist()
+    assert slippery == pytest.approx(0.5, abs=0.02)
+    assert rough < 0.2
+
+
+def test_centres_of_mass_move_from_the_models_own():
+    env = started(
+        mdp.randomize_rigid_body_com,
+        ("body_ipos",),
+        asset_cfg=SceneEntityCfg(body_names="arm"),
+        com_range={"x": (-0.1, 0.1), "z": (0.05, 0.05)},
+    )
+    centres = env.sim.params.body_ipos
+    arm, block = env.sim.model.body("arm").id, env.sim.model.body("block").id
+    assert 0.3 <= centres[:, arm, 0].min() < 0.31
+    assert 0.49 < centres[:, arm, 0].max() <= 0.5
+    assert (centres[:, arm, 1] == 0.0).all()
+    assert torch.allclose(centres[:, arm, 2], torch.tensor(0.05))
+    assert (centres[:, block] == 0.0).all()
+
+
+def test_a_centre_of_mass_has_no_roll():
+    with pytest.raises(ConfigurationError, match="com_range has the key 'roll'"):
+        started(mdp.randomize_rigid_body_com, ("body_ipos",), 1, com_range={"roll": (0.0, 0.1)})

@@ -1,0 +1,164 @@
+"""Rewards for following a velocity, and the command itself, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from tests.envs.hopper import LEFT, LEVEL, ROLLED, make_env, place, step
+from tests.envs.sliders import terms
+
+
+def command(**fields) -> mdp.UniformVelocityCommandCfg:
+    """Return a command that is always (0.5, 0, 0.2), unless ``fields`` say otherwise."""
+    fixed = mdp.VelocityRangesCfg(
+        lin_vel_x=(0.5, 0.5), lin_vel_y=(0.0, 0.0), ang_vel_z=(0.2, 0.2), heading=(0.0, 0.0)
+    )
+    defaults = {"rel_standing_envs": 0.0, "heading_command": False, "ranges": fixed}
+    return mdp.UniformVelocityCommandCfg(resampling_time_range=(1.0, 1.0), **(defaults | fields))
+
+
+def value_of(func, cfg=None, *, params=None, **state) -> float:
+    """Return a reward term's value, per second, in a state."""
+    env = make_env(
+        commands=terms(go=cfg or command()),
+        rewards=terms(term=RewardTermCfg(func=func, weight=1.0, params=params or {})),
+    )
+    place(env, **state)
+    return env.reward_manager.compute().item() / env.step_dt
+
+
+FOLLOW = {"command_name": "go", "std": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("func", "state", "error"),
+    [
+        (mdp.track_lin_vel_xy_exp, {"lin_vel": (0.5, 0.0, 9.0)}, 0.0),
+        (mdp.track_lin_vel_xy_exp, {"lin_vel": (0.2, 0.4, 0.0)}, 0.5),
+        # Turned to the left, forward is the world's y.
+        (mdp.track_lin_vel_xy_exp, {"quat": LEFT, "lin_vel": (0.0, 0.5, 0.0)}, 0.0),
+        # Rolled onto its right side, the robot's left is up and its up is to the right.
+        (mdp.track_lin_vel_xy_exp, {"quat": ROLLED, "lin_vel": (0.5, 0.0, 0.3)}, 0.3),
+        (mdp.track_lin_vel_xy_yaw_frame_exp, {"quat": ROLLED, "lin_vel": (0.5, 0.0, 0.3)}, 0.0),
+        (mdp.track_lin_vel_xy_yaw_frame_exp, {"quat": LEFT, "lin_vel": (0.0, 0.2, 0.0)}, 0.3),
+        (mdp.track_ang_vel_z_exp, {"ang_vel": (5.0, 5.0, -0.2)}, 0.4),
+        (mdp.track_ang_vel_z_exp, {"quat": ROLLED, "ang_vel": (0.0, 0.2, 0.0)}, 0.2),
+        (mdp.track_ang_vel_z_world_exp, {"quat": ROLLED, "ang_vel": (0.0, 0.2, 0.0)}, 0.0),
+    ],
+)
+def test_following_is_worth_the_kernel_of_the_error(func, state, error):
+    expected = math.exp(-((error / 0.5) ** 2))
+    assert value_of(func, params=FOLLOW, **state) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("func", "state", "expected"),
+    [
+        (mdp.lin_vel_z_l2, {"lin_vel": (7.0, 0.0, 2.0)}, 4.0),
+        (mdp.lin_vel_z_l2, {"quat": ROLLED, "lin_vel": (7.0, 3.0, 2.0)}, 9.0),
+        (mdp.ang_vel_xy_l2, {"ang_vel": (1.0, -2.0, 9.0)}, 5.0),
+        (mdp.flat_orientation_l2, {"quat": LEFT}, 0.0),
+        (mdp.flat_orientation_l2, {"quat": ROLLED}, 1.0),
+        (mdp.flat_orientation_l2, {"quat": [math.cos(0.1), 0.0, math.sin(0.1), 0.0]}, 0.03947),
+    ],
+)
+def test_penalties_of_the_root(func, state, expected):
+    assert value_of(func, **state) == pytest.approx(expected, abs=1e-5)
+
+
+def test_bad_orientation_ends_a_tilt_beyond_the_limit():
+    fallen = TerminationTermCfg(func=mdp.bad_orientation, params={"limit_angle": 1.0})
+    env = make_env(terminations=terms(fallen=fallen))
+    for angle, fails in ((0.9, False), (1.1, True), (-1.1, True), (3.0, True)):
+        place(env, quat=[math.cos(angle / 2), math.sin(angle / 2), 0.0, 0.0])
+        assert env._get_dones()[0].tolist() == [fails], angle
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def test_commands_come_from_their_ranges_and_some_stand():
+    ranges = mdp.VelocityRangesCfg(lin_vel_x=(-1.0, 2.0), lin_vel_y=(0.5, 0.5))
+    env = make_env(2000, commands=terms(go=command(rel_standing_envs=0.2, ranges=ranges)))
+    step(env)
+    values = env.command_manager.get_command("go")
+    stands = (values == 0.0).all(dim=1)
+    assert stands.float().mean().item() == pytest.approx(0.2, abs=0.03)
+    assert (values[~stands, 1] == 0.5).all()
+    for column, (low, high) in ((0, (-1.0, 2.0)), (2, (-1.0, 1.0))):
+        moving = values[~stands, column]
+        assert low <= moving.min() < low + 0.02
+        assert high - 0.02 < moving.max() <= high
+
+
+def test_a_heading_command_turns_towards_its_direction():
+    ranges = mdp.VelocityRangesCfg(ang_vel_z=(-1.0, 1.0), heading=(0.4, 0.4))
+    env = make_env(commands=terms(go=command(heading_command=True, ranges=ranges)))
+    term = env.command_manager.get_term("go")
+    # Half the angle that is left, at most 1 rad/s, and the short way round.
+    for yaw, turn in ((0.0, 0.2), (0.9, -0.25), (-2.6, 1.0), (3.1, -1.0), (-3.0, -1.0 + 0.0)):
+        place(env, quat=[math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)])
+        term.update_command()
+        assert term.command[0, 2].item() == pytest.approx(turn, abs=1e-5), yaw
+
+
+def test_only_the_share_of_heading_environments_is_told_where_to_look():
+    cfg = command(heading_command=True, rel_heading_envs=0.3)
+    env = make_env(1000, commands=terms(go=cfg))
+    heading = env.command_manager.get_term("go").is_heading_env.float().mean().item()
+    assert heading == pytest.approx(0.3, abs=0.05)
+
+
+def test_errors_are_logged_over_the_time_between_two_draws():
+    limit = TerminationTermCfg(func=mdp.time_out, time_out=True)
+    env = make_env(
+        commands=terms(go=command()), terminations=terms(limit=limit), episode_length_s=0.05
+    )
+    for _ in range(5):
+        place(env, lin_vel=(0.5, 0.3, 0.0), ang_vel=(0.0, 0.0, 0.1))
+        info = step(env)[4]
+    # 4 steps at an error of 0.3 m/s and 0.1 rad/s; in the last one the reset comes first.
+    log = info["log"]
+    assert log["Metrics/go/error_vel_xy"] == pytest.approx(4 * 0.3 / 100, rel=1e-2)
+    assert log["Metrics/go/error_vel_yaw"] == pytest.approx(4 * 0.1 / 100, rel=1e-2)
+
+
+def test_all_of_a_command_survives_a_resume():
+    cfg = {"commands": terms(go=command(heading_command=True, ranges=mdp.VelocityRangesCfg()))}
+    env, other = make_env(4, seed=1, **cfg), make_env(4, seed=2, **cfg)
+    step(env, 3)
+    other.set_state(env.state())
+    for both in (env, other):
+        step(both, 150)  # beyond the next draw
+    first, second = (both.command_manager.get_term("go") for both in (env, other))
+    for name in ("command", "heading_target", "is_heading_env", "is_standing_env", "time_left"):
+        assert torch.equal(getattr(first, name), getattr(second, name)), name
+    assert first.command.unique(dim=0).shape[0] == 4
+
+
+def test_level_is_level():
+    assert value_of(mdp.flat_orientation_l2, quat=LEVEL) == 0.0
+
+
+def test_a_picture_shows_the_commanded_and_the_real_velocity_above_the_robot():
+    env = make_env(commands=terms(go=command()))
+    scene = mujoco.MjvScene(env.sim.model, maxgeom=10)
+    place(env, height=1.0, quat=LEFT, lin_vel=(0.0, 0.8, 0.0))
+    env._add_markers(scene)
+    arrows = [scene.geoms[i] for i in range(scene.ngeom)]
+    assert [arrow.type for arrow in arrows] == [mujoco.mjtGeom.mjGEOM_ARROW] * 2
+    # Both point along the world's y, at half their speed; the block's arm ends 0.35 m above it.
+    assert [float(arrow.size[2]) for arrow in arrows] == pytest.approx([0.25, 0.4], rel=1e-4)
+    for arrow in arrows:
+        assert arrow.mat[:, 2].tolist() == pytest.approx([0.0, 1.0, 0.0], abs=1e-5)
+        assert arrow.pos[2] > 1.35
+    place(env, height=1.0)  # what stands still has no arrow
+    scene.ngeom = 0
+    env._add_markers(scene)
+    assert scene.ngeom == 1

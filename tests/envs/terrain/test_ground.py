@@ -1,0 +1,95 @@
+"""Generated ground in a model: its heights, its floor, and what stands on it."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from envlab.envs import SceneCfg
+from envlab.envs.scene import build_model
+from envlab.envs.terrain import MeshPlaneTerrainCfg, TerrainCfg, TerrainGeneratorCfg
+from envlab.envs.terrain.generator import generate
+from envlab.envs.terrain.ground import GROUP, add_terrain, surface
+from envlab.sim.height_field import HeightField
+from tests.envs.hopper import MODEL
+from tests.envs.terrain.hills import terrain
+
+
+@pytest.fixture(scope="module")
+def model() -> mujoco.MjModel:
+    return build_model(SceneCfg(model=MODEL, terrain=terrain()))
+
+
+def test_floor_becomes_the_ground_and_keeps_its_name(model):
+    assert surface(model) == "floor"
+    assert model.geom("floor").type == mujoco.mjtGeom.mjGEOM_HFIELD
+    assert model.geom("floor").group == GROUP
+    assert not (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE).any()
+
+
+def test_heights_are_those_that_were_generated(model):
+    ground = generate(terrain().terrain_generator)
+    field = HeightField(model, "floor", torch.device("cpu"))
+    x = torch.arange(241) * 0.1 - 12.0
+    y = torch.arange(121) * 0.1 - 6.0
+    heights = field.heights(*torch.meshgrid(x, y, indexing="ij")).double()
+    assert heights.shape == ground.heights.shape
+    assert torch.allclose(heights, torch.tensor(ground.heights), atol=2e-4)  # x, y: float32
+
+
+def test_a_block_comes_to_rest_on_the_platform(model):
+    ground = generate(terrain().terrain_generator)
+    data = mujoco.MjData(model)
+    data.qpos[:3] = ground.origins[2, 0] + [0.0, 0.0, 0.12]  # 2 cm above the platform
+    mujoco.mj_step(model, data, 200)
+    assert data.qpos[2] - 0.1 == pytest.approx(ground.origins[2, 0, 2], abs=2e-3)
+    assert np.abs(data.qvel).max() < 0.05
+
+
+def test_border_is_flat_ground_at_height_zero(model):
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    groups = np.zeros(6, dtype=np.uint8)
+    groups[GROUP] = 1
+    hit = np.zeros(1, dtype=np.int32)
+    # 12 and 6 m of tiles from the centre, then 5 m of border.
+    for x, y in ((16.9, 0.0), (-16.9, 0.0), (0.0, 10.9), (0.0, -10.9), (16.9, 10.9), (12.05, 0.0)):
+        distance = mujoco.mj_ray(
+            model, data, np.array([x, y, 3.0]), np.array([0.0, 0.0, -1.0]), groups, 1, -1, hit
+        )
+        assert distance == pytest.approx(3.0), (x, y)
+    outside = np.array([17.1, 0.0, 3.0])
+    assert mujoco.mj_ray(model, data, outside, np.array([0.0, 0.0, -1.0]), groups, 1, -1, hit) < 0
+
+
+def test_ground_rubs_and_collides_as_the_floor_did():
+    spec = mujoco.MjSpec.from_string(
+        '<mujoco><asset><material name="grass"/></asset><worldbody><geom name="lawn" type="plane" '
+        'size="0 0 1" material="grass" friction="0.3 0.02 0.01" contype="4" conaffinity="2" '
+        'condim="4" priority="2" solref="0.05 1" margin="0.01"/></worldbody></mujoco>'
+    )
+    add_terrain(spec, terrain())
+    model = spec.compile()
+    names = ["lawn", *(f"lawn_border_{side}" for side in ("x0", "x1", "y0", "y1"))]
+    assert [model.geom(index).name for index in range(model.ngeom)] == names
+    for name in names:
+        geom = model.geom(name)
+        assert geom.friction.tolist() == [0.3, 0.02, 0.01]
+        assert (geom.contype, geom.conaffinity, geom.condim, geom.priority) == (4, 2, 4, 2)
+        assert geom.solref.tolist() == [0.05, 1.0]
+        assert geom.margin == 0.01
+        assert geom.matid == model.material("grass").id
+
+
+def test_a_world_without_floor_gets_ground_that_is_called_floor():
+    spec = mujoco.MjSpec.from_string("<mujoco/>")
+    flat = TerrainGeneratorCfg(
+        num_rows=1, num_cols=1, border_width=0.0, sub_terrains={"flat": MeshPlaneTerrainCfg()}
+    )
+    add_terrain(spec, TerrainCfg(terrain_generator=flat))
+    model = spec.compile()
+    assert [model.geom(index).name for index in range(model.ngeom)] == ["floor"]
+    field = HeightField(model, "floor", torch.device("cpu"))
+    assert float(field.heights(torch.zeros(1), torch.zeros(1))) == 0.0

@@ -1,0 +1,100 @@
+"""Where environments are on generated ground: levels, types, and their exact return."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.errors import ConfigurationError
+from tests.envs.terrain.hills import NUM_ROWS, make_env, terrain
+
+
+def everyone(env) -> torch.Tensor:
+    return torch.ones(env.num_envs, dtype=torch.bool)
+
+
+def step(env, steps: int = 1) -> None:
+    for _ in range(steps):
+        env.step(torch.zeros(env.num_envs, 1))
+
+
+def test_types_are_spread_evenly_and_levels_drawn_up_to_the_limit():
+    env = make_env(64)
+    assert env.terrain.terrain_types.tolist() == [0] * 32 + [1] * 32
+    assert set(env.terrain.terrain_levels.tolist()) == {0, 1, 2}
+    env = make_env(64, ground=terrain(max_init_terrain_level=None))
+    assert set(env.terrain.terrain_levels.tolist()) == {0, 1, 2, 3}
+    env = make_env(16, ground=terrain(max_init_terrain_level=0))
+    assert (env.terrain.terrain_levels == 0).all()
+
+
+def test_origins_are_the_middles_of_the_tiles():
+    env = make_env(8)
+    levels, types = env.terrain.terrain_levels, env.terrain.terrain_types
+    assert torch.equal(env.env_origins[:, 0], levels * 6.0 - 9.0)
+    assert torch.equal(env.env_origins[:, 1], types * 6.0 - 3.0)
+    ground = env.terrain.heights_at(*env.env_origins[:, :2].T)
+    assert torch.allclose(env.env_origins[:4, 2], ground[:4].float(), atol=1e-5)  # platforms
+    assert torch.equal(env.sim.data.qpos[:, :3], env.env_origins + torch.tensor([0.0, 0.0, 0.1]))
+
+
+def test_two_processes_are_where_one_would_be():
+    whole = make_env(8, seed=3)
+    halves = [make_env(4, seed=3, index=index, world_size=2) for index in range(2)]
+    for name in ("terrain_levels", "terrain_types", "env_origins"):
+        joined = torch.cat([getattr(half.terrain, name) for half in halves])
+        assert torch.equal(joined, getattr(whole.terrain, name)), name
+
+
+def test_levels_move_by_one_and_beyond_the_last_are_drawn_anew():
+    env = make_env(200)
+    env.terrain.set_state({"levels": torch.arange(200) % NUM_ROWS})
+    before = env.terrain.terrain_levels.clone()
+    move_up = torch.arange(200) % 8 < 4
+    mask = torch.arange(200) < 160
+    env.terrain.update_env_origins(mask, move_up, ~move_up)
+    after = env.terrain.terrain_levels
+    assert torch.equal(after[160:], before[160:])
+    up = mask & move_up & (before < 3)
+    assert torch.equal(after[up], before[up] + 1)
+    down = mask & ~move_up
+    assert torch.equal(after[down], (before[down] - 1).clamp(min=0))
+    anew = after[mask & move_up & (before == 3)]
+    assert set(anew.tolist()) == {0, 1, 2, 3}
+    assert torch.equal(env.env_origins[:, 0], after * 6.0 - 9.0)
+
+
+def test_next_episode_starts_on_the_new_tile():
+    env = make_env(2)
+    env.terrain.set_state({"levels": torch.tensor([0, 0])})
+    env.terrain.update_env_origins(everyone(env), torch.tensor([True, False]), ~everyone(env))
+    step(env, 10)
+    assert env.episode_length_buf.tolist() == [0, 0]
+    assert env.sim.data.qpos[:, 0].tolist() == [-3.0, -9.0]
+
+
+def test_levels_return_with_the_state_and_restart_with_a_seed():
+    env, other = make_env(8, seed=1), make_env(8, seed=2)
+    start = env.terrain.terrain_levels.clone()
+    env.terrain.update_env_origins(everyone(env), everyone(env), ~everyone(env))
+    state = env.state()
+    assert not torch.equal(env.terrain.terrain_levels, other.terrain.terrain_levels)
+    other.set_state(state)
+    assert torch.equal(env.terrain.terrain_levels, other.terrain.terrain_levels)
+    assert torch.equal(env.env_origins, other.env_origins)
+    env.reset()
+    assert not torch.equal(env.terrain.terrain_levels, start)
+    env.reset(seed=1)
+    assert torch.equal(env.terrain.terrain_levels, start)
+
+
+def test_without_terrain_there_is_a_plane_at_the_origin():
+    env = make_env(2, plane=True)
+    assert env.terrain is None
+    assert (env.env_origins == 0.0).all()
+    assert env.state()["terrain"] is None
+
+
+def test_negative_level_is_refused():
+    with pytest.raises(ConfigurationError, match="max_init_terrain_level is -1; give 0 or more"):
+        make_env(2, ground=terrain(max_init_terrain_level=-1))

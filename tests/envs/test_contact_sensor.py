@@ -1,0 +1,119 @@
+"""Contact forces and how long bodies have been in the air, by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.contact_sensor import ContactBodies, ContactSensor
+from envlab.envs.managers import RewardTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs import sliders
+from tests.envs.hopper import ARM_MASS, DT, GRAVITY, MASS, bodies, make_env, place, step
+from tests.envs.sliders import terms
+
+
+def sensor_of(env) -> ContactSensor:
+    return env.sensor_manager.get_term("contact_forces")
+
+
+def test_a_block_at_rest_is_carried_by_its_weight():
+    env = make_env(2)
+    place(env, height=0.1)
+    step(env, 300)
+    sensor = sensor_of(env)
+    assert sensor.body_names == ["block", "arm"]
+    weight = (MASS + ARM_MASS) * GRAVITY
+    assert sensor.net_forces_w[0, 0].tolist() == pytest.approx([0.0, 0.0, weight], abs=0.05)
+    assert sensor.force_norms[:, 0].tolist() == pytest.approx([weight] * 2, abs=0.05)
+    assert sensor.force_norms[:, 1].tolist() == [0.0, 0.0]
+    assert sensor.in_contact.tolist() == [[True, False]] * 2
+
+
+def test_times_of_a_fall_and_a_lift():
+    env = make_env()
+    sensor = sensor_of(env)
+    place(env, height=1.0)
+    step(env, 5)
+    assert sensor.current_air_time[0].tolist() == pytest.approx([5 * DT] * 2)
+    assert sensor.current_contact_time[0].tolist() == [0.0, 0.0]
+    place(env, height=0.0999)  # put down, without the sensor's knowing
+    step(env)
+    assert sensor.first_contact.tolist() == [[True, False]]
+    assert sensor.last_air_time[0].tolist() == pytest.approx([6 * DT, 0.0])
+    assert sensor.current_air_time[0].tolist() == pytest.approx([0.0, 6 * DT])
+    assert sensor.current_contact_time[0, 0].item() == pytest.approx(DT)
+    step(env, 2)
+    assert sensor.first_contact.tolist() == [[False, False]]
+    assert sensor.current_contact_time[0, 0].item() == pytest.approx(3 * DT)
+    place(env, height=1.0)
+    step(env)
+    assert sensor.last_contact_time[0, 0].item() == pytest.approx(4 * DT)
+    assert sensor.current_air_time[0].tolist() == pytest.approx([DT, 9 * DT])
+    assert sensor.last_air_time[0, 0].item() == pytest.approx(6 * DT)
+
+
+def test_a_touch_right_after_a_reset_ends_no_flight():
+    env = make_env()
+    place(env, height=0.0999)
+    step(env)
+    sensor = sensor_of(env)
+    assert sensor.first_contact.tolist() == [[True, False]]
+    assert sensor.last_air_time.tolist() == [[0.0, 0.0]]
+
+
+def test_a_reset_forgets_the_environments_of_the_mask_alone():
+    env = make_env(2)
+    place(env, height=2.0)
+    step(env, 4)
+    env.reset(options={"reset_mask": [True, False]})
+    sensor = sensor_of(env)
+    assert sensor.current_air_time[0].tolist() == [0.0, 0.0]
+    assert sensor.current_air_time[1].tolist() == pytest.approx([4 * DT] * 2)
+    assert sensor.force_norms[0].tolist() == [0.0, 0.0]
+
+
+def test_times_survive_a_resume():
+    env, other = make_env(2), make_env(2)
+    place(env, height=0.3)
+    step(env, 30)
+    other.set_state(env.state())
+    for both in (env, other):
+        step(both, 7)
+    for name in ("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"):
+        value = getattr(sensor_of(env), name)
+        assert torch.equal(value, getattr(sensor_of(other), name)), name
+    assert sensor_of(env).last_air_time[0, 0] > 0.0
+
+
+def test_a_term_gets_the_bodies_that_it_names():
+    seen = {}
+
+    def look(env, sensor_cfg: ContactBodies) -> torch.Tensor:
+        seen["bodies"] = sensor_cfg
+        return sensor_cfg.force_norms[:, 0]
+
+    params = {"sensor_cfg": bodies("ar.*")}
+    env = make_env(rewards=terms(look=RewardTermCfg(func=look, weight=1.0, params=params)))
+    place(env, height=0.0999)
+    step(env)
+    assert seen["bodies"].body_names == ["arm"]
+    assert seen["bodies"].force_norms.tolist() == [[0.0]]
+    assert seen["bodies"].net_forces_w.shape == (1, 1, 3)
+
+
+def test_a_body_without_a_sensor_is_refused_with_those_that_have_one():
+    term = RewardTermCfg(
+        func=mdp.undesired_contacts,
+        weight=1.0,
+        params={"sensor_cfg": bodies("blok"), "threshold": 1.0},
+    )
+    with pytest.raises(ConfigurationError, match=r"matches 'blok'; those that have one are block"):
+        make_env(rewards=terms(touch=term))
+
+
+def test_a_model_without_contact_sensors_is_refused():
+    cfg = {"sensors": make_env().cfg.sensors}
+    with pytest.raises(ConfigurationError, match="Add <contact body2="):
+        sliders.make_env(**cfg)

@@ -1,0 +1,117 @@
+"""Jacobians are MuJoCo's, and each method's displacements follow by hand."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from envlab.envs.differential_ik import (
+    DifferentialIKControllerCfg,
+    GeometricJacobian,
+    joint_displacements,
+    pose_error,
+)
+from envlab.envs.scene import load_model
+from envlab.errors import ConfigurationError
+
+CPU = torch.device("cpu")
+ARM = [f"panda_joint{i}" for i in range(1, 8)]
+
+
+@pytest.fixture(scope="module")
+def model() -> mujoco.MjModel:
+    return load_model("envlab_assets:robots/franka_reach.xml")
+
+
+@pytest.mark.parametrize(
+    ("site", "joints"), [("ee", ARM), ("left_fingertip", [*ARM[2:], "panda_finger_joint1"])]
+)
+def test_jacobian_is_mujocos(model, site, joints):
+    """The fingertip's includes that of a slide joint."""
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(0)
+    rows: dict[str, list[np.ndarray]] = {"anchor": [], "axis": [], "point": [], "jacobian": []}
+    columns = [model.joint(name).dofadr[0] for name in joints]
+    for _ in range(5):
+        data.qpos[:] = rng.uniform(*model.jnt_range.T)
+        mujoco.mj_forward(model, data)
+        linear, angular = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+        mujoco.mj_jacSite(model, data, linear, angular, model.site(site).id)
+        rows["anchor"].append(data.xanchor.copy())
+        rows["axis"].append(data.xaxis.copy())
+        rows["point"].append(data.site(site).xpos.copy())
+        rows["jacobian"].append(np.concatenate((linear, angular))[:, columns])
+    batch = {name: torch.tensor(np.stack(values)).float() for name, values in rows.items()}
+    body = int(model.site_bodyid[model.site(site).id])
+    jacobian = GeometricJacobian(model, joints, body, CPU)
+    computed = jacobian(batch["anchor"], batch["axis"], batch["point"])
+    assert torch.allclose(computed, batch["jacobian"], atol=1e-6)
+
+
+def displace(method: str, **params: float) -> list[float]:
+    """Return displacements of two joints, the second twice as effective, for an error of (1, 1)."""
+    cfg = DifferentialIKControllerCfg(ik_method=method, ik_params=params)
+    jacobian, error = torch.tensor([[[1.0, 0.0], [0.0, 2.0]]] * 3), torch.ones(3, 2)
+    moves = joint_displacements(jacobian, error, method, cfg.params())
+    assert torch.equal(moves[0], moves[2])
+    return moves[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "expected"),
+    [
+        ("pinv", {}, [1.0, 0.5]),
+        ("pinv", {"k_val": 0.5}, [0.5, 0.25]),
+        ("trans", {"k_val": 0.1}, [0.1, 0.2]),
+        ("dls", {}, [1.0 / (1.0 + 1e-4), 2.0 / (4.0 + 1e-4)]),
+        ("dls", {"lambda_val": 1.0}, [1.0 / 2.0, 2.0 / 5.0]),
+        ("svd", {}, [1.0, 0.5]),
+        ("svd", {"min_singular_value": 1.5}, [0.0, 0.5]),
+    ],
+)
+def test_displacements_of_each_method(method, params, expected):
+    assert displace(method, **params) == pytest.approx(expected, rel=1e-5)
+
+
+def test_damping_keeps_displacements_finite_where_a_direction_is_lost():
+    jacobian, error = torch.tensor([[[1.0, 1.0], [0.0, 0.0]]]), torch.tensor([[0.2, 0.3]])
+    # The rows' second direction is unreachable: x = 0.2 / (2 + lambda^2) each.
+    moves = joint_displacements(jacobian, error, "dls", {"lambda_val": 0.1})
+    assert moves[0].tolist() == pytest.approx([0.2 / 2.01] * 2, rel=1e-5)
+
+
+def test_error_is_a_way_and_a_rotation_vector():
+    turned = torch.tensor([[math.cos(0.2), 0.0, 0.0, math.sin(0.2)]])  # 0.4 rad about z
+    straight = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+    pos, goal = torch.zeros(1, 3), torch.tensor([[0.1, -0.2, 0.3]])
+    error = pose_error(pos, straight, goal, turned)
+    assert error[0].tolist() == pytest.approx([0.1, -0.2, 0.3, 0.0, 0.0, 0.4], abs=1e-6)
+    assert pose_error(pos, turned, goal, torch.zeros(1, 4))[0, 3:].tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("command_type", "is_relative", "dim"),
+    [("position", True, 3), ("position", False, 3), ("pose", True, 6), ("pose", False, 7)],
+)
+def test_size_of_a_command(command_type, is_relative, dim):
+    cfg = DifferentialIKControllerCfg(command_type=command_type, use_relative_mode=is_relative)
+    assert cfg.action_dim == dim
+
+
+def test_parameters_of_another_method_are_refused():
+    cfg = DifferentialIKControllerCfg(ik_method="pinv", ik_params={"lambda_val": 0.1})
+    with pytest.raises(ConfigurationError, match="'lambda_val', but 'pinv' has only k_val"):
+        cfg.params()
+
+
+def test_joints_must_move_the_body(model):
+    hand = model.body("panda_hand").id
+    with pytest.raises(ConfigurationError, match="'panda_finger_joint1', which does not move"):
+        GeometricJacobian(model, [*ARM, "panda_finger_joint1"], hand, CPU)
+    lift = load_model("envlab_assets:robots/franka_lift.xml")
+    with pytest.raises(ConfigurationError, match="'object', which is neither a hinge nor a slide"):
+        GeometricJacobian(lift, ["object"], lift.body("object").id, CPU)

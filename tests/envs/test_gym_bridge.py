@@ -1,0 +1,289 @@
+"""Gymnasium's environments behave as envlab's do, wherever they are stepped."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from envlab.config import compose, read_yaml, write_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.envs.gym_bridge import GymEnv, GymEnvCfg
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.registry import get_task, load_env_cfg
+from envlab.rl.evaluation import evaluate
+from envlab.tools.agents import draw_actions
+from tests.host.gym_envs import Counting
+
+MODULE = "tests.host.gym_envs"
+COUNTING = f"gym:{MODULE}:Counting-v0"
+NUM_ENVS = 3
+
+
+def make(
+    task_id: str = COUNTING,
+    *overrides: str,
+    num_envs: int = NUM_ENVS,
+    seed: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+    render_mode: str | None = None,
+) -> GymEnv:
+    task = get_task(task_id)
+    cfg = compose({"env": load_env_cfg(task)}, list(overrides))["env"]
+    context = DistributedContext(rank=rank, world_size=world_size)
+    return task.make(cfg, context=context, num_envs=num_envs, seed=seed, render_mode=render_mode)
+
+
+def record(env: GymEnv, steps: int, actions: torch.Tensor | None = None) -> torch.Tensor:
+    """Return observations, rewards and flags of random steps, ``(steps + 1, num_envs, dim)``."""
+    generator = torch.Generator().manual_seed(1)
+    rows = [torch.nn.functional.pad(env.obs_buf["policy"], (0, 3))]
+    for step in range(steps):
+        if actions is None:
+            action = torch.randint(0, 2, (env.num_envs, 1), generator=generator)
+        else:
+            action = actions[step]
+        obs, *results, _ = env.step(action)
+        rows.append(torch.cat([obs["policy"], *(values[:, None].float() for values in results)], 1))
+    return torch.stack(rows)
+
+
+@pytest.fixture(params=[0, 2], ids=["here", "in workers"])
+def workers(request) -> str:
+    return f"env.num_workers={request.param}"
+
+
+# Configuration --------------------------------------------------------------------------------
+
+
+def test_keywords_have_names_types_and_an_effect():
+    cfg = load_env_cfg(get_task(COUNTING))
+    assert cfg.kwargs == {"ends_at": 3, "breaks_at": 0, "how": ""}
+    env = make(COUNTING, "env.kwargs.ends_at=2")
+    assert record(env, 2, torch.zeros(2, NUM_ENVS, 2))[:, 0, 3].tolist() == [0.0, 0.0, 1.0]
+    with pytest.raises(ConfigurationError, match=r"Did you mean env.kwargs.ends_at"):
+        make(COUNTING, "env.kwargs.end_at=2")
+    with pytest.raises(ConfigurationError, match=r"must be a whole number|integer"):
+        make(COUNTING, "env.kwargs.ends_at=soon")
+    with pytest.raises(ConfigurationError, match=r"cannot be made with env.kwargs.colour=red"):
+        make(COUNTING, "+env.kwargs.colour=red")
+
+
+def test_configuration_returns_from_a_file(tmp_path):
+    cfg = load_env_cfg(get_task(COUNTING))
+    write_yaml(tmp_path / "env.yaml", cfg)
+    assert read_yaml(tmp_path / "env.yaml", cfg) == cfg
+    assert read_yaml(tmp_path / "env.yaml", GymEnvCfg) == cfg
+
+
+def test_numbers_that_make_no_environment_are_refused():
+    for override in ("env.num_workers=-1", "env.max_episode_steps=0", "env.worker_timeout_s=0"):
+        with pytest.raises(ConfigurationError, match=override.split("=")[0]):
+            make(COUNTING, override)
+
+
+# Steps --------------------------------------------------------------------------------------------
+
+
+def test_an_episode_that_ends_hands_over_its_last_observation_and_starts_anew(workers):
+    env = make(COUNTING, workers)
+    actions = torch.full((NUM_ENVS, 2), 0.5)
+    for count in (1, 2):
+        obs, reward, terminated, truncated, info = env.step(actions)
+        assert obs["policy"].tolist() == [[count, 0.5]] * NUM_ENVS
+        assert reward.tolist() == [count] * NUM_ENVS
+        assert not (terminated | truncated).any()
+        assert info == {}
+        assert env.episode_length_buf.tolist() == [count] * NUM_ENVS
+    obs, reward, terminated, truncated, info = env.step(actions)
+    assert obs["policy"].tolist() == [[0.0, 0.0]] * NUM_ENVS
+    assert info["final_obs"]["policy"].tolist() == [[3.0, 0.5]] * NUM_ENVS
+    assert reward.tolist() == [3.0] * NUM_ENVS
+    assert terminated.all()
+    assert not truncated.any()
+    assert info["_final_obs"].all()
+    assert info["num_ended"] == NUM_ENVS
+    assert info["log"] == {
+        "Episode_Termination/time_out": 0.0,
+        "Episode_Termination/terminated": 1.0,
+        "Episode_Info/count": 3.0,
+        "Episode_Info/is_success": 1.0,
+    }
+    assert env.episode_length_buf.tolist() == [0] * NUM_ENVS
+    env.close()
+
+
+def test_a_time_limit_truncates_and_a_failure_at_the_same_step_terminates():
+    env = make(COUNTING, "env.max_episode_steps=2")
+    assert env.max_episode_length == 2
+    steps = record(env, 2, torch.zeros(2, NUM_ENVS, 2))
+    assert steps[2, :, 3:].tolist() == [[0.0, 1.0]] * NUM_ENVS
+    both = make(COUNTING, "env.max_episode_steps=3")
+    steps = record(both, 3, torch.zeros(3, NUM_ENVS, 2))
+    assert steps[3, :, 3:].tolist() == [[1.0, 0.0]] * NUM_ENVS
+    finite = make(COUNTING, "env.max_episode_steps=2", "env.is_finite_horizon=true")
+    steps = record(finite, 2, torch.zeros(2, NUM_ENVS, 2))
+    assert steps[2, :, 3:].tolist() == [[1.0, 0.0]] * NUM_ENVS
+
+
+def test_time_limits_follow_an_episode_length_that_is_set(workers):
+    env = make(COUNTING, workers, "env.kwargs.ends_at=50")
+    env.episode_length_buf = torch.tensor([9, 0, 8])  # of 10
+    steps = record(env, 2, torch.zeros(2, NUM_ENVS, 2))
+    assert steps[1, :, 4].tolist() == [1.0, 0.0, 0.0]
+    assert steps[2, :, 4].tolist() == [0.0, 0.0, 1.0]
+    env.close()
+
+
+def test_numbers_are_clipped_to_the_bounds_of_the_environment():
+    env = make()
+    bound = np.array([1.0, 2.0], np.float32)
+    assert env.single_action_space == spaces.Box(-bound, bound)
+    obs, *_ = env.step(torch.tensor([[9.0, 9.0], [0.0, -9.0], [0.0, 1.5]]))
+    assert obs["policy"][:, 1].tolist() == [2.0, -2.0, 1.5]
+    with pytest.raises(ValueError, match=r"shape \(3, 1\), but must be \(3, 2\)"):
+        env.step(torch.zeros(3, 1))
+
+
+def test_choices_count_from_zero():
+    env = make(f"gym:{MODULE}:Choosing-v0")
+    assert env.single_action_space == spaces.Discrete(3)
+    obs, *_ = env.step(torch.tensor([0, 1, 2]))
+    assert obs["policy"][:, 1].tolist() == [5.0, 6.0, 7.0]  # they start at 5 there
+    with pytest.raises(ConfigurationError, match="option 3 of choice 0, which has 3"):
+        env.step(torch.tensor([0, 1, 3]))
+    twice = make(f"gym:{MODULE}:ChoosingTwice-v0")
+    assert twice.single_action_space == spaces.MultiDiscrete([2, 4])
+    obs, *_ = twice.step(torch.tensor([[0, 1], [1, 2], [0, 3]]))
+    assert obs["policy"][:, 1].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_images_keep_their_shape_with_channels_last(workers):
+    env = make(f"gym:{MODULE}:Picture-v0", workers)
+    assert env.single_observation_space["policy"].shape == (4, 6, 3)
+    obs, *_ = env.step(torch.zeros(NUM_ENVS, 2))
+    assert obs["policy"].shape == (NUM_ENVS, 4, 6, 3)
+    assert torch.allclose(obs["policy"][2, 3, 5], torch.tensor([0.0, 0.2, 1.0]))
+    env.close()
+
+
+def test_choices_that_are_observed_become_one_hot():
+    env = make("gym:FrozenLake-v1", "env.kwargs.is_slippery=false")
+    assert env.obs_buf["policy"].tolist() == [[1.0] + [0.0] * 15] * NUM_ENVS
+    obs, *_ = env.step(torch.tensor([2, 2, 1]))  # right, right, down
+    assert obs["policy"].argmax(dim=1).tolist() == [1, 1, 4]
+
+
+def test_it_observes_what_gymnasium_alone_does():
+    env = make("gym:CartPole-v1", num_envs=1)
+    seed = int(env._batch.arrays.seeds[0])
+    alone = gymnasium.make("CartPole-v1")
+    expected, _ = alone.reset(seed=seed)
+    for step in range(40):
+        assert env.obs_buf["policy"][0].tolist() == pytest.approx(expected.tolist(), abs=1e-6)
+        expected, _, terminated, truncated, _ = alone.step(step % 2)
+        if terminated or truncated:
+            expected, _ = alone.reset()
+        env.step(torch.tensor([step % 2]))
+
+
+def test_a_picture_is_of_the_first_environment_and_even(workers):
+    env = make(COUNTING, workers, render_mode="rgb_array")
+    env.step(torch.zeros(NUM_ENVS, 2))
+    (picture,) = env.render()
+    assert picture.shape == (6, 8, 3)
+    assert (picture == 1).all()
+    assert env.step_dt == 1 / 20
+    env.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*render_mode")  # Gymnasium's own word on it
+def test_an_environment_without_pictures_says_so(monkeypatch):
+    monkeypatch.setattr(Counting, "metadata", {"render_modes": ["human"]})
+    with pytest.raises(ConfigurationError, match=r"render as 'rgb_array', only as human. Leave"):
+        make(COUNTING, "env.num_workers=0", render_mode="rgb_array")
+
+
+def test_evaluation_and_random_actions_need_no_joints():
+    env = make()
+    drawn = draw_actions(env.single_action_space, env.random.stream("random_agent"))
+    assert (drawn.abs() <= torch.tensor([1.0, 2.0])).all()
+    found = evaluate(env, lambda obs: torch.zeros(NUM_ENVS, 2), episodes_per_env=2)
+    assert found.returns.tolist() == [6.0] * 2 * NUM_ENVS
+    assert found.lines(0)[1] == "Mean episode length 3.0 of any number of steps"
+
+
+# Seeds and states ---------------------------------------------------------------------------------
+
+
+def test_results_depend_neither_on_workers_nor_on_ranks():
+    whole = record(make("gym:CartPole-v1", "env.num_workers=0", num_envs=6, seed=7), 60)
+    env = make("gym:CartPole-v1", "env.num_workers=2", num_envs=6, seed=7)
+    assert torch.equal(record(env, 60), whole)
+    env.close()
+    assert whole[1:, :, 5].sum() > 3  # some episodes ended
+    assert whole[0].unique(dim=0).shape[0] == 6
+    generator = torch.Generator().manual_seed(1)
+    actions = torch.stack([torch.randint(0, 2, (6, 1), generator=generator) for _ in range(60)])
+    for rank in range(2):
+        rows = slice(3 * rank, 3 * rank + 3)
+        half = make("gym:CartPole-v1", num_envs=3, seed=7, rank=rank, world_size=2)
+        assert torch.equal(record(half, 60, actions[:, rows]), whole[:, rows])
+
+
+def test_seeds_matter_and_repeat():
+    env = make("gym:CartPole-v1", seed=1)
+    first = record(env, 20)
+    assert not torch.equal(record(make("gym:CartPole-v1", seed=2), 20), first)
+    env.reset(seed=1)
+    assert torch.equal(record(env, 20), first)
+
+
+def test_a_masked_reset_leaves_the_others_alone():
+    env = make()
+    env.step(torch.zeros(NUM_ENVS, 2))
+    obs, _ = env.reset(options={"reset_mask": torch.tensor([False, True, False])})
+    assert obs["policy"][:, 0].tolist() == [1.0, 0.0, 1.0]
+    assert env.episode_length_buf.tolist() == [1, 0, 1]
+
+
+def test_a_restored_state_begins_new_episodes_that_are_not_those_of_the_start():
+    env = make("gym:CartPole-v1", seed=5)
+    start = env.obs_buf["policy"].clone()
+    record(env, 15)
+    state = env.state()
+    restored = [make("gym:CartPole-v1", seed=9) for _ in range(2)]
+    for other in restored:
+        other.set_state(state)
+        assert other.common_step_counter == 15
+        assert other.random.base_seed == 5
+        assert not torch.equal(other.obs_buf["policy"], start)
+    assert torch.equal(record(restored[0], 15), record(restored[1], 15))
+    assert not GymEnv.resumes_exactly
+
+
+# Failures -----------------------------------------------------------------------------------------
+
+
+def test_an_environment_that_is_not_finite_ends_its_episode_alone(workers, caplog):
+    env = make(COUNTING, workers, "env.kwargs.breaks_at=2", "env.nan_guard.max_bad_share=1.0")
+    env.reset()
+    env.step(torch.zeros(NUM_ENVS, 2))
+    env.reset(options={"reset_mask": torch.tensor([True, False, True])})
+    obs, reward, terminated, _, info = env.step(torch.zeros(NUM_ENVS, 2))
+    assert terminated.tolist() == [False, True, False]
+    assert reward.tolist() == [1.0, 0.0, 1.0]
+    assert info["final_obs"]["policy"][1].tolist() == [0.0, 0.0]
+    assert obs["policy"][:, 0].tolist() == [1.0, 0.0, 1.0]
+    env.check_health()
+    assert "1 environment episodes were ended by non-finite values" in caplog.text
+    env.close()
+
+
+def test_too_many_that_are_not_finite_stop_the_run():
+    env = make(COUNTING, "env.kwargs.breaks_at=1")
+    with pytest.raises(SimulationError, match=r"3 of 3 environments .*max_bad_share=0.05"):
+        env.step(torch.zeros(NUM_ENVS, 2))

@@ -1,0 +1,225 @@
+"""Model files are found wherever they may be; what is wrong with them is said with its place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import mujoco
+import pytest
+
+from envlab.envs.model_files import find_model, is_urdf, read_spec
+from envlab.envs.scene import load_model
+from envlab.errors import SimulationError
+
+WORLD = "<mujoco>\n<worldbody>\n{world}\n</worldbody>\n{rest}</mujoco>\n"
+BODY = '<body name="b"><joint name="j"/><geom size="0.1"/></body>'
+INERTIA = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+LINK = f'<link name="{{name}}"><inertial><mass value="1"/>{INERTIA}</inertial></link>\n'
+URDF = (
+    '<?xml version="1.0"?>\n<!-- two links -->\n<robot name="arm">\n'
+    + LINK.format(name="base")
+    + LINK.format(name="arm")
+    + LINK.format(name="tool")
+    + '<joint name="elbow" type="revolute"><parent link="base"/><child link="arm"/>'
+    '<axis xyz="0 1 0"/><limit lower="-1" upper="2" effort="5" velocity="3"/></joint>\n'
+    '<joint name="mount" type="fixed"><parent link="arm"/><child link="tool"/></joint>\n'
+    "</robot>\n"
+)
+
+
+def write(folder: Path, **files: str) -> Path:
+    """Write files; return the first."""
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+    return folder / next(iter(files)).replace("__", ".")
+
+
+def failure(path: Path | str) -> str:
+    with pytest.raises(SimulationError) as caught:
+        load_model(str(path))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# Where models are ---------------------------------------------------------------------------------
+
+
+def test_mjcf_and_urdf_are_loaded_from_a_path(tmp_path):
+    assert load_model(str(write(tmp_path, robot__xml=WORLD.format(world=BODY, rest="")))).nbody == 2
+    path = write(tmp_path, robot__urdf=URDF)
+    assert load_model(str(path)).joint("elbow").range.tolist() == [-1.0, 2.0]
+    assert is_urdf(path)
+
+
+def test_urdf_is_told_by_its_content(tmp_path):
+    path = write(tmp_path, robot__xml=URDF)
+    assert is_urdf(path)
+    assert read_spec(path).body("arm") is not None
+
+
+def test_urdf_keeps_links_that_are_fixed_to_others(tmp_path):
+    model = load_model(str(write(tmp_path, robot__urdf=URDF)))
+    assert [model.body(i).name for i in range(model.nbody)] == ["world", "base", "arm", "tool"]
+
+
+def test_a_file_called_mjcf_is_read_with_what_it_includes(tmp_path):
+    part = WORLD.format(world=BODY, rest="")
+    path = write(tmp_path, a__mjcf='<mujoco><include file="b.xml"/></mujoco>', b__xml=part)
+    assert load_model(str(path)).joint(0).name == "j"
+
+
+def test_a_robot_of_the_menagerie_comes_from_its_root(tmp_path, monkeypatch):
+    pytest.importorskip("mujoco_menagerie", reason="needs mujoco-menagerie: '.[menagerie]'")
+    folder = tmp_path / "unitree_go2"
+    folder.mkdir()
+    write(folder, go2__xml=WORLD.format(world=BODY, rest=""), scene__xml="<mujoco/>")
+    monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
+    assert find_model("menagerie:unitree_go2") == folder / "go2.xml"
+    assert find_model("menagerie:unitree_go2/scene") == folder / "scene.xml"
+    assert load_model("menagerie:unitree_go2").nbody == 2
+
+
+@pytest.mark.parametrize(
+    ("robot", "message"),
+    [
+        ("unitree_go3", "Unknown robot 'unitree_go3'. Did you mean 'unitree_go2'"),
+        ("unitree_go2", "'unitree_go2' not found under MENAGERIE_ROOT"),
+        ("unitree_go2/roof", "'unitree_go2' has no entry point 'roof'"),
+    ],
+)
+def test_a_robot_that_the_menagerie_cannot_give_is_an_error(robot, message, tmp_path, monkeypatch):
+    pytest.importorskip("mujoco_menagerie", reason="needs mujoco-menagerie: '.[menagerie]'")
+    monkeypatch.setenv("MENAGERIE_ROOT", str(tmp_path))
+    if "/" in robot:
+        (tmp_path / "unitree_go2").mkdir()
+    said = failure(f"menagerie:{robot}")
+    assert message in said
+    assert "set MENAGERIE_ROOT" in said
+
+
+def test_a_missing_menagerie_names_the_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco_menagerie", None)
+    assert "pip install -c constraints.txt -e '.[menagerie]'" in failure("menagerie:unitree_go2")
+
+
+def test_a_missing_asset_package_names_the_install_line():
+    said = failure("my_robots:arm.xml")
+    assert "there is no package 'my_robots'. Install it with: pip install my-robots" in said
+
+
+def test_a_folder_is_refused_with_the_models_in_it(tmp_path):
+    write(tmp_path, arm__xml="<mujoco/>", notes__txt="")
+    said = failure(tmp_path)
+    assert "is a folder" in said
+    assert said.endswith("It holds arm.xml.")
+
+
+@pytest.mark.parametrize("name", ["robot.usd", "robot"])
+def test_an_unknown_kind_of_file_is_refused(name, tmp_path):
+    (tmp_path / name).write_text("anything")
+    assert "Give MJCF (.xml, .mjcf) or URDF (.urdf)" in failure(tmp_path / name)
+
+
+# What is wrong with them --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_file_is_said_to_be_empty(text, tmp_path):
+    path = write(tmp_path, robot__xml=text)
+    assert f"The model {path} is empty" in failure(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (WORLD.format(world="\n<bogus/>", rest=""), 4, "unrecognized element (<bogus>)"),
+        (
+            WORLD.format(world='<body>\n<geom size="1" colour="1"/></body>', rest=""),
+            4,
+            "unrecognized attribute: 'colour' (<geom>)",
+        ),
+        (WORLD.format(world='<geom size="a"/>', rest=""), 3, "bad format in attribute 'size'"),
+        (WORLD.format(world='<body>\n<geom size="1"></body>', rest=""), 4, "mismatched tag"),
+        ("just text", 1, "no well-formed XML"),
+        (
+            WORLD.format(world=BODY, rest='<actuator>\n<motor joint="x"/></actuator>'),
+            6,
+            "unknown transmission target 'x'",
+        ),
+        (WORLD.format(world="<body>\n<joint/></body>", rest=""), 3, "mass and inertia"),
+        (
+            '<robot name="r">\n<link name="a"/>\n<joint name="j" type="fixed"><parent link="a"/>'
+            '<child link="b"/></joint></robot>',
+            3,
+            "URDF joint parent or child missing",
+        ),
+        ('<robot name="r">\n<link name="a">\n</robot>', 3, "mismatched tag"),
+    ],
+)
+def test_errors_name_file_and_line(text, line, message, tmp_path):
+    path = write(tmp_path, robot__xml=text)
+    said = failure(path)
+    assert f"{path}, line {line}" in said
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "message"),
+    [
+        ("<mujoco>\n<worldbody>\n<bogus/></worldbody></mujoco>", 3, "(<bogus>)"),
+        ('<mujoco>\n<worldbody>\n\n<geom size="0"/></worldbody></mujoco>', 4, "must be positive"),
+        ("<mujoco>\n<worldbody>\n<geom </worldbody></mujoco>", 3, "no well-formed XML"),
+    ],
+)
+def test_errors_in_included_files_name_these(part, line, message, tmp_path):
+    main = '<mujoco>\n<!-- <include file="x"/> -->\n<include\nfile="part.xml"></include>\n</mujoco>'
+    said = failure(write(tmp_path, robot__xml=main, part__xml=part))
+    assert f"{tmp_path / 'part.xml'}, line {line}" in said
+    assert message in said
+
+
+def test_errors_after_an_included_file_keep_their_own_line(tmp_path):
+    part = "<mujoco>\n<!-- a\nlong\none -->\n<worldbody/></mujoco>"
+    main = '<mujoco>\n<include file="part.xml"/>\n<worldbody>\n<bogus/></worldbody></mujoco>'
+    path = write(tmp_path, robot__xml=main, part__xml=part)
+    assert f"{path}, line 4" in failure(path)
+
+
+def test_a_missing_included_file_is_named_with_its_line(tmp_path):
+    path = write(tmp_path, robot__xml='<mujoco>\n\n<include file="legs.xml"/></mujoco>')
+    assert f"{path}, line 3, includes 'legs.xml', which is not a file" in failure(path)
+
+
+def test_files_that_include_each_other_are_refused(tmp_path):
+    path = write(
+        tmp_path,
+        a__xml='<mujoco><include file="b.xml"/></mujoco>',
+        b__xml='<mujoco><include file="a.xml"/></mujoco>',
+    )
+    assert "includes it again" in failure(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WORLD.format(
+            world='<geom type="mesh" mesh="m"/>',
+            rest='<asset>\n<mesh name="m" file="hull.stl"/></asset>',
+        ),
+        '<robot name="r">\n\n\n\n\n<link name="a"><collision><geometry>'
+        '<mesh filename="package://robot/hull.stl"/></geometry></collision></link></robot>',
+    ],
+)
+def test_a_missing_mesh_is_named_with_its_line(text, tmp_path):
+    path = write(tmp_path, robot__xml=text)
+    said = failure(path)
+    assert "hull.stl' does not exist" in said
+    assert f"{path}, line 6" in said
+
+
+def test_what_mujoco_takes_is_never_refused(tmp_path):
+    """The files are only looked through where MuJoCo has refused them."""
+    text = WORLD.format(world=BODY, rest="").replace("<mujoco>", '<mujoco model="a > b">')
+    assert load_model(str(write(tmp_path, robot__xml=text))).njnt == 1
+    assert isinstance(load_model("envlab_assets:robots/cartpole.xml"), mujoco.MjModel)

@@ -1,0 +1,121 @@
+"""Worker processes: none is lost sight of, none is left behind, and what failed is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import gymnasium
+import pytest
+
+import tests.host.gym_envs  # noqa: F401  registers them
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.host.batch import LocalBatch
+from envlab.host.maker import EnvMaker
+from envlab.host.worker import Share
+from envlab.host.workers import WorkerBatch, make_batch
+from tests.launcher import ROOT
+
+NUM_ENVS = 3
+
+
+def make(num_workers: int | None, *, first_env: int = 0, num_threads: int = 2, **kwargs) -> Any:
+    """Return environments that have begun; the first of them breaks in its first step."""
+    maker = EnvMaker(spec=gymnasium.spec("Counting-v0"), kwargs=kwargs)
+    batch, _ = make_batch(
+        maker, NUM_ENVS, num_workers=num_workers, num_threads=num_threads, first_env=first_env
+    )
+    batch.arrays.mask[:] = True
+    batch.reset()
+    return batch
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_an_environment_that_raises_is_named(num_workers):
+    batch = make(num_workers, first_env=8, breaks_at=1, how="raise")
+    wanted = r"Environment 8 of gym:Counting-v0 failed in step\(\) \(ValueError: the motor burns"
+    with pytest.raises(SimulationError, match=wanted):
+        batch.step()
+    batch.close()
+
+
+def test_a_worker_that_dies_is_named():
+    batch = make(1, first_env=8, breaks_at=1, how="exit")
+    with pytest.raises(SimulationError, match=r"worker of environments 8 to 10 .*exit code 3"):
+        batch.step()
+    batch.close()
+    batch.close()
+
+
+def test_a_worker_that_hangs_is_given_up_and_killed(monkeypatch):
+    monkeypatch.setattr("envlab.host.workers.CLOSE_S", 0.2)
+    batch = make(1, breaks_at=1, how="hang")
+    batch._timeout_s = 0.3  # once it has started
+    start = time.monotonic()
+    with pytest.raises(SimulationError, match=r"not answered for 0.3 s. Raise env.worker_timeout"):
+        batch.step()
+    batch.close()
+    assert time.monotonic() - start < 3.0
+    assert batch._workers[0].process.returncode == -9
+
+
+def test_a_worker_that_cannot_make_its_environments_says_why():
+    model = make(0)
+    layout = {name: (array.shape, array.dtype) for name, array in vars(model.arrays).items()}
+    maker = EnvMaker(spec=gymnasium.spec("Counting-v0"), kwargs={"colour": "red"})
+    with pytest.raises(ConfigurationError, match=r"cannot be made with env.kwargs.colour=red"):
+        WorkerBatch([Share(maker, layout, 0, NUM_ENVS, 0, None)], timeout_s=60.0)
+
+
+def test_processes_are_used_where_steps_are_slow(monkeypatch):
+    cases = ((1e-5, 2, 0), (1e3, 2, 2), (1e3, 1, 0), (4e-4, 2, 0))  # too quick at last
+    monkeypatch.setattr("envlab.host.workers.TRIAL_STEPS", 3)
+    answer = WorkerBatch._answer
+    for step_s, num_threads, expected in cases:
+        monkeypatch.setattr("envlab.host.workers.measure_step_s", lambda _, s=step_s: s)
+        if step_s < 1e-3:  # workers that take longer than the 1.2 ms they are tried against
+            monkeypatch.setattr(WorkerBatch, "_answer", lambda *_: time.sleep(0.01) or answer(*_))
+        batch = make(None, num_threads=num_threads)
+        assert isinstance(batch, LocalBatch if expected == 0 else WorkerBatch)
+        assert len(getattr(batch, "_workers", [])) == expected
+        batch.close()
+
+
+PARENT = """
+import sys, time
+sys.path.insert(0, {root!r})
+import gymnasium, tests.host.gym_envs
+from envlab.host.maker import EnvMaker
+from envlab.host.workers import make_batch
+maker = EnvMaker(spec=gymnasium.spec("Counting-v0"))
+batch, _ = make_batch(maker, 4, num_workers=2)
+print(*(worker.process.pid for worker in batch._workers), flush=True)
+{then}
+"""
+
+
+@pytest.mark.parametrize("how", ["is killed", "forgets to close"])
+def test_workers_end_with_their_parent_however_it_ends(how):
+    then = "time.sleep(60)" if how == "is killed" else ""
+    script = PARENT.format(root=str(ROOT), then=then)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pids = parent.stdout.readline().split()
+        assert len(pids) == 2
+        if how == "is killed":
+            parent.kill()
+        parent.wait(30)
+    deadline = time.monotonic() + 10.0
+    while any(_lives(pid.decode()) for pid in pids):
+        assert time.monotonic() < deadline, f"{pids} live on"
+        time.sleep(0.05)
+
+
+def _lives(pid: str) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

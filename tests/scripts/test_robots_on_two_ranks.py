@@ -1,0 +1,36 @@
+"""Each library trains robots on two ranks, with the audit in every iteration, by its script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.launcher import ROOT, run, torchrun
+from tests.rl.conftest import manifest_of, metrics_of, only_run
+
+SCRIPTS = ROOT / "scripts/reinforcement_learning"
+LIBRARIES = {
+    "rsl_rl": ["agent.num_steps_per_env=8"],
+    "rl_games": [
+        "agent.params.config.horizon_length=8",
+        "agent.params.config.minibatch_size=64",
+    ],
+    "skrl": ["agent.agent.rollouts=8"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("task", ["Isaac-Ant-v0", "Isaac-Velocity-Flat-Unitree-Go2-v0"])
+def test_two_ranks_train_and_stay_equal(tmp_path: Path, library: str, task: str):
+    flags = [f"--task={task}", "--headless", "--distributed", "--device=cpu", "--num_envs=16"]
+    sizes = ["--max_iterations=3", "agent.audit_interval=1", *LIBRARIES[library]]
+    train = SCRIPTS / library / "train.py"
+    code, output = run([*torchrun(2, train), *flags, *sizes], tmp_path, deadline_s=120.0)
+    assert code == 0, output
+    directory = only_run(tmp_path)
+    assert manifest_of(directory)["status"] == "finished"
+    frames = [record["frames"] for record in metrics_of(directory)]
+    assert frames == [256, 512, 768]  # 2 ranks x 16 environments x 8 steps
+    assert (directory / "checkpoints/model_3.pt").exists()

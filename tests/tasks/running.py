@@ -1,0 +1,99 @@
+"""What the tests of Ant and Humanoid share."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+
+STEP_S = 2.0 / 120.0
+
+
+def make(task_id: str, *overrides: str, num_envs: int = 2, num_threads: int = 1) -> VectorEnv:
+    task = registry.get_task(task_id)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    context = DistributedContext(num_threads=num_threads)
+    return task.make(cfg, context=context, num_envs=num_envs, seed=0)
+
+
+def place(
+    env: VectorEnv,
+    position: tuple[float, float, float],
+    *,
+    yaw: float = 0.0,
+    before: tuple[float, float] | None = None,
+    joints: dict[str, float] | None = None,
+    velocity: list[float] | None = None,
+    joint_velocity: float = 0.0,
+) -> None:
+    """Put all environments into one state, in m, rad, and their rates.
+
+    Args:
+        env: The environment.
+        position: Of the torso.
+        yaw: Of the torso.
+        before: Where the torso was a step earlier.
+        joints: Joint positions; those not named are in the middle of their ranges.
+        velocity: Linear (world) and angular (body) velocity of the torso.
+        joint_velocity: Of all joints.
+    """
+    model = env.sim.model
+    qpos = torch.zeros(env.num_envs, model.nq)
+    qpos[:, :3] = torch.tensor(position)
+    qpos[:, 3], qpos[:, 6] = math.cos(yaw / 2.0), math.sin(yaw / 2.0)
+    qpos[:, 7:] = torch.as_tensor(model.jnt_range[1:].mean(axis=1), dtype=torch.float32)
+    for name, value in (joints or {}).items():
+        qpos[:, model.joint(name).qposadr[0]] = value
+    qvel = torch.full((env.num_envs, model.nv), joint_velocity)
+    qvel[:, :6] = torch.tensor(velocity or [0.0] * 6)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    env.last_qpos.copy_(qpos)
+    env.last_qpos[:, :2] = torch.tensor(before or position[:2])
+
+
+def act(env: VectorEnv, action: float) -> None:
+    """Let the environment take one action in all joints, without physics."""
+    env._apply_actions(torch.full_like(env.actions, action))
+
+
+def reward(env: VectorEnv) -> float:
+    """Return the reward of a step that ends in the present state."""
+    env._get_dones()
+    return env._get_rewards()[0].item()
+
+
+def observed(env: VectorEnv) -> list[float]:
+    """Return the first environment's observation."""
+    return env._get_observations()["policy"][0].tolist()
+
+
+def rollout(env: VectorEnv, steps: int) -> list[torch.Tensor]:
+    """Return observations and rewards of random steps."""
+    generator = torch.Generator().manual_seed(0)
+    seen = []
+    for _ in range(steps):
+        actions = torch.rand(env.actions.shape, generator=generator) * 2.0 - 1.0
+        obs, rewards, *_ = env.step(actions)
+        seen += [obs["policy"], rewards]
+    return seen
+
+
+def upward_foot_forces(env: VectorEnv, feet: list[str]) -> float:
+    """Return the vertical force of the legs on the feet of environment 0, in N."""
+    data = env.sim.data_of(0)
+    total = 0.0
+    for foot in feet:
+        force = data.sensor(f"{foot}_force").data
+        total += float((data.site(foot).xmat.reshape(3, 3) @ force)[2])
+    return total
+
+
+def differences(first: list[torch.Tensor], second: list[torch.Tensor]) -> float:
+    """Return the largest difference between two rollouts."""
+    pairs = zip(first, second, strict=True)
+    return max((left - right).abs().max().item() for left, right in pairs)

@@ -1,0 +1,287 @@
+"""Isaac-Repose-Cube-Allegro-v0 has Isaac Lab 2.3's numbers, and its terms follow by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import mujoco
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+
+TASK = "Isaac-Repose-Cube-Allegro-v0"
+STEP_S = 4.0 / 120.0
+NUM_JOINTS = 16
+POS, QUAT = slice(16, 19), slice(19, 23)  # of the cube, columns of qpos
+THUMB_0 = 12
+STARTUP = (
+    "robot_physics_material",
+    "robot_scale_mass",
+    "robot_joint_stiffness_and_damping",
+    "object_physics_material",
+    "object_scale_mass",
+)
+VELOCITIES = ("joint_vel", "object_lin_vel", "object_ang_vel")
+ALIKE = [f"env.events.{name}=null" for name in STARTUP]
+"""Overrides that make all environments alike."""
+
+
+def make(*overrides: str, num_envs: int = 3, seed: int = 0) -> VectorEnv:
+    task = registry.get_task(TASK)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=seed)
+
+
+def goal(env: VectorEnv):
+    return env.command_manager.get_term("object_pose")
+
+
+def place(env: VectorEnv, pos=(0.0, -0.19, 0.56), quat=(1.0, 0.0, 0.0, 0.0), joint_vel=0.0) -> None:
+    """Put the cubes of all environments somewhere, at rest, above a hand in its default pose."""
+    qpos = env.default_qpos.repeat(env.num_envs, 1)
+    qpos[:, POS], qpos[:, QUAT] = torch.tensor(pos), torch.tensor(quat)
+    qvel = torch.zeros_like(env.sim.data.qvel)
+    qvel[:, :NUM_JOINTS] = joint_vel
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+
+
+def about_x(angle: float) -> tuple[float, float, float, float]:
+    return (math.cos(angle / 2.0), math.sin(angle / 2.0), 0.0, 0.0)
+
+
+def set_goal(env: VectorEnv, quat) -> None:
+    goal(env).command[:, 3:] = torch.tensor(quat)
+
+
+# The reference table ------------------------------------------------------------------------------
+
+
+def test_durations_sizes_and_weights():
+    cfg = registry.load_env_cfg(registry.get_task(TASK))
+    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (1.0 / 120.0, 4, 20.0)
+    assert cfg.scene.num_envs == 8192
+    assert cfg.max_episode_length == 600
+    assert {name: term.weight for name, term in vars(cfg.rewards).items()} == {
+        "track_orientation_inv_l2": 1.0,
+        "success_bonus": 250.0,
+        "joint_vel_l2": -2.5e-5,
+        "action_l2": -1e-4,
+        "action_rate_l2": -0.01,
+    }
+    assert cfg.actions.joint_pos.alpha == 0.95
+    assert cfg.commands.object_pose.orientation_success_threshold == 0.1
+    assert cfg.terminations.object_out_of_reach.params == {"threshold": 0.3}
+    assert cfg.terminations.max_consecutive_success.params["num_success"] == 50
+
+
+def test_sizes_of_spaces():
+    env = make()
+    assert env.single_observation_space["policy"].shape == (72,)
+    assert env.single_action_space.shape == (NUM_JOINTS,)
+    without = [f"env.observations.policy.{name}=null" for name in VELOCITIES]
+    assert make(*without).single_observation_space["policy"].shape == (50,)  # Isaac Lab's NoVelObs
+
+
+def test_ppo_settings():
+    values = registry.load_agent_values(registry.get_task(TASK), "rsl_rl")
+    assert (values["num_steps_per_env"], values["max_iterations"]) == (24, 5000)
+    for network in ("actor", "critic"):
+        assert values[network]["hidden_dims"] == [512, 256, 128]
+        assert values[network]["obs_normalization"] is True
+    algorithm = values["algorithm"]
+    assert (algorithm["learning_rate"], algorithm["gamma"]) == (1e-3, 0.998)
+    assert (algorithm["entropy_coef"], algorithm["desired_kl"]) == (0.002, 0.01)
+
+
+def test_figures_of_the_model():
+    model = make().sim.model
+    cube = model.body("object")
+    assert cube.mass[0] == pytest.approx(0.06**3 * 400.0)
+    assert model.geom("cube").size.tolist() == [0.03] * 3
+    assert (model.actuator_gainprm[:, 0] == 3.0).all()
+    assert (model.actuator_biasprm[:, 2] == -0.1).all()
+    assert (model.actuator_forcerange == [-0.5, 0.5]).all()
+    hand = [body for body in range(model.nbody) if model.body(body).name.endswith("_link_3")]
+    assert (model.body_gravcomp[hand] == 1.0).all()
+    assert model.body_gravcomp[cube.id] == 0.0
+    finger = 0.0164 + 0.054 + 0.0384 + 0.019 + 0.01 + 0.012  # from the knuckle to the tip
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    tip, knuckle = data.geom("middle_tip"), data.body("middle_link_0")
+    reach = float(((tip.xpos - knuckle.xpos) ** 2).sum() ** 0.5) + 0.01 + 0.012
+    assert reach == pytest.approx(finger, abs=1e-6)
+
+
+def test_the_model_cites_its_sources():
+    root = Path(__file__).parents[2] / "source/envlab_assets/robots/allegro_cube.xml"
+    assert "allegro_hand_description" in root.read_text()[:500]
+
+
+# The hand and the cube ----------------------------------------------------------------------------
+
+
+def test_the_hand_holds_the_cube_with_the_zero_action():
+    env = make(num_envs=32)
+    lost = sum(int(env.step(torch.zeros(32, NUM_JOINTS))[2].sum()) for _ in range(90))
+    assert lost <= 2
+    # Lifted by palm and fingers, and at rest.
+    assert (env.sim.data.qpos[:, 18] > 0.49).float().mean() > 0.9
+    assert env.sim.data.qvel[:, NUM_JOINTS:].abs().median() < 0.05
+
+
+def test_both_backends_agree_while_the_hand_closes():
+    """Measured over 50 steps: 3e-5 rad in the joints, 3e-6 m and 5e-5 of the cube."""
+    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+    envs = [make(f"env.sim.backend={name}", num_envs=4) for name in ("mujoco", "mujoco_warp")]
+    for _ in range(50):
+        results = [env.step(torch.zeros(4, NUM_JOINTS)) for env in envs]
+    mine, other = (env.sim.data.qpos for env in envs)
+    assert torch.allclose(mine, other, atol=3e-4)
+    assert torch.allclose(results[0][1], results[1][1], rtol=1e-2)
+    assert not results[1][2].any()
+    assert not envs[1].sim.overflow().any()
+
+
+# Actions ------------------------------------------------------------------------------------------
+
+
+def test_targets_are_a_moving_average_within_the_limits():
+    env = make(*ALIKE)
+    low, high = (
+        torch.tensor(env.sim.model.jnt_range[:NUM_JOINTS, i], dtype=torch.float32) for i in (0, 1)
+    )
+    start = env.sim.data.qpos[:, :NUM_JOINTS].clone()
+    env.step(torch.full((3, NUM_JOINTS), 7.0))  # cut at 1: the upper limit
+    first = 0.95 * high + 0.05 * start
+    assert torch.allclose(env.sim.ctrl, first, atol=1e-6)
+    env.step(torch.full((3, NUM_JOINTS), -0.5))  # a quarter of the way
+    second = 0.95 * (low + 0.25 * (high - low)) + 0.05 * first
+    assert torch.allclose(env.sim.ctrl, second, atol=1e-6)
+
+
+# The goal -----------------------------------------------------------------------------------------
+
+
+def test_rewards_of_a_state():
+    env = make(*ALIKE)
+    place(env, quat=about_x(0.4), joint_vel=2.0)
+    set_goal(env, (1.0, 0.0, 0.0, 0.0))
+    env.action_manager.process_action(torch.full((3, NUM_JOINTS), 0.5))
+    env._get_dones()
+    # 1 / (0.4 + 0.1) - 2.5e-5 16 2^2 - 1e-4 16 0.25 - 0.01 16 0.25
+    expected = (2.0 - 0.0016 - 0.0004 - 0.04) * STEP_S
+    assert env._get_rewards()[0].item() == pytest.approx(expected, rel=1e-4)
+    set_goal(env, about_x(0.31))  # 0.09 away: reached
+    expected = (1.0 / 0.19 + 250.0 - 0.042) * STEP_S
+    assert env._get_rewards()[0].item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_goal_that_is_reached_is_counted_once_and_followed_by_another():
+    env = make(*ALIKE)
+    place(env)
+    set_goal(env, (1.0, 0.0, 0.0, 0.0))
+    goal(env).command[2, 3:] = torch.tensor(about_x(1.0))  # the last one is not reached
+    before = goal(env).command.clone()
+    env.step(torch.zeros(3, NUM_JOINTS))
+    assert goal(env).metrics["consecutive_success"].tolist() == [1.0, 1.0, 0.0]
+    changed = (goal(env).command != before).any(dim=1)
+    assert changed.tolist() == [True, True, False]
+    assert torch.equal(goal(env).command[:, :3], before[:, :3])
+    env.step(torch.zeros(3, NUM_JOINTS))
+    assert goal(env).metrics["consecutive_success"].tolist() == [1.0, 1.0, 0.0]
+
+
+def test_a_goal_stays_where_success_shall_not_change_it():
+    env = make(*ALIKE, "env.commands.object_pose.update_goal_on_success=false")
+    place(env)
+    set_goal(env, (1.0, 0.0, 0.0, 0.0))
+    before = goal(env).command.clone()
+    env.step(torch.zeros(3, NUM_JOINTS))
+    assert torch.equal(goal(env).command, before)
+
+
+def test_goals_are_unit_quaternions_all_over_the_place():
+    env = make(num_envs=128)
+    quats = goal(env).command[:, 3:]
+    assert torch.allclose(quats.norm(dim=1), torch.ones(128), atol=1e-5)
+    angle = 2.0 * quats[:, 0].abs().clamp(max=1.0).acos()
+    assert angle.min() < 0.5
+    assert angle.max() > 2.9
+    # A turn about y, then about x: (cx cy, sx cy, cx sy, sx sy), so that w z = x y.
+    assert torch.allclose(quats[:, 0] * quats[:, 3], quats[:, 1] * quats[:, 2], atol=1e-6)
+    position = goal(env).command[:, :3]
+    assert torch.allclose(position, torch.tensor([0.0, -0.19, 0.52]).expand(128, 3))
+
+
+def test_the_difference_to_the_goal_is_what_turns_it_into_the_object():
+    env = make(*ALIKE)
+    place(env, quat=about_x(0.7))
+    set_goal(env, about_x(0.3))
+    obs = env._get_observations()["policy"][0]
+    assert obs[52:56].tolist() == pytest.approx(about_x(0.4), abs=1e-6)
+    assert obs[45:52].tolist() == pytest.approx([0.0, -0.19, 0.52, *about_x(0.3)], abs=1e-6)
+    assert obs[32:35].tolist() == pytest.approx([0.0, -0.19, 0.56], abs=1e-6)
+    middle = [
+        2.0 * (0.0 - low) / (high - low) - 1.0 for low, high in ((-0.47, 0.47), (-0.196, 1.61))
+    ]
+    assert obs[:2].tolist() == pytest.approx(middle, abs=1e-5)
+
+
+# Ends and starts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("y", "lost"), [(-0.29, False), (-0.31, True)])
+def test_the_cube_is_lost_at_30_centimetres(y, lost):
+    env = make(*ALIKE)
+    place(env, pos=(0.0, y, 0.5))
+    assert env._get_dones()[0].tolist() == [lost] * 3
+
+
+def test_fifty_goals_end_an_episode():
+    env = make(*ALIKE)
+    goal(env).metrics["consecutive_success"][1] = 50.0
+    assert env._get_dones()[0].tolist() == [False, True, False]
+
+
+def test_where_episodes_start():
+    env = make(*ALIKE, num_envs=300)
+    low, high = (
+        torch.tensor(env.sim.model.jnt_range[:NUM_JOINTS, i], dtype=torch.float32) for i in (0, 1)
+    )
+    default = env.default_qpos[0, :NUM_JOINTS]
+    assert default[THUMB_0] == pytest.approx(0.28)
+    joints = env.sim.data.qpos[:, :NUM_JOINTS]
+    bounds = (0.2 * low + default).clamp(low, high), (0.2 * high + default).clamp(low, high)
+    margin = 0.05 * (bounds[1] - bounds[0])
+    assert (joints >= bounds[0] - 1e-6).all()
+    assert (joints <= bounds[1] + 1e-6).all()
+    assert (joints.min(dim=0).values <= bounds[0] + margin).all()
+    assert (joints.max(dim=0).values >= bounds[1] - margin).all()
+    offset = env.sim.data.qpos[:, POS] - torch.tensor([0.0, -0.19, 0.56])
+    assert 0.0098 < offset.abs().max() <= 0.01 + 1e-6
+    assert (env.sim.data.qvel == 0.0).all()
+
+
+def test_environments_differ_in_friction_masses_and_gains():
+    params = make(num_envs=64).sim.params
+    model = make().sim.model
+    cube, tip = model.geom("cube").id, model.geom("index_tip").id
+    for geom in (cube, tip):
+        friction = params.geom_friction[:, geom, 0]
+        assert friction.unique().numel() == 64
+        assert ((friction >= 0.7) & (friction <= 1.3)).all()
+    mass = params.body_mass[:, model.body("object").id] / 0.0864
+    assert mass.min() < 0.5
+    assert mass.max() > 1.5
+    stiffness = params.actuator_gainprm[:, :, 0] / 3.0
+    assert 0.3 <= stiffness.min() < 0.35
+    assert 2.7 < stiffness.max() <= 3.0
+    assert torch.equal(params.actuator_biasprm[:, :, 1], -params.actuator_gainprm[:, :, 0])
+    damping = params.actuator_biasprm[:, :, 2] / -0.1
+    assert 0.75 <= damping.min() < 0.77
+    assert 1.47 < damping.max() <= 1.5

@@ -1,0 +1,266 @@
+"""Both Ants have Isaac Lab 2.3.2's numbers, and what they observe and earn follows by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.envs.managers import RewardTermCfg
+from envlab.errors import ConfigurationError
+from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
+from tests.tasks.running import (
+    STEP_S,
+    act,
+    differences,
+    make,
+    observed,
+    place,
+    reward,
+    rollout,
+    upward_foot_forces,
+)
+
+MANAGER, DIRECT = "Isaac-Ant-v0", "Isaac-Ant-Direct-v0"
+FEET = ["front_left_foot", "front_right_foot", "left_back_foot", "right_back_foot"]
+UPRIGHT = (0.0, 0.0, 0.5)
+
+
+@pytest.fixture(params=[MANAGER, DIRECT])
+def task_id(request) -> str:
+    return request.param
+
+
+# The reference table ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("task_id", "seconds", "size"), [(MANAGER, 16.0, 60), (DIRECT, 15.0, 36)])
+def test_durations_and_sizes(task_id, seconds, size):
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (1.0 / 120.0, 2, seconds)
+    assert cfg.scene.num_envs == 4096
+    env = make(task_id)
+    assert env.single_action_space.shape == (8,)
+    assert env.single_observation_space["policy"].shape == (size,)
+
+
+def test_manager_weights():
+    cfg = registry.load_env_cfg(registry.get_task(MANAGER))
+    assert {name: term.weight for name, term in vars(cfg.rewards).items()} == {
+        "progress": 1.0,
+        "alive": 0.5,
+        "upright": 0.1,
+        "move_to_target": 0.5,
+        "action_l2": -0.005,
+        "energy": -0.05,
+        "joint_pos_limits": -0.1,
+    }
+    assert cfg.actions.joint_effort.scale == 7.5
+    assert cfg.terminations.torso_height.params == {"minimum_height": 0.31}
+
+
+def test_agents_have_their_table_values(task_id):
+    task = registry.get_task(task_id)
+    rsl = registry.load_agent_values(task, "rsl_rl")
+    assert (rsl["num_steps_per_env"], rsl["max_iterations"]) == (32, 1000)
+    assert rsl["actor"]["hidden_dims"] == [400, 200, 100]
+    assert rsl["algorithm"]["learning_rate"] == 5e-4
+    config = registry.load_agent_values(task, "rl_games")["params"]["config"]
+    assert (config["horizon_length"], config["max_epochs"]) == (16, 500)
+    assert config["reward_shaper"]["scale_value"] == 0.6
+    skrl = registry.load_agent_values(task, "skrl")
+    assert (skrl["agent"]["rollouts"], skrl["trainer"]["timesteps"]) == (16, 8000)
+
+
+# The body -----------------------------------------------------------------------------------------
+
+
+def test_a_unit_of_action_is_7_5_newton_metres_and_motors_end_at_15(task_id):
+    env = make(task_id)
+    act(env, 1.0)
+    assert env.sim.ctrl.unique().tolist() == [7.5]
+    assert env.sim.model.actuator_ctrlrange.tolist() == [[-15.0, 15.0]] * 8
+    assert env.sim.model.body_mass.sum() == pytest.approx(0.911, abs=1e-3)
+
+
+def test_feet_feel_the_weight_of_the_rest_of_the_body():
+    env = make(MANAGER)
+    for _ in range(300):
+        env.step(torch.zeros(2, 8))
+    model = env.sim.model
+    feet = sum(model.body(foot).mass[0] for foot in FEET)
+    weight = 9.81 * (model.body_mass.sum() - feet)
+    assert upward_foot_forces(env, FEET) == pytest.approx(-weight, rel=0.02)
+
+
+def test_falling_feet_feel_nothing():
+    env = make(MANAGER)
+    place(env, (0.0, 0.0, 3.0))
+    assert observed(env)[28:52] == pytest.approx([0.0] * 24, abs=1e-6)
+
+
+# Observations -------------------------------------------------------------------------------------
+
+
+def test_observation_of_a_state(task_id):
+    env = make(task_id)
+    joints = {"front_left_leg": math.radians(20.0), "right_back_foot": math.radians(100.0)}
+    place(
+        env,
+        (3.0, 4.0, 0.6),
+        yaw=math.pi / 2.0,  # faces y, so that the target, at x, is to its right
+        joints=joints,
+        velocity=[1.0, 2.0, 3.0, 0.1, 0.2, 0.3],
+        joint_velocity=2.0,
+    )
+    act(env, 0.25)
+    values = observed(env)
+    distance = math.hypot(997.0, 4.0)
+    expected = [
+        *(0.6, 2.0, -1.0, 3.0, 0.1, 0.2, 0.3),
+        *(math.pi / 2.0, 0.0, math.atan2(-4.0, 997.0) - math.pi / 2.0, 1.0, -4.0 / distance),
+        *(0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),  # joint positions, in units of their limits
+        *[0.4] * 8,  # their velocities, times 0.2
+    ]
+    assert values[:28] == pytest.approx(expected, abs=1e-5)
+    assert values[-8:] == [0.25] * 8
+
+
+def test_feet_are_scaled_by_a_tenth():
+    env = make(MANAGER)
+    for _ in range(20):
+        env.step(torch.zeros(2, 8))
+    sensors = (0.1 * env.sim.data.sensordata[0]).tolist()
+    assert observed(env)[28:52] == pytest.approx(sensors)
+    assert max(map(abs, sensors)) > 0.01
+
+
+# Rewards ------------------------------------------------------------------------------------------
+
+
+def test_reward_of_a_step():
+    """0.1 m nearer in a step of 1/60 s are 6 m/s."""
+    state = {
+        "before": (-0.1, 0.0),
+        "joints": {"front_left_leg": math.radians(40.0)},  # at its limit
+        "joint_velocity": 2.0,
+    }
+    env = make(MANAGER)
+    place(env, UPRIGHT, **state)
+    act(env, 0.5)
+    energy, action = 0.05 * 8 * 0.5 * 2.0, 0.005 * 8 * 0.25
+    expected = 6.0 + 0.5 + 0.1 + 0.5 - energy - action - 0.1
+    assert reward(env) == pytest.approx(expected * STEP_S, abs=1e-5)
+    env = make(DIRECT)
+    place(env, UPRIGHT, **state)
+    act(env, 0.5)
+    expected = 6.0 + 0.5 + 0.1 + 0.5 - 0.2 * energy - action - 1.0
+    assert reward(env) == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_joint_beyond_its_limit_costs_no_more_than_one_at_it():
+    env = make(MANAGER)
+    costs = []
+    for degrees in (39.5, 40.0, 44.0):  # 0.9875, 1 and 1.1 of the way; 0.99 is free
+        place(env, UPRIGHT, joints={"front_left_leg": math.radians(degrees)})
+        costs.append(0.5 + 0.1 + 0.5 - reward(env) / STEP_S)
+    assert costs == pytest.approx([0.0, 0.1, 0.1], abs=1e-4)
+
+
+@pytest.mark.parametrize(("task_id", "scale"), [(MANAGER, STEP_S), (DIRECT, 1.0)])
+@pytest.mark.parametrize(("cosine", "bonus"), [(1.0, 0.5), (0.9, 0.5), (0.4, 0.25), (-0.8, -0.5)])
+def test_facing_the_target_earns_up_to_a_half(task_id, scale, cosine, bonus):
+    env = make(task_id)
+    place(env, UPRIGHT, yaw=math.acos(cosine))
+    assert reward(env) == pytest.approx((0.5 + 0.1 + bonus) * scale, abs=1e-4)
+
+
+def test_a_fall_ends_the_episode(task_id):
+    env = make(task_id)
+    place(env, (0.0, 0.0, 0.32))
+    assert not env._get_dones()[0].any()
+    place(env, (0.0, 0.0, 0.30))
+    assert env._get_dones()[0].all()
+    expected = 0.6 * STEP_S if task_id == MANAGER else -2.0  # all but the reward for living
+    assert reward(env) == pytest.approx(expected, abs=1e-5)
+
+
+def test_progress_keeps_its_digits_far_from_the_target():
+    def of(last: float, now: float) -> float:
+        places = torch.tensor([[[last, 0.0, 0.5]], [[now, 0.0, 0.6]]])
+        return progress(places[0], places[1], (1000.0, 0.0, 0.0)).item()
+
+    assert of(-0.1, -0.1 + 2.0**-14) == pytest.approx(2.0**-14, rel=1e-3)
+    assert of(900.0, 1010.0) == pytest.approx(90.0)
+    assert of(1000.0, 1000.0) == 0.0
+
+
+def test_directions_follow_by_hand():
+    assert to_target(torch.tensor([[1.0, 2.0, 3.0]]), (4.0, 6.0, 9.0)).tolist() == [[3.0, 4.0]]
+    half = math.sqrt(0.5)
+    pitched = torch.tensor([[half, 0.0, half, 0.0]])  # by 90 degrees: forward points down
+    assert uprightness(pitched).item() == pytest.approx(0.0, abs=1e-6)
+    turned = torch.tensor([[half, 0.0, 0.0, half]])  # forward points along y
+    assert heading(turned, torch.tensor([[3.0, 4.0]])).item() == pytest.approx(0.8)
+
+
+def test_gears_must_name_every_joint_once():
+    for gears, message in (
+        ({".*_foot": 15.0}, "'front_left_leg' matches 0 of the patterns"),
+        ({".*": 15.0, ".*_foot": 1.0}, "'front_left_foot' matches 2 of the patterns"),
+        ({".*": 15.0, "tail": 1.0}, "'tail' matches none of the joints front_left_leg"),
+    ):
+        task = registry.get_task(MANAGER)
+        cfg = registry.load_env_cfg(task)
+        energy: RewardTermCfg = cfg.rewards.energy
+        energy.params["gear_ratio"] = gears
+        env = task.make(cfg, num_envs=1, device="cpu", seed=0)
+        with pytest.raises(ConfigurationError, match=message):
+            env.step(torch.zeros(1, 8))
+
+
+# Resets, repeatability, backends ------------------------------------------------------------------
+
+
+def test_episodes_start_at_the_origin_with_joints_a_little_off(task_id):
+    env = make(task_id, num_envs=64)
+    qpos, qvel = env.sim.data.qpos, env.sim.data.qvel
+    assert (qpos[:, :7] == torch.tensor([0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0])).all()
+    assert (qvel[:, :6] == 0.0).all()
+    home = torch.tensor([0.0, 45.0, 0.0, -45.0, 0.0, -45.0, 0.0, 45.0]).deg2rad()
+    offsets = qpos[:, 7:] - home
+    assert 0.15 < offsets.abs().max() <= 0.2
+    assert offsets.unique().numel() == 64 * 8
+    assert 0.075 < qvel[:, 6:].abs().max() <= 0.1
+
+
+def test_rollouts_are_bit_identical_at_any_number_of_threads(task_id):
+    """With resets among them: the episodes of half a second end three times."""
+    alone, together = (
+        make(task_id, "env.episode_length_s=0.5", num_envs=48, num_threads=threads)
+        for threads in (1, 2)
+    )
+    first, second = rollout(alone, 100), rollout(together, 100)
+    assert all(torch.equal(left, right) for left, right in zip(first, second, strict=True))
+
+
+def test_both_backends_agree_over_50_steps(task_id):
+    """On Warp's CPU device; the largest difference measured was 1e-3, in a foot's torque."""
+    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+    mujoco, warp = (
+        rollout(make(task_id, f"env.sim.backend={backend}", num_envs=4), 50)
+        for backend in ("mujoco", "mujoco_warp")
+    )
+    assert differences(mujoco, warp) < 5e-3
+
+
+def test_a_policy_can_be_weighed_otherwise_by_an_override():
+    cfg = compose(
+        {"env": registry.load_env_cfg(registry.get_task(MANAGER))},
+        ["env.actions.joint_effort.scale=3.0", "env.rewards.energy=null"],
+    )["env"]
+    assert cfg.actions.joint_effort.scale == 3.0
+    assert cfg.rewards.energy is None

@@ -1,0 +1,268 @@
+"""The Panda's tasks have Isaac Lab 2.3.2's numbers, can be done, and agree on both backends."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import ManagerEnv
+from envlab_tasks.manipulation import franka
+
+REACH, LIFT, DRAWER = (f"Isaac-{name}-Franka-v0" for name in ("Reach", "Lift-Cube", "Open-Drawer"))
+REACH_ABS, REACH_REL = (f"Isaac-Reach-Franka-IK-{mode}-v0" for mode in ("Abs", "Rel"))
+LIFT_ABS = "Isaac-Lift-Cube-Franka-IK-Abs-v0"
+HOME = [0.0, -0.569, 0.0, -2.81, 0.0, 3.037, 0.741, 0.04, 0.04]
+OPEN, CLOSE = 1.0, -1.0
+CUBE = slice(9, 12)
+DRAWER_JOINT = 9
+
+
+def make(task_id: str, *overrides: str, num_envs: int = 3, **fields) -> ManagerEnv:
+    task = registry.get_task(task_id)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    for name, value in fields.items():
+        setattr(cfg, name, value)
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+
+
+def weights(env_or_cfg) -> dict[str, float]:
+    return {name: term.weight for name, term in vars(env_or_cfg.rewards).items()}
+
+
+def place(env: ManagerEnv, qpos: list[float]) -> None:
+    """Put all environments into one state, at rest."""
+    rows = torch.tensor([qpos]).repeat(env.num_envs, 1)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows)
+
+
+def rewards(env: ManagerEnv) -> dict[str, torch.Tensor]:
+    """Return what each reward term says of the present state, without its weight."""
+    manager = env.reward_manager
+    return {
+        name: function()
+        for name, function in zip(manager.active_terms, manager._functions, strict=True)
+    }
+
+
+# The reference table ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task_id", "dt", "decimation", "episode_length_s", "num_obs", "num_actions"),
+    [
+        (REACH, 1 / 60, 2, 12.0, 32, 7),
+        (REACH_ABS, 1 / 60, 2, 12.0, 32, 7),
+        (REACH_REL, 1 / 60, 2, 12.0, 31, 6),
+        (LIFT, 0.01, 2, 5.0, 36, 8),
+        (DRAWER, 1 / 60, 1, 8.0, 31, 8),
+    ],
+)
+def test_durations_and_sizes(task_id, dt, decimation, episode_length_s, num_obs, num_actions):
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    assert (cfg.sim.dt, cfg.decimation) == (dt, decimation)
+    assert cfg.episode_length_s == episode_length_s
+    assert cfg.scene.num_envs == 4096
+    play = registry.load_env_cfg(registry.get_task(task_id.replace("-v0", "-Play-v0")))
+    assert play.scene.num_envs == 50
+    assert not play.observations.policy.enable_corruption
+    env = make(task_id)
+    assert env.single_observation_space["policy"].shape == (num_obs,)
+    assert env.single_action_space.shape == (num_actions,)
+    assert env.default_qpos[0, :9].tolist() == pytest.approx(HOME)
+
+
+def test_weights_and_ranges():
+    reach, lift, drawer = (
+        registry.load_env_cfg(registry.get_task(task_id)) for task_id in (REACH, LIFT, DRAWER)
+    )
+    assert list(weights(reach).values()) == [-0.2, 0.1, -0.1, -1e-4, -1e-4]
+    assert list(weights(lift).values()) == [1.0, 15.0, 16.0, 5.0, -1e-4, -1e-4]
+    assert list(weights(drawer).values()) == [2.0, 0.5, 5.0, 0.125, 0.5, 7.5, 1.0, -1e-2, -1e-4]
+    goal = reach.commands.ee_pose
+    assert goal.resampling_time_range == (4.0, 4.0)
+    assert goal.ranges.bounds() == [
+        (0.35, 0.65), (-0.2, 0.2), (0.15, 0.5), (0.0, 0.0), (math.pi, math.pi), (-3.14, 3.14)
+    ]  # fmt: skip
+    goal = lift.commands.object_pose
+    assert goal.ranges.bounds()[:3] == [(0.4, 0.6), (-0.25, 0.25), (0.25, 0.5)]
+    assert reach.actions.arm_action.scale == lift.actions.arm_action.scale == 0.5
+    assert drawer.actions.arm_action.scale == 1.0
+
+
+@pytest.mark.parametrize(
+    ("task_id", "weight", "steps"), [(REACH, [-0.005, -0.001], 4500), (LIFT, [-0.1, -0.1], 10000)]
+)
+def test_calm_counts_for_more_later(task_id, weight, steps):
+    env = make(task_id)
+    names = ("action_rate", "joint_vel")
+    for start, expected in ((steps - 1, [-1e-4, -1e-4]), (steps, weight)):
+        env.common_step_counter = start
+        env.step(torch.zeros(env.actions.shape))
+        assert [env.reward_manager.get_weight(name) for name in names] == expected
+
+
+@pytest.mark.parametrize(
+    ("task_id", "steps", "epochs", "layers", "rate", "entropy", "gamma"),
+    [
+        (REACH, 24, 8, [64, 64], 1e-3, 0.001, 0.99),
+        (LIFT, 24, 5, [256, 128, 64], 1e-4, 0.006, 0.98),
+        (DRAWER, 96, 5, [256, 128, 64], 5e-4, 0.001, 0.99),
+    ],
+)
+def test_ppo_settings(task_id, steps, epochs, layers, rate, entropy, gamma):
+    values = registry.load_agent_values(registry.get_task(task_id), "rsl_rl")
+    assert values["num_steps_per_env"] == steps
+    assert values["actor"]["hidden_dims"] == values["critic"]["hidden_dims"] == layers
+    algorithm = values["algorithm"]
+    assert (algorithm["learning_rate"], algorithm["entropy_coef"]) == (rate, entropy)
+    assert (algorithm["num_learning_epochs"], algorithm["gamma"]) == (epochs, gamma)
+
+
+# The robot ----------------------------------------------------------------------------------------
+
+
+def test_gains_and_limits():
+    def arm(task_id: str) -> list[list[float]]:
+        model = make(task_id).sim.model
+        names = ["panda_joint4", "panda_joint5", "panda_finger_joint1"]
+        actuators = [model.actuator(name) for name in names]
+        return [[a.gainprm[0], -a.biasprm[2], a.forcerange[1]] for a in actuators]
+
+    finger = [2000.0, 100.0, 200.0]
+    assert arm(REACH) == [[80.0, 4.0, 87.0], [80.0, 4.0, 12.0], finger]
+    assert arm(REACH_ABS) == [[400.0, 80.0, 87.0], [400.0, 80.0, 12.0], finger]
+
+
+def test_the_hand_is_where_the_denavit_hartenberg_parameters_say():
+    env = make(REACH)
+    place(env, [0.0, 0.0, 0.0, -math.pi / 2, 0.0, math.pi / 2, 0.0, 0.0, 0.0])
+    # Upright to the elbow, then ahead, then down: the elbow's offsets point up and back.
+    hand = env.sim.data.xpos[0, env.sim.model.body("panda_hand").id]
+    assert hand.tolist() == pytest.approx(
+        [0.0825 + 0.384 + 0.088, 0.0, 0.333 + 0.316 + 0.0825 - 0.107], abs=1e-5
+    )
+
+
+def test_only_the_stiff_arm_holds_its_pose_in_gravity():
+    sag = {}
+    for task_id in (REACH, REACH_REL):
+        env = make(task_id)
+        place(env, HOME)
+        env.sim.ctrl[:] = torch.tensor(HOME)
+        for _ in range(60):
+            env.sim.step()
+        sag[task_id] = (env.sim.data.qpos[0] - torch.tensor(HOME)).abs().max().item()
+    assert sag[REACH_REL] < 1e-3
+    assert 0.02 < sag[REACH] < 0.5
+
+
+# The tasks can be done ----------------------------------------------------------------------------
+
+
+def go(env: ManagerEnv, pos: torch.Tensor, quat: list[float], grip: float, steps: int) -> None:
+    """Bring the grasp point to a pose in the world."""
+    quats = torch.tensor([quat]).expand(len(pos), 4)
+    action = torch.cat((pos, quats, torch.full((len(pos), 1), grip)), dim=1)
+    for _ in range(steps):
+        env.step(action)
+
+
+def test_the_gripper_lifts_a_cube_and_holds_it():
+    env = make(LIFT_ABS, "env.episode_length_s=60")
+    down, up = [0.0, 0.0, 1.0, 0.0], torch.tensor([[0.0, 0.0, 0.1]])
+    start = env.sim.data.qpos[:, CUBE].clone()
+    assert start[:, 2].tolist() == pytest.approx([0.024] * 3)
+    go(env, start + up, down, OPEN, 75)
+    go(env, start, down, OPEN, 40)
+    assert (env.sim.data.qpos[:, CUBE] - start).norm(dim=1).max() < 1e-3
+    go(env, start, down, CLOSE, 25)
+    # Cube and pads give way by less than half a millimetre on each side.
+    assert env.sim.data.qpos[:, 7:9].sum(dim=1).min() > 0.047
+    for height in range(1, 21):
+        go(env, start + 0.1 * height * up, down, CLOSE, 2)
+    go(env, start + 2.0 * up, down, CLOSE, 50)
+    held = env.sim.data.qpos[:, CUBE].clone()
+    assert (held[:, 2] - start[:, 2]).min() > 0.19
+    log = rewards(env)
+    assert (log["lifting_object"] == 1.0).all()
+    assert (log["reaching_object"] > 0.9).all()
+    go(env, start + 2.0 * up, down, CLOSE, 100)
+    assert (env.sim.data.qpos[:, CUBE] - held).norm(dim=1).max() < 5e-4
+    go(env, start + 2.0 * up, down, OPEN, 50)
+    assert env.sim.data.qpos[:, 11].max() < 0.05
+
+
+def test_the_gripper_pulls_the_drawer_open():
+    scene, action = franka.stiff_scene("franka_cabinet"), franka.hand_pose("absolute")
+    cfg = registry.load_env_cfg(registry.get_task(DRAWER))
+    cfg.actions.arm_action = action
+    cfg.sim.data_fields = (*franka.IK_FIELDS, "site_xpos")
+    env = make(DRAWER, scene=scene, actions=cfg.actions, sim=cfg.sim, episode_length_s=60.0)
+    inwards = [0.5, 0.5, 0.5, 0.5]  # z to the world's x, with the left finger above
+    handle = env.sim.data.site_xpos[:, env.sim.model.site("drawer_handle_top").id].clone()
+    assert handle[0].tolist() == pytest.approx([0.4435, 0.0, 0.7272], abs=1e-4)
+    before, ahead = torch.tensor([[-0.12, 0.0, 0.0]]), torch.tensor([[0.0036, 0.0, 0.0]])
+    go(env, handle + before - torch.tensor([[0.08, 0.0, 0.1]]), inwards, OPEN, 100)
+    go(env, handle + before, inwards, OPEN, 60)
+    go(env, handle + ahead, inwards, OPEN, 60)
+    assert env.sim.data.qpos[:, DRAWER_JOINT].abs().max() < 1e-3
+    go(env, handle + ahead, inwards, CLOSE, 30)
+    for step in range(1, 81):
+        go(env, handle + ahead - torch.tensor([[0.3 * step / 80, 0.0, 0.0]]), inwards, CLOSE, 1)
+    go(env, handle + ahead - torch.tensor([[0.3, 0.0, 0.0]]), inwards, CLOSE, 40)
+    drawer = env.sim.data.qpos[:, DRAWER_JOINT]
+    assert drawer.min() > 0.25
+    terms = {name: values[0].item() for name, values in rewards(env).items()}
+    assert terms["align_ee_handle"] > 0.98
+    assert terms["align_grasp_around_handle"] == 1.0
+    assert terms["multi_stage_open_drawer"] == 1.5  # open by 0.2 m, held
+    assert terms["open_drawer_bonus"] == pytest.approx(2.0 * drawer[0].item())
+    assert terms["approach_ee_handle"] == pytest.approx(2.0, abs=1e-3)
+    fingers = env.sim.data.qpos[0, 7:9]
+    assert terms["grasp_handle"] == pytest.approx(0.08 - fingers.sum().item(), abs=1e-6)
+
+
+def test_a_cube_that_falls_off_the_table_ends_the_episode():
+    env = make(LIFT)
+    place(env, [*HOME, 2.0, 0.0, -0.04, 1.0, 0.0, 0.0, 0.0])
+    assert not env._get_dones()[0].any()
+    place(env, [*HOME, 2.0, 0.0, -0.06, 1.0, 0.0, 0.0, 0.0])
+    assert env._get_dones()[0].all()
+
+
+def test_cubes_start_on_the_table_before_the_robot():
+    cubes = make(LIFT, num_envs=500).sim.data.qpos[:, CUBE]
+    for values, (low, high) in zip(cubes.T, [(0.4, 0.6), (-0.25, 0.25)], strict=False):
+        margin = 0.02 * (high - low)
+        assert low <= values.min() < low + margin
+        assert high - margin < values.max() <= high
+
+
+# Both backends ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task_id", [REACH_REL, LIFT])
+def test_both_backends_move_alike_over_50_steps(task_id):
+    """The largest differences measured were 7e-6 rad and 5e-4 rad/s; Reach without inverse
+    kinematics agreed to 8e-6 rad, Open-Drawer to 2e-6.
+
+    In one environment of Reach in a hundred a fingertip starts inside the arm, whose contacts
+    differ; none of these does.
+    """
+    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+    envs = [
+        make(task_id, f"env.sim.backend={name}", "env.episode_length_s=100", num_envs=4)
+        for name in ("mujoco", "mujoco_warp")
+    ]
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        action = 0.3 * torch.randn(envs[0].actions.shape, generator=generator)
+        steps = [env.step(action) for env in envs]
+        assert torch.allclose(envs[0].sim.data.qpos, envs[1].sim.data.qpos, atol=5e-5)
+        assert torch.allclose(steps[0][0]["policy"], steps[1][0]["policy"], atol=2e-3)
+        assert torch.allclose(steps[0][1], steps[1][1], atol=5e-6)

@@ -1,0 +1,176 @@
+"""Both Humanoids have Isaac Lab 2.3.2's numbers; terms they share with Ant are tested there."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab import registry
+from tests.tasks.running import (
+    STEP_S,
+    act,
+    differences,
+    make,
+    observed,
+    place,
+    reward,
+    rollout,
+    upward_foot_forces,
+)
+
+MANAGER, DIRECT = "Isaac-Humanoid-v0", "Isaac-Humanoid-Direct-v0"
+STANDING = (0.0, 0.0, 1.34)
+GEARS = {
+    **{f"lower_waist:{i}": 67.5 for i in range(2)},
+    "pelvis": 67.5,
+    **{f"{side}_upper_arm:{i}": 67.5 for side in ("left", "right") for i in range(2)},
+    **{f"{side}_lower_arm": 45.0 for side in ("left", "right")},
+    **{f"{side}_thigh:{i}": (45.0, 135.0, 45.0)[i] for side in ("left", "right") for i in range(3)},
+    **{f"{side}_shin": 90.0 for side in ("left", "right")},
+    **{f"{side}_foot:{i}": 22.5 for side in ("left", "right") for i in range(2)},
+}
+
+
+@pytest.fixture(params=[MANAGER, DIRECT])
+def task_id(request) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize(("task_id", "seconds", "size"), [(MANAGER, 16.0, 87), (DIRECT, 15.0, 75)])
+def test_durations_and_sizes(task_id, seconds, size):
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (1.0 / 120.0, 2, seconds)
+    assert cfg.scene.num_envs == 4096
+    env = make(task_id)
+    assert env.single_action_space.shape == (21,)
+    assert env.single_observation_space["policy"].shape == (size,)
+
+
+def test_manager_weights():
+    cfg = registry.load_env_cfg(registry.get_task(MANAGER))
+    assert {name: term.weight for name, term in vars(cfg.rewards).items()} == {
+        "progress": 1.0,
+        "alive": 2.0,
+        "upright": 0.1,
+        "move_to_target": 0.5,
+        "action_l2": -0.01,
+        "energy": -0.005,
+        "joint_pos_limits": -0.25,
+    }
+    assert cfg.terminations.torso_height.params == {"minimum_height": 0.8}
+    assert cfg.observations.policy.joint_vel_rel.scale == 0.1
+    assert cfg.observations.policy.feet_body_forces.scale == 0.01
+
+
+def test_agents_have_their_table_values():
+    for task_id, lr, kl, value_coef in ((MANAGER, 5e-4, 0.01, 2.0), (DIRECT, 1e-4, 0.008, 1.0)):
+        task = registry.get_task(task_id)
+        rsl = registry.load_agent_values(task, "rsl_rl")
+        assert rsl["actor"]["obs_normalization"] is True
+        algorithm = rsl["algorithm"]
+        assert (algorithm["learning_rate"], algorithm["desired_kl"]) == (lr, kl)
+        assert algorithm["value_loss_coef"] == value_coef
+        config = registry.load_agent_values(task, "rl_games")["params"]["config"]
+        assert (config["horizon_length"], config["max_epochs"]) == (32, 1000)
+        assert config["kl_threshold"] == kl
+        skrl = registry.load_agent_values(task, "skrl")
+        assert (skrl["agent"]["rollouts"], skrl["trainer"]["timesteps"]) == (32, 32000)
+
+
+def test_actions_are_shares_of_each_motors_strength(task_id):
+    env = make(task_id)
+    act(env, 0.5)
+    model = env.sim.model
+    joints = [model.joint(model.actuator_trnid[i, 0]).name for i in range(model.nu)]
+    assert dict(zip(joints, env.sim.ctrl[0].tolist(), strict=True)) == {
+        name: 0.5 * gear for name, gear in GEARS.items()
+    }
+    limits = dict(zip(joints, model.actuator_ctrlrange[:, 1].tolist(), strict=True))
+    assert limits == GEARS
+
+
+def test_the_body_has_dm_controls_mass_and_stands_1_28_m_high():
+    model = make(DIRECT).sim.model
+    assert model.body_mass.sum() == pytest.approx(40.84, abs=0.01)
+    env = make(DIRECT)
+    place(env, STANDING, joints=dict.fromkeys(GEARS, 0.0))
+    lowest = env.sim.data_of(0).geom("left_foot_inside").xpos[2] - 0.027
+    assert 1.34 - lowest == pytest.approx(1.282, abs=1e-4)
+
+
+def test_feet_feel_the_weight_of_the_rest_of_the_body():
+    env = make(MANAGER, num_envs=1)
+    place(env, (0.0, 0.0, 1.28), joints=dict.fromkeys(GEARS, 0.0))
+    forces = []
+    for _ in range(30):  # half a second, before it bends its knees
+        env.sim.step()
+        forces.append(upward_foot_forces(env, ["left_foot", "right_foot"]))
+    model = env.sim.model
+    feet = model.body("left_foot").mass[0] + model.body("right_foot").mass[0]
+    weight = 9.81 * (model.body_mass.sum() - feet)
+    assert sum(forces[10:]) / 20 == pytest.approx(-weight, rel=0.1)
+
+
+def test_reward_of_a_step():
+    """0.05 m nearer in a step of 1/60 s are 3 m/s; gears count as shares of 135 N m."""
+    joints = dict.fromkeys(GEARS, 0.0) | {"left_foot:0": math.radians(50.0)}  # at its limit
+    state = {"before": (-0.05, 0.0), "joints": joints, "joint_velocity": 2.0}
+    env = make(MANAGER)
+    place(env, STANDING, **state)
+    act(env, 0.5)
+    shares = sum(GEARS.values()) / 135.0
+    # Straight knees cost nothing: they are at 158 / 162 = 0.975 of the way, and 0.98 is free.
+    costs = 0.01 * 21 * 0.25 + 0.005 * shares * 0.5 * 2.0 + 0.25 * 22.5 / 135.0
+    expected = 3.0 + 2.0 + 0.1 + 0.5 - costs
+    assert reward(env) == pytest.approx(expected * STEP_S, abs=1e-5)
+    env = make(DIRECT)
+    place(env, STANDING, **state)
+    act(env, 0.5)
+    costs = 0.01 * 21 * 0.25 + 0.05 * 21 * 0.5 * 2.0 * 0.1 + 1.0
+    assert reward(env) == pytest.approx(3.0 + 2.0 + 0.1 + 0.5 - costs, abs=1e-4)
+
+
+def test_a_fall_ends_the_episode(task_id):
+    env = make(task_id)
+    place(env, (0.0, 0.0, 0.81))
+    assert not env._get_dones()[0].any()
+    place(env, (0.0, 0.0, 0.79))
+    assert env._get_dones()[0].all()
+    assert reward(env) == pytest.approx(0.6 * STEP_S if task_id == MANAGER else -1.0, abs=1e-5)
+
+
+def test_observation_of_a_state():
+    env = make(DIRECT)
+    place(env, STANDING, velocity=[1.0, 2.0, 3.0, 0.4, 0.8, 1.2], joint_velocity=3.0)
+    values = observed(env)
+    angle = [1.34, 1.0, 2.0, 3.0, 0.1, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0, 1.0]
+    assert values == pytest.approx([*angle, *[0.0] * 21, *[0.3] * 21, *[0.0] * 21], abs=1e-5)
+    env = make(MANAGER)
+    place(env, STANDING, velocity=[1.0, 2.0, 3.0, 0.4, 0.8, 1.2], joint_velocity=3.0)
+    angle[4:7] = [0.4, 0.8, 1.2]
+    assert observed(env)[:54] == pytest.approx([*angle, *[0.0] * 21, *[0.3] * 21], abs=1e-5)
+
+
+def test_limbs_collide_with_each_other():
+    env = make(DIRECT)
+    joints = dict.fromkeys(GEARS, 0.0) | {"right_thigh:0": 0.6, "left_thigh:0": 0.6}
+    place(env, (0.0, 0.0, 3.0), joints=joints)
+    names = [
+        {env.sim.model.geom(int(geom)).name for geom in pair}
+        for pair in env.sim.data_of(0).contact.geom
+    ]
+    assert names
+    assert all("floor" not in pair for pair in names)
+
+
+def test_both_backends_agree_over_50_steps(task_id):
+    """On Warp's CPU device, falls included; the largest difference measured was 1e-3."""
+    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+    mujoco, warp = (
+        rollout(make(task_id, f"env.sim.backend={backend}", num_envs=4), 50)
+        for backend in ("mujoco", "mujoco_warp")
+    )
+    assert differences(mujoco, warp) < 5e-3
+    assert torch.stack(mujoco[1::2]).isfinite().all()

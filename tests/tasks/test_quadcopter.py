@@ -1,0 +1,211 @@
+"""The quadcopter has Isaac Lab 2.3.2's numbers, and its flight and rewards follow by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.errors import ConfigurationError
+
+TASK = "Isaac-Quadcopter-Direct-v0"
+STEP_S = 0.02
+NUM_ENVS = 3
+MASS = 0.028  # kg
+GRAVITY = 9.81
+WEIGHT = MASS * GRAVITY
+HOVER = 2.0 / 1.9 - 1.0  # the action whose thrust is the weight
+LEVEL = (1.0, 0.0, 0.0, 0.0)
+HALF = math.sqrt(0.5)
+
+
+def make(*overrides: str, num_envs: int = NUM_ENVS, backend: str = "mujoco") -> VectorEnv:
+    task = registry.get_task(TASK)
+    values = [f"env.sim.backend={backend}", *overrides]
+    cfg = compose({"env": registry.load_env_cfg(task)}, values)["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+
+
+def place(env, position=(0.0, 0.0, 1.0), turned=LEVEL, velocity=(0.0,) * 6, goal=None) -> None:
+    """Put all environments into one state; velocities are linear (world), then angular (body)."""
+    qpos = torch.tensor([[*position, *turned]]).repeat(env.num_envs, 1)
+    qvel = torch.tensor([velocity]).repeat(env.num_envs, 1)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    if goal is not None:
+        env.goal[:] = torch.tensor(goal)
+
+
+def fly(env, *action: float, steps: int = 1) -> None:
+    for _ in range(steps):
+        env.step(torch.tensor([action]).repeat(env.num_envs, 1))
+
+
+@pytest.fixture(params=["mujoco", "analytic"])
+def env(request) -> VectorEnv:
+    return make(backend=request.param)
+
+
+# The reference table ------------------------------------------------------------------------------
+
+
+def test_durations_sizes_and_scales():
+    cfg = registry.load_env_cfg(registry.get_task(TASK))
+    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (0.01, 2, 10.0)
+    assert (cfg.max_episode_length, cfg.scene.num_envs) == (500, 4096)
+    assert (cfg.thrust_to_weight, cfg.moment_scale) == (1.9, 0.01)
+    assert (cfg.lin_vel_reward_scale, cfg.ang_vel_reward_scale) == (-0.05, -0.01)
+    assert cfg.distance_to_goal_reward_scale == 15.0
+    assert cfg.height_range == (0.1, 2.0)
+    assert cfg.goal_range == ((-2.0, 2.0), (-2.0, 2.0), (0.5, 1.5))
+
+
+def test_ppo_settings():
+    task = registry.get_task(TASK)
+    rsl_rl = registry.load_agent_values(task, "rsl_rl")
+    assert (rsl_rl["num_steps_per_env"], rsl_rl["max_iterations"]) == (24, 200)
+    assert rsl_rl["actor"]["hidden_dims"] == rsl_rl["critic"]["hidden_dims"] == [64, 64]
+    settings = {"learning_rate": 5e-4, "desired_kl": 0.01, "entropy_coef": 0.0}
+    assert settings.items() <= rsl_rl["algorithm"].items()
+    rl_games = registry.load_agent_values(task, "rl_games")["params"]["config"]
+    assert (rl_games["horizon_length"], rl_games["minibatch_size"]) == (24, 24576)
+    assert (rl_games["mini_epochs"], rl_games["critic_coef"]) == (5, 2)
+    assert rl_games["reward_shaper"]["scale_value"] == 0.01
+    skrl = registry.load_agent_values(task, "skrl")
+    assert (skrl["agent"]["rollouts"], skrl["trainer"]["timesteps"]) == (24, 4800)
+    assert skrl["agent"]["rewards_shaper_scale"] == 0.01
+
+
+def test_mass_and_inertia_are_those_of_the_crazyflie():
+    model = make().sim.model
+    assert model.body_mass.sum() == pytest.approx(MASS)
+    assert model.body_inertia[1] == pytest.approx([16.571710e-6, 16.655602e-6, 29.261652e-6])
+
+
+# The MDP ------------------------------------------------------------------------------------------
+
+
+def test_thrust_of_the_weight_hovers_and_the_strongest_climbs(env):
+    place(env)
+    fly(env, HOVER, 0.0, 0.0, 0.0, steps=10)
+    assert env.sim.data.qpos[:, 2].tolist() == pytest.approx([1.0] * NUM_ENVS, abs=1e-5)
+    place(env)
+    fly(env, 5.0, 0.0, 0.0, 0.0)  # as 1
+    assert env.sim.ctrl[0, 0] == pytest.approx(1.9 * WEIGHT)
+    climb = env.sim.data.qvel[0, 2].item()
+    assert climb == pytest.approx(0.9 * GRAVITY * STEP_S, rel=1e-4)
+    place(env)
+    fly(env, -5.0, 0.0, 0.0, 0.0)  # as -1: no thrust
+    assert env.sim.data.qvel[0, 2].item() == pytest.approx(-GRAVITY * STEP_S, rel=1e-4)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_moment_turns_the_drone_about_its_own_axis(env, axis):
+    action = [HOVER, 0.0, 0.0, 0.0]
+    action[1 + axis] = 0.1
+    place(env, turned=(HALF, HALF, 0.0, 0.0))
+    fly(env, *action)
+    expected = [0.0, 0.0, 0.0]
+    inertia = (16.571710e-6, 16.655602e-6, 29.261652e-6)[axis]
+    expected[axis] = 0.1 * 0.01 / inertia * STEP_S
+    assert env.sim.data.qvel[0, 3:].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+def test_thrust_turns_with_the_drone(env):
+    place(env, turned=(HALF, 0.0, HALF, 0.0))  # its z axis along the world's x
+    fly(env, HOVER, 0.0, 0.0, 0.0)
+    velocity = env.sim.data.qvel[0, :3].tolist()
+    assert velocity == pytest.approx([GRAVITY * STEP_S, 0.0, -GRAVITY * STEP_S], abs=1e-5)
+
+
+def test_observation_is_in_the_frame_of_the_body():
+    env = make()
+    # A quarter turn to the left: what is ahead in the world (x) is to the right (-y) of the body.
+    place(env, (1.0, 0.0, 1.0), (HALF, 0.0, 0.0, HALF), (2.0, 0, 0.5, 1, 2, 3), (4.0, 0.0, 1.5))
+    policy = env._get_observations()["policy"][0].tolist()
+    expected = [0, -2.0, 0.5, 1, 2, 3, 0, 0, -1.0, 0, -3.0, 0.5]
+    assert policy == pytest.approx(expected, abs=1e-5)
+    place(env, turned=(HALF, HALF, 0.0, 0.0))  # a quarter turn to the right side
+    gravity = env._get_observations()["policy"][0, 6:9].tolist()
+    assert gravity == pytest.approx([0.0, -1.0, 0.0], abs=1e-6)
+
+
+def test_reward_of_a_state():
+    env = make()
+    place(env, velocity=(1.0, 2.0, 2.0, 0.0, 3.0, 4.0), goal=(0.0, 0.8, 1.0))
+    env._get_dones()
+    # 0.02 (-0.05 * 9 - 0.01 * 25 + 15 (1 - tanh 1))
+    expected = STEP_S * (-0.45 - 0.25 + 15.0 * (1.0 - math.tanh(1.0)))
+    assert env._get_rewards()[0].item() == pytest.approx(expected, rel=1e-5)
+    place(env, goal=(0.0, 0.0, 1.0))
+    assert env._get_rewards()[0].item() == pytest.approx(STEP_S * 15.0, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("height", "fails"), [(0.09, True), (0.11, False), (1.99, False), (2.01, True)]
+)
+def test_where_episodes_end(height, fails):
+    env = make()
+    place(env, (0.0, 0.0, height))
+    assert env._get_dones()[0].tolist() == [fails] * NUM_ENVS
+
+
+def test_how_long_episodes_last():
+    env = make(backend="analytic")
+    env.episode_length_buf[:] = 497
+    place(env)
+    assert not env.step(torch.tensor([[HOVER, 0, 0, 0]] * NUM_ENVS))[3].any()
+    assert env.step(torch.tensor([[HOVER, 0, 0, 0]] * NUM_ENVS))[3].all()
+
+
+def test_goals_are_drawn_anew_within_their_ranges_and_only_where_episodes_begin():
+    env = make(num_envs=1000, backend="analytic")
+    goals = env.goal.clone()
+    ranges = [(-2.0, 2.0), (-2.0, 2.0), (0.5, 1.5)]
+    for values, (low, high) in zip(goals.T, ranges, strict=True):
+        margin = 0.01 * (high - low)
+        assert low <= values.min() <= low + margin
+        assert high - margin <= values.max() <= high
+    mask = torch.arange(1000) % 2 == 0
+    env.reset(options={"reset_mask": mask})
+    changed = (env.goal != goals).any(dim=1)
+    assert torch.equal(changed, mask)
+    start = [0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0]
+    assert torch.equal(env.sim.data.qpos, torch.tensor([start]).repeat(1000, 1))
+
+
+def test_the_log_has_isaac_labs_names_and_the_final_distance():
+    env = make(backend="analytic")
+    place(env, position=(0.0, 0.0, 1.0), goal=(0.0, 3.0, 1.0))
+    env.sim.reset(torch.tensor([True, False, False]), torch.tensor([[0, 0, 0.05, 1, 0, 0, 0]] * 3))
+    env.goal[0] = torch.tensor([0.0, 0.0, 2.05])
+    info = env.step(torch.tensor([[HOVER, 0, 0, 0]] * NUM_ENVS))[4]
+    assert info["num_ended"] == 1
+    log = info["log"]
+    assert log["Metrics/final_distance_to_goal"] == pytest.approx(2.0, rel=1e-4)
+    assert (log["Episode_Termination/died"], log["Episode_Termination/time_out"]) == (1.0, 0.0)
+    # One step of an episode that may last 10 s.
+    expected = STEP_S * 15.0 * (1.0 - math.tanh(2.0 / 0.8)) / 10.0
+    assert log["Episode_Reward/distance_to_goal"] == pytest.approx(expected, rel=1e-3)
+    assert {"Episode_Reward/lin_vel", "Episode_Reward/ang_vel"} <= log.keys()
+
+
+def test_goals_survive_a_resume():
+    env, other = make(backend="analytic"), make("env.seed=7", backend="analytic")
+    fly(env, HOVER, 0.0, 0.0, 0.0, steps=3)
+    other.random.seed(7)
+    other.reset()
+    assert not torch.equal(other.goal, env.goal)
+    other.set_state(env.state())
+    assert torch.equal(other.goal, env.goal)
+    actions = torch.full((NUM_ENVS, 4), 0.1)
+    assert torch.equal(env.step(actions)[1], other.step(actions)[1])
+
+
+def test_a_model_without_its_motors_is_refused():
+    with pytest.raises(ConfigurationError, match="thrust, roll, pitch, yaw"):
+        make("env.scene.model='envlab_assets:robots/cartpole.xml'")

@@ -1,0 +1,299 @@
+"""The velocity tasks have Isaac Lab's numbers, their robots stand, and both backends agree."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.envs.scene import load_model
+
+GO2, H1 = "Isaac-Velocity-Flat-Unitree-Go2-v0", "Isaac-Velocity-Flat-H1-v0"
+LEGS = ("FL", "FR", "RL", "RR")
+
+
+def make(task_id: str, *overrides: str, num_envs: int = 2, seed: int = 0) -> VectorEnv:
+    task = registry.get_task(task_id)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=seed)
+
+
+def cfg_of(task_id: str):
+    return registry.load_env_cfg(registry.get_task(task_id))
+
+
+def weights(cfg) -> dict[str, float]:
+    return {name: term.weight for name, term in vars(cfg.rewards).items() if term is not None}
+
+
+def stand(env: VectorEnv, steps: int) -> None:
+    """Step with action 0."""
+    for _ in range(steps):
+        env.step(torch.zeros_like(env.actions))
+
+
+# The reference tables -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("task_id", "obs", "act"), [(GO2, 48, 12), (H1, 69, 19)])
+def test_durations_and_sizes(task_id, obs, act):
+    cfg = cfg_of(task_id)
+    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (0.005, 4, 20.0)
+    assert (cfg.max_episode_length, cfg.scene.num_envs) == (1000, 4096)
+    env = make(task_id)
+    assert env.single_observation_space["policy"].shape == (obs,)
+    assert env.single_action_space.shape == (act,)
+
+
+def test_go2_has_the_weights_of_the_table():
+    assert weights(cfg_of(GO2)) == {
+        "track_lin_vel_xy_exp": 1.5,
+        "track_ang_vel_z_exp": 0.75,
+        "lin_vel_z_l2": -2.0,
+        "ang_vel_xy_l2": -0.05,
+        "dof_torques_l2": -2e-4,
+        "dof_acc_l2": -2.5e-7,
+        "action_rate_l2": -0.01,
+        "feet_air_time": 0.25,
+        "flat_orientation_l2": -2.5,
+        "dof_pos_limits": 0.0,
+    }
+
+
+def test_h1_has_the_weights_of_the_table():
+    assert weights(cfg_of(H1)) == {
+        "termination_penalty": -200.0,
+        "track_lin_vel_xy_exp": 1.0,
+        "track_ang_vel_z_exp": 1.0,
+        "ang_vel_xy_l2": -0.05,
+        "dof_torques_l2": 0.0,
+        "dof_acc_l2": -1.25e-7,
+        "action_rate_l2": -0.005,
+        "feet_air_time": 1.0,
+        "flat_orientation_l2": -1.0,
+        "dof_pos_limits": -1.0,
+        "feet_slide": -0.25,
+        "joint_deviation_hip": -0.2,
+        "joint_deviation_arms": -0.2,
+        "joint_deviation_torso": -0.1,
+    }
+
+
+def test_commands_noise_and_randomisation():
+    go2, h1 = cfg_of(GO2), cfg_of(H1)
+    for cfg, forward, sideward in ((go2, (-1.0, 1.0), (-1.0, 1.0)), (h1, (0.0, 1.0), (0.0, 0.0))):
+        command = cfg.commands.base_velocity
+        assert (command.ranges.lin_vel_x, command.ranges.lin_vel_y) == (forward, sideward)
+        assert command.ranges.ang_vel_z == (-1.0, 1.0)
+        assert command.ranges.heading == (-math.pi, math.pi)
+        assert command.resampling_time_range == (10.0, 10.0)
+        assert (command.heading_control_stiffness, command.rel_standing_envs) == (0.5, 0.02)
+        noise = {
+            name: term.noise.n_max
+            for name, term in vars(cfg.observations.policy).items()
+            if name != "enable_corruption" and term.noise is not None
+        }
+        assert noise == {
+            "base_lin_vel": 0.1,
+            "base_ang_vel": 0.2,
+            "projected_gravity": 0.05,
+            "joint_pos": 0.01,
+            "joint_vel": 1.5,
+        }
+        assert cfg.events.push_robot is cfg.events.base_com is None
+        assert cfg.events.reset_robot_joints.params["position_range"] == (1.0, 1.0)
+    assert go2.events.add_base_mass.params["mass_distribution_params"] == (-1.0, 3.0)
+    assert (go2.actions.joint_pos.scale, h1.actions.joint_pos.scale) == (0.25, 0.5)
+    assert go2.terminations.base_contact.params["sensor_cfg"].body_names == "base"
+    assert h1.terminations.base_contact.params["sensor_cfg"].body_names == "torso_link"
+
+
+@pytest.mark.parametrize("task_id", [GO2, H1])
+def test_play_has_few_robots_no_noise_and_no_pushes(task_id):
+    cfg = cfg_of(task_id.replace("-v0", "-Play-v0"))
+    assert cfg.scene.num_envs == 50
+    assert cfg.observations.policy.enable_corruption is False
+    assert cfg.events.push_robot is cfg.events.base_external_force_torque is None
+    assert weights(cfg) == weights(cfg_of(task_id))
+    assert cfg.scene.model == cfg_of(task_id).scene.model
+
+
+@pytest.mark.parametrize(("task_id", "iterations"), [(GO2, 300), (H1, 1000)])
+def test_ppo_settings(task_id, iterations):
+    task = registry.get_task(task_id)
+    values = registry.load_agent_values(task, "rsl_rl")
+    assert (values["num_steps_per_env"], values["max_iterations"]) == (24, iterations)
+    assert values["actor"]["hidden_dims"] == values["critic"]["hidden_dims"] == [128, 128, 128]
+    assert values["algorithm"]["entropy_coef"] == 0.01
+    assert registry.load_agent_values(task, "skrl")["trainer"]["timesteps"] == 24 * iterations
+    assert registry.load_agent_values(task, "rl_games")["params"]["config"]["horizon_length"] == 24
+
+
+# The robots ---------------------------------------------------------------------------------------
+
+
+def test_go2_has_unitrees_figures():
+    model = load_model(cfg_of(GO2).scene.model)
+    assert model.body("base").subtreemass[0] == pytest.approx(15.017, abs=1e-3)
+    names = [model.joint(i).name for i in range(1, model.njnt)]
+    assert names == [f"{leg}_{part}_joint" for leg in LEGS for part in ("hip", "thigh", "calf")]
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    foot = data.body("FL_foot").xpos - data.body("base").xpos
+    assert foot.tolist() == pytest.approx([0.1934, 0.0465 + 0.0955, -2 * 0.213])
+    home = model.key("home").qpos
+    assert home[7:].tolist() == [0.1, 0.8, -1.5, -0.1, 0.8, -1.5, 0.1, 1.0, -1.5, -0.1, 1.0, -1.5]
+
+
+@pytest.mark.parametrize(
+    ("error", "velocity", "torque"),
+    # 25 N m/rad and 0.5 N m s/rad, within 23.5 N m at rest, none at 30 rad/s.
+    [
+        (0.2, 0.0, 5.0),
+        (0.2, 4.0, 3.0),
+        (3.0, 0.0, 23.5),
+        (3.0, 10.0, 23.5 * 2 / 3),
+        (3.0, 30.0, 0.0),
+        (-3.0, 10.0, -23.5),
+        (-3.0, -15.0, -23.5 / 2),
+    ],
+)
+def test_go2s_motors_are_isaac_labs(error, velocity, torque):
+    model = load_model(cfg_of(GO2).scene.model)
+    data = mujoco.MjData(model)
+    data.ctrl[:] = data.qpos[7:] + error
+    data.qvel[6:] = velocity
+    mujoco.mj_forward(model, data)
+    assert data.actuator_force.tolist() == pytest.approx([torque] * 12, abs=1e-6)
+
+
+def test_h1_has_unitrees_figures():
+    model = load_model(cfg_of(H1).scene.model)
+    assert model.body("pelvis").subtreemass[0] == pytest.approx(51.437, abs=1e-3)
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    ankle = data.body("left_ankle_link").xpos - data.body("pelvis").xpos
+    assert ankle.tolist() == pytest.approx([0.039468, 0.0875 + 0.11536, -0.1742 - 0.8])
+    gains = {name: model.actuator(name).gainprm[0] for name in ("left_hip_yaw", "left_knee")}
+    assert gains == {"left_hip_yaw": 150.0, "left_knee": 200.0}
+    assert model.actuator("right_ankle").forcerange.tolist() == [-100.0, 100.0]
+    home = dict(
+        zip((model.joint(i).name for i in range(1, 20)), model.key("home").qpos[7:], strict=True)
+    )
+    assert {name: angle for name, angle in home.items() if angle} == {
+        f"{side}_{joint}": angle
+        for side in ("left", "right")
+        for joint, angle in (
+            *(("hip_pitch", -0.28), ("knee", 0.79), ("ankle", -0.52)),
+            *(("shoulder_pitch", 0.28), ("elbow", 0.52)),
+        )
+    }
+
+
+@pytest.mark.parametrize("task_id", [GO2, H1])
+def test_left_and_right_are_alike(task_id):
+    model = load_model(cfg_of(task_id).scene.model)
+    pairs = {"left": "right", "FL": "FR", "RL": "RR"}
+    for body in range(1, model.nbody):
+        name = model.body(body).name
+        for left, right in pairs.items():
+            if not name.startswith(f"{left}_"):
+                continue
+            other = model.body(right + name[len(left) :])
+            assert model.body(body).mass == other.mass
+            assert model.body(body).pos.tolist() == pytest.approx([1, -1, 1] * other.pos)
+            assert model.body(body).ipos.tolist() == pytest.approx([1, -1, 1] * other.ipos)
+
+
+def test_go2_stands_still_with_action_zero():
+    env = make(GO2, "env.events.add_base_mass=null", "env.events.physics_material=null")
+    stand(env, 150)
+    before = env.sim.data.qpos.clone()
+    stand(env, 250)
+    drift = (env.sim.data.qpos - before)[:, :2].norm(dim=1)
+    assert drift.max() < 0.02
+    assert before[:, 2].tolist() == pytest.approx([0.283] * 2, abs=0.005)
+    assert env.sim.data.qpos[:, 2].tolist() == pytest.approx(before[:, 2].tolist(), abs=0.003)
+    feet = env.sensor_manager.get_term("contact_forces")
+    touching = [n for n, c in zip(feet.body_names, feet.in_contact[0], strict=True) if c]
+    assert touching == [f"{leg}_foot" for leg in LEGS]
+    forces = feet.net_forces_w[0].sum(dim=0)
+    assert forces.tolist() == pytest.approx([0.0, 0.0, 15.017 * 9.81], abs=1.0)
+
+
+def test_h1_lands_on_its_feet_and_falls_without_a_policy():
+    env = make(H1)
+    stand(env, 20)
+    feet = env.sensor_manager.get_term("contact_forces")
+    touching = [n for n, c in zip(feet.body_names, feet.in_contact[0], strict=True) if c]
+    assert touching == ["left_ankle_link", "right_ankle_link"]
+    ended = torch.zeros(2, dtype=torch.bool)
+    for _ in range(120):
+        _, reward, terminated, *_ = env.step(torch.zeros_like(env.actions))
+        assert (reward[terminated] < -3.9).all()  # -200 per second, for 0.02 s
+        ended |= terminated
+    assert ended.all()
+
+
+def test_robots_differ_in_mass_and_friction_but_not_in_what_is_not_theirs():
+    env = make(GO2, num_envs=100)
+    base, thigh = (env.sim.model.body(name).id for name in ("base", "FL_thigh"))
+    mass = env.sim.params.body_mass
+    assert 5.92 <= mass[:, base].min() < 6.2
+    assert 9.7 < mass[:, base].max() <= 9.93
+    assert (mass[:, thigh] == mass[0, thigh]).all()
+    friction = env.sim.params.geom_friction[:, :, 0]
+    assert 0.6 <= friction[:, 1].min() < 0.61
+    assert 0.79 < friction[:, 1].max() <= 0.8
+    assert (friction[:, env.sim.model.geom("floor").id] == 1.0).all()
+
+
+def test_a_robot_on_its_back_has_failed():
+    env = make(GO2)
+    qpos = env.default_qpos.repeat(2, 1)
+    qpos[1, 2:7] = torch.tensor([0.1, 0.0, 1.0, 0.0, 0.0])
+    env.sim.reset(torch.ones(2, dtype=torch.bool), qpos)
+    ended = torch.zeros(2, dtype=torch.bool)
+    for _ in range(15):
+        ended |= env.step(torch.zeros_like(env.actions))[2]
+    assert ended.tolist() == [False, True]
+
+
+def test_pushes_can_be_switched_on():
+    push = "{func: envlab.envs.mdp:push_by_setting_velocity, mode: interval, "
+    push += "interval_range_s: [0.02, 0.02], params: {velocity_range: {x: [0.5, 0.5]}}}"
+    calm, pushed = make(GO2), make(GO2, f"env.events.push_robot={push}")
+    for env in (calm, pushed):
+        stand(env, 1)
+    gained = (pushed.sim.data.qvel - calm.sim.data.qvel)[:, :3]
+    assert gained.tolist() == [pytest.approx([0.5, 0.0, 0.0], abs=1e-6)] * 2
+
+
+# Backends -----------------------------------------------------------------------------------------
+
+
+def test_warp_follows_the_c_backend_for_50_steps():
+    """Go2 lands and moves its legs; the largest differences measured are a fifth of the bounds."""
+    pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
+    pair = [make(GO2, f"env.sim.backend={name}", num_envs=4) for name in ("mujoco", "mujoco_warp")]
+    generator = torch.Generator().manual_seed(0)
+    largest = dict.fromkeys(("qpos", "qvel", "policy", "reward"), 0.0)
+    for _ in range(50):
+        actions = torch.rand(4, 12, generator=generator) - 0.5
+        results = [env.step(actions) for env in pair]
+        seen = [
+            {**dict(env.sim.data.items()), "policy": result[0]["policy"], "reward": result[1]}
+            for env, result in zip(pair, results, strict=True)
+        ]
+        assert torch.equal(results[0][2], results[1][2])
+        for name in largest:
+            difference = (seen[0][name] - seen[1][name]).abs().max().item()
+            largest[name] = max(largest[name], difference)
+    for name, bound in (("qpos", 1e-4), ("qvel", 3e-3), ("policy", 3e-3), ("reward", 1e-5)):
+        assert largest[name] < bound, f"{name} differs by {largest[name]:.1e}"

@@ -1,0 +1,124 @@
+"""Go2 on rough ground: Isaac Lab's numbers, its stance on every kind of ground, and overrides."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.errors import ConfigurationError
+
+ROUGH = "Isaac-Velocity-Rough-Unitree-Go2-v0"
+PLAY = "Isaac-Velocity-Rough-Unitree-Go2-Play-v0"
+GENERATOR = "env.scene.terrain.terrain_generator"
+
+
+def cfg_of(task_id: str, *overrides: str):
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    return compose({"env": cfg}, list(overrides))["env"]
+
+
+def make(task_id: str, *overrides: str, num_envs: int = 2) -> VectorEnv:
+    context = DistributedContext(num_threads=1)
+    task = registry.get_task(task_id)
+    return task.make(cfg_of(task_id, *overrides), context=context, num_envs=num_envs, seed=0)
+
+
+def test_sizes_weights_and_ground_are_isaac_labs():
+    cfg = cfg_of(ROUGH)
+    weights = {name: term.weight for name, term in vars(cfg.rewards).items() if term is not None}
+    assert weights == {
+        "track_lin_vel_xy_exp": 1.5,
+        "track_ang_vel_z_exp": 0.75,
+        "lin_vel_z_l2": -2.0,
+        "ang_vel_xy_l2": -0.05,
+        "dof_torques_l2": -2e-4,
+        "dof_acc_l2": -2.5e-7,
+        "action_rate_l2": -0.01,
+        "feet_air_time": 0.01,
+        "flat_orientation_l2": 0.0,
+        "dof_pos_limits": 0.0,
+    }
+    generator = cfg.scene.terrain.terrain_generator
+    assert (generator.num_rows, generator.num_cols, generator.size) == (10, 20, (8.0, 8.0))
+    assert generator.curriculum
+    assert cfg.scene.terrain.max_init_terrain_level == 5
+    kinds = generator.sub_terrains
+    assert {name: kind.proportion for name, kind in kinds.items()} == {
+        "pyramid_stairs": 0.2,
+        "pyramid_stairs_inv": 0.2,
+        "boxes": 0.2,
+        "random_rough": 0.2,
+        "hf_pyramid_slope": 0.1,
+        "hf_pyramid_slope_inv": 0.1,
+    }
+    assert kinds["boxes"].grid_height_range == (0.025, 0.1)
+    assert (kinds["random_rough"].noise_range, kinds["random_rough"].noise_step) == (
+        (0.01, 0.06),
+        0.01,
+    )
+    env = make(ROUGH)
+    assert env.single_observation_space["policy"].shape == (235,)
+    assert env.single_action_space.shape == (12,)
+
+
+def test_play_has_few_robots_on_mixed_tiles_without_noise():
+    cfg = cfg_of(PLAY)
+    generator = cfg.scene.terrain.terrain_generator
+    assert (cfg.scene.num_envs, generator.num_rows, generator.num_cols) == (50, 5, 5)
+    assert not generator.curriculum
+    assert cfg.scene.terrain.max_init_terrain_level is None
+    assert cfg.curriculum is None
+    assert not cfg.observations.policy.enable_corruption
+    env = make(PLAY)
+    seen, plain = env._sample_observations()["policy"], env._get_observations()["policy"]
+    assert torch.equal(seen, plain)
+    assert seen.shape == (2, 235)
+
+
+def test_robots_stand_on_every_kind_of_ground():
+    env = make(ROUGH, num_envs=20)  # one per column: all kinds
+    for _ in range(50):
+        _, _, terminated, _, _ = env.step(torch.zeros(20, 12))
+        assert not terminated.any()
+    base = env.sim.data.qpos[:, :3]
+    above = base[:, 2] - env.terrain.heights_at(base[:, 0], base[:, 1])
+    assert above.min() > 0.18
+    assert above.max() < 0.36
+    assert (base - env.env_origins)[:, :2].abs().max() < 0.9  # spread by 0.5 m, and settled
+    contacts = env.sim.data.sensordata.view(20, -1, 3).norm(dim=2)
+    assert contacts.sum(dim=1).min() > 100.0  # N: most of a robot's 147 N
+
+
+def test_scan_is_clipped_and_noisy_in_training():
+    env = make(ROUGH, num_envs=8)
+    seen = env._sample_observations()["policy"][:, 48:]
+    plain = env._get_observations()["policy"][:, 48:]
+    assert seen.shape == (8, 187)
+    assert plain.abs().max() <= 1.0
+    assert seen.abs().max() <= 1.0
+    noise = (seen - plain)[plain.abs() < 0.85].abs()
+    assert 0.09 < noise.max() <= 0.1 + 1e-6
+    assert 0.04 < noise.mean() < 0.06
+
+
+def test_overrides_reach_the_ground():
+    env = make(ROUGH, f"{GENERATOR}.num_rows=2", f"{GENERATOR}.sub_terrains.boxes=null")
+    assert env.terrain.num_levels == 2
+    plane = make(ROUGH, "env.scene.terrain=null", "env.curriculum.terrain_levels=null")
+    assert plane.terrain is None
+    plane.step(torch.zeros(2, 12))
+    scan = plane._get_observations()["policy"][:, 48:]
+    assert torch.allclose(scan, plane.sim.data.qpos[:, 2:3] - 0.5)
+
+
+def test_unknown_ground_is_named_with_the_nearest_one():
+    with pytest.raises(
+        ConfigurationError, match=r"boxs.proportion.*Did you mean .*boxes.proportion"
+    ):
+        cfg_of(ROUGH, f"{GENERATOR}.sub_terrains.boxs.proportion=1.0")
+    with pytest.raises(ConfigurationError, match=r"blocks of 0\.5 m leave no border"):
+        make(ROUGH, f"{GENERATOR}.sub_terrains.boxes.grid_width=0.5")
