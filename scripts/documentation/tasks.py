@@ -40,7 +40,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 IMAGES = DOCS / "images/tasks"
 LEARNED = DOCS / "tasks.yaml"
 SIZE = (480, 270)
-NUM_COLOURS = 96
+NUM_COLOURS = 256
 FAMILIES = {
     "classic": "Classic",
     "locomotion": "Locomotion",
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write the page, and the pictures and curves asked for."""
     parser = ArgumentParser(prog="tasks", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pictures", nargs="*", metavar="ID", help="render these tasks; none: all")
-    parser.add_argument("--steps", type=int, default=20, metavar="N", help="zero actions before")
+    parser.add_argument("--steps", type=int, default=8, metavar="N", help="zero actions before")
     parser.add_argument("--curve", nargs=2, metavar=("ID", "RUN"), help="draw a run's curve")
     flags = parser.parse_args(arguments)
     if flags.pictures is not None:
