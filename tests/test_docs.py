@@ -22,7 +22,7 @@ def test_links_lead_to_files(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_in_pages_parses(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        ast.parse(block)
+        assert ast.parse(block).body
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -24,6 +24,7 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.random import EnvRandom
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
+from envlab.envs.wrenches import StagedWrenches
 from envlab.errors import ConfigurationError
 from envlab.registry import load_entry_point
 from envlab.sim.simulation import Simulation, create_simulation
@@ -51,6 +52,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         env_origins: Where each environment is in the shared world, in m, ``(num_envs, 3)``; zero
             but on generated terrain.
         terrain: Generated ground, with the level of each environment; None on a plane.
+        staged_wrenches: External wrenches that events ask for, applied after the resets.
         constants: Tensors that terms derive from the model once and keep, by a key of theirs.
         reset_qpos: Positions that a reset will write, ``(num_envs, nq)``; reset terms edit it.
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
@@ -251,7 +253,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             info["num_ended"] = num_ended
             info["log"] = self._reset_masked(ended, num_ended)
         self._after_resets()
-        self._apply_staged_wrenches()
+        self.staged_wrenches.apply()
         self._observe()
         return self.obs_buf, reward, terminated, truncated, info
 
@@ -263,20 +265,6 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
                 np.asarray(getattr(self.sim.model, name)), dtype=torch.float32, device=self.device
             )
         return self._nominal[name]
-
-    def stage_wrench(
-        self, mask: torch.Tensor, body_ids: list[int], force: torch.Tensor, torque: torch.Tensor
-    ) -> None:
-        """Apply wrenches to the environments of ``mask`` once their reset, which ends any, is done.
-
-        Args:
-            mask: Bool ``(num_envs,)``.
-            body_ids: Indices of ``k`` bodies.
-            force: World frame, in N, ``(num_envs, k, 3)``.
-            torque: World frame, in N m, ``(num_envs, k, 3)``.
-        """
-        wrench = torch.cat((force, torque), dim=2)
-        self._staged_wrenches.append((mask, body_ids, wrench))
 
     def check_health(self) -> None:
         """Report environments that failed or overflowed since the last call. Waits for the GPU.
@@ -412,7 +400,7 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.constants: dict[Any, torch.Tensor] = {}
         self._nominal: dict[str, torch.Tensor] = {}
         self.nan_guard = NanGuard(self, self.cfg.nan_guard.max_bad_share)
-        self._staged_wrenches: list[tuple[torch.Tensor, list[int], torch.Tensor]] = []
+        self.staged_wrenches = StagedWrenches(self.sim)
         self._delays = ActuatorDelays(self, self.cfg.scene.actuators)
 
     def _make_spaces(self) -> None:
@@ -476,20 +464,10 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
             log = self._reset_envs(mask, count)
             self._delays.draw(mask)
             self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
-            self._apply_staged_wrenches()
+            self.staged_wrenches.apply()
             clear(self._episode_length, mask)
             self.nan_guard.forgive(mask)
         return log
-
-    def _apply_staged_wrenches(self) -> None:
-        for mask, body_ids, wrench in self._staged_wrenches:
-            key = ("bodies", *body_ids)
-            if key not in self.constants:
-                self.constants[key] = torch.tensor(body_ids, device=self.device)
-            kept = self.sim.xfrc_applied[:, self.constants[key]]
-            force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
-            self.sim.apply_wrench(body_ids, force, torque)
-        self._staged_wrenches.clear()
 
     def _observe(self) -> None:
         self.obs_buf = self._sample_observations()

@@ -25,12 +25,12 @@ def each(function, size: int, *arguments: torch.Tensor) -> torch.Tensor:
     return torch.stack(rows).float()
 
 
-def close(actual: torch.Tensor, expected: torch.Tensor) -> None:
+def assert_close(actual: torch.Tensor, expected: torch.Tensor) -> None:
     torch.testing.assert_close(actual, expected, atol=2e-6, rtol=1e-5)
 
 
 def test_random_orientations_are_unit_and_spread():
-    close(QUATS.norm(dim=1), torch.ones(64))
+    assert_close(QUATS.norm(dim=1), torch.ones(64))
     many = rotations.random_orientation(torch.rand(20000, 3))
     assert many.mean(dim=0).abs().max() < 0.02
     close_to_uniform = (many.square().mean(dim=0) - 0.25).abs().max()
@@ -38,53 +38,53 @@ def test_random_orientations_are_unit_and_spread():
 
 
 def test_products_and_rotated_vectors_are_mujocos():
-    close(
+    assert_close(
         rotations.quat_mul(QUATS, QUATS.flip(0)),
         each(mujoco.mju_mulQuat, 4, QUATS, QUATS.flip(0)),
     )
     expected = each(mujoco.mju_rotVecQuat, 3, VECTORS, QUATS)
-    close(rotations.quat_apply(QUATS, VECTORS), expected)
-    close(rotations.quat_apply_inverse(QUATS, expected), VECTORS)
+    assert_close(rotations.quat_apply(QUATS, VECTORS), expected)
+    assert_close(rotations.quat_apply_inverse(QUATS, expected), VECTORS)
     matrices = each(mujoco.mju_quat2Mat, 9, QUATS).view(-1, 3, 3)
-    close(rotations.matrix_from_quat(QUATS), matrices)
+    assert_close(rotations.matrix_from_quat(QUATS), matrices)
     down = torch.tensor([0.0, 0.0, -1.0]).expand(64, 3)
-    close(rotations.gravity_in_body(QUATS), rotations.quat_apply_inverse(QUATS, down))
+    assert_close(rotations.gravity_in_body(QUATS), rotations.quat_apply_inverse(QUATS, down))
 
 
 def test_euler_angles_there_and_back():
     angles = torch.tensor([[0.3, -0.4, 2.9], [-3.0, 1.2, -0.1], [0.0, 0.0, 0.0]])
     quats = rotations.quat_from_euler_xyz(*angles.unbind(1))
-    close(torch.stack(rotations.euler_xyz_from_quat(quats), dim=1), angles)
-    close(rotations.yaw_from_quat(quats), angles[:, 2])
+    assert_close(torch.stack(rotations.euler_xyz_from_quat(quats), dim=1), angles)
+    assert_close(rotations.yaw_from_quat(quats), angles[:, 2])
     flat = rotations.quat_from_euler_xyz(torch.zeros(3), torch.zeros(3), angles[:, 2])
-    close(rotations.yaw_quat(quats), flat)
+    assert_close(rotations.yaw_quat(quats), flat)
 
 
 def test_rotation_vectors_there_and_back():
     vectors = torch.cat((VECTORS / VECTORS.norm(dim=1, keepdim=True) * 3.0, torch.zeros(1, 3)))
     vectors = torch.cat((vectors, torch.full((1, 3), 1e-8)))
     quats = rotations.quat_from_rotation_vector(vectors)
-    close(rotations.rotation_vector_from_quat(quats), vectors)
-    close(rotations.rotation_vector_from_quat(-quats), vectors)
+    assert_close(rotations.rotation_vector_from_quat(quats), vectors)
+    assert_close(rotations.rotation_vector_from_quat(-quats), vectors)
     turned = rotations.quat_mul(quats[:64], QUATS)
-    close(rotations.quat_box_minus(turned, QUATS), vectors[:64])
-    close(rotations.quat_error_magnitude(turned, -QUATS), torch.full((64,), 3.0))
+    assert_close(rotations.quat_box_minus(turned, QUATS), vectors[:64])
+    assert_close(rotations.quat_error_magnitude(turned, -QUATS), torch.full((64,), 3.0))
 
 
 def test_frames_combine_and_subtract():
     pos, quat = rotations.combine_frame_transforms(VECTORS, QUATS, VECTORS.flip(0), QUATS.flip(0))
     child = rotations.subtract_frame_transforms(VECTORS, QUATS, pos, quat)
-    close(child[0], VECTORS.flip(0))
-    close(rotations.quat_unique(child[1]), rotations.quat_unique(QUATS.flip(0)))
+    assert_close(child[0], VECTORS.flip(0))
+    assert_close(rotations.quat_unique(child[1]), rotations.quat_unique(QUATS.flip(0)))
 
 
 @pytest.mark.parametrize(
     ("angle", "wrapped"), [(math.pi + 0.1, -math.pi + 0.1), (-7.0, -7.0 + 2 * math.pi), (1.0, 1.0)]
 )
 def test_angles_are_wrapped(angle: float, wrapped: float):
-    close(rotations.wrap_to_pi(torch.tensor([angle])), torch.tensor([wrapped]))
+    assert_close(rotations.wrap_to_pi(torch.tensor([angle])), torch.tensor([wrapped]))
 
 
 def test_lengths_become_one_but_zero_stays():
     values = rotations.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
-    close(values, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
+    assert_close(values, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))

@@ -133,6 +133,7 @@ def test_what_a_step_returned_is_not_rewritten_by_the_next(env):
 def test_close_can_be_called_twice(env):
     env.close()
     env.close()
+    assert env._renderer is None
 
 
 # Autoreset ----------------------------------------------------------------------------------------

@@ -69,4 +69,4 @@ def apply_external_force_torque(
     bodies = [env.sim.model.body(name).id for name in asset_cfg.body_names]
     drawn = stream.ranges([force_range] * 3 * len(bodies) + [torque_range] * 3 * len(bodies), mask)
     force, torque = drawn.unflatten(1, (2, len(bodies), 3)).unbind(1)
-    env.stage_wrench(mask, bodies, force, torque)
+    env.staged_wrenches.add(mask, bodies, force, torque)

@@ -93,5 +93,5 @@ def test_a_force_accelerates_by_force_over_mass():
 
 def test_a_force_of_zero_costs_nothing_and_does_nothing():
     env = make_env(events=terms(wind=wrench((0.0, 0.0))))
-    assert not env._staged_wrenches
+    assert not env.staged_wrenches._staged
     assert (env.sim.xfrc_applied == 0.0).all()

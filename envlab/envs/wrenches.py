@@ -1,0 +1,40 @@
+"""External wrenches that wait until the resets of a step are done, which would end them."""
+
+from __future__ import annotations
+
+import torch
+
+from envlab.sim.simulation import Simulation
+
+
+class StagedWrenches:
+    """What events ask for in a step, for some environments each."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._staged: list[tuple[torch.Tensor, list[int], torch.Tensor]] = []
+        self._ids: dict[tuple[int, ...], torch.Tensor] = {}
+
+    def add(
+        self, mask: torch.Tensor, body_ids: list[int], force: torch.Tensor, torque: torch.Tensor
+    ) -> None:
+        """Apply wrenches to the environments of ``mask`` at the next :meth:`apply`.
+
+        Args:
+            mask: Bool ``(num_envs,)``.
+            body_ids: Indices of ``k`` bodies.
+            force: World frame, in N, ``(num_envs, k, 3)``.
+            torque: World frame, in N m, ``(num_envs, k, 3)``.
+        """
+        self._staged.append((mask, body_ids, torch.cat((force, torque), dim=2)))
+
+    def apply(self) -> None:
+        """Write what was added to the simulation, where it stays until the next reset."""
+        for mask, body_ids, wrench in self._staged:
+            key = tuple(body_ids)
+            if key not in self._ids:  # indexing with a list would copy it to a GPU at each call
+                self._ids[key] = torch.tensor(body_ids, device=mask.device)
+            kept = self._sim.xfrc_applied[:, self._ids[key]]
+            force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
+            self._sim.apply_wrench(body_ids, force, torque)
+        self._staged.clear()
