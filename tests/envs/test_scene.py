@@ -275,6 +275,10 @@ def test_names_match_in_full(sliders):
         resolve_entity(SceneEntityCfg(joint_names="pus"), sliders, CPU)
 
 
+def test_without_names_only_hinges_and_slides_are_selected(mixed):
+    assert resolve_entity(SceneEntityCfg(), mixed, CPU).joint_names == ["hinge"]
+
+
 def test_free_and_ball_joints_span_their_columns(mixed):
     root = resolve_entity(SceneEntityCfg(joint_names="root"), mixed, CPU)
     ball = resolve_entity(SceneEntityCfg(joint_names="ball"), mixed, CPU)

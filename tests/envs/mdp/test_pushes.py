@@ -78,6 +78,17 @@ def test_a_lasting_force_begins_with_the_episode():
     assert env.sim.xfrc_applied[:, 1, 0].tolist() == [5.0, 5.0]
 
 
+def test_what_was_staged_is_applied_once():
+    env = make_env(2)
+    force = torch.full((2, 1, 3), 5.0)
+    env.staged_wrenches.add(torch.tensor([True, False]), [1], force, torch.zeros_like(force))
+    env.staged_wrenches.apply()
+    assert env.sim.xfrc_applied[:, 1, 0].tolist() == [5.0, 0.0]
+    env.sim.xfrc_applied.zero_()
+    env.staged_wrenches.apply()
+    assert (env.sim.xfrc_applied == 0.0).all()
+
+
 def test_a_force_accelerates_by_force_over_mass():
     env = make_env(events=terms(wind=wrench((25.0, 25.0), mode="interval", interval=(0.01, 0.01))))
     place(env, height=5.0)
