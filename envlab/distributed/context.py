@@ -18,7 +18,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from envlab.distributed.interrupt import default_signals
 from envlab.distributed.ranks import read_ranks, rendezvous
+from envlab.distributed.rendezvous import meet
 from envlab.errors import DeviceError, LaunchError
 
 logger = logging.getLogger(__name__)
@@ -127,6 +129,14 @@ class DistributedContext:
             dist.all_reduce(tensor)
         return tensor
 
+    def max(self, *numbers: int) -> list[int]:
+        """Return the greatest of each number over ranks; every rank must call this."""
+        if not self.is_distributed:
+            return list(numbers)
+        tensor = torch.tensor(numbers, dtype=torch.int64)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+        return tensor.tolist()
+
     def gather_to_main(self, value: Any) -> list[Any] | None:
         """Return every rank's ``value`` on rank 0, in rank order, and None on the others."""
         if not self.is_distributed:
@@ -164,9 +174,11 @@ def _join(backend: str, rank: int, world_size: int) -> None:
     """
     where = rendezvous(os.environ)
     try:
-        dist.init_process_group(
-            backend, init_method=where, rank=rank, world_size=world_size, timeout=TIMEOUT
-        )
+        with default_signals():
+            store = meet(where, rank, world_size, TIMEOUT)
+            dist.init_process_group(
+                backend, store=store, rank=rank, world_size=world_size, timeout=TIMEOUT
+            )
     except dist.DistError as problem:
         reason = str(problem).splitlines()[0]
         error = LaunchError(

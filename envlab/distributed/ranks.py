@@ -9,10 +9,15 @@ reported before torch has loaded.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from envlab.distributed.processes import ancestors, command_line, start_time
 from envlab.errors import LaunchError
 
 LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
@@ -68,10 +73,117 @@ def rendezvous(environ: Mapping[str, str]) -> str:
     return f"tcp://{environ[names[3]]}:{environ[names[4]]}"
 
 
+def store_address(environ: Mapping[str, str]) -> tuple[str, int, bool]:
+    """Return host and port of the store where the ranks meet, and whether rank 0 keeps it.
+
+    Under torchrun its agent on the first node keeps it, unless that was told not to.
+    """
+    names = _names(environ)
+    in_agent = names is TORCHRUN and environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return environ[names[3]], _number(names[4], environ), not in_agent
+
+
+class MeetingPoint(NamedTuple):
+    """Where the ranks of a launch meet: the address of a key-value store."""
+
+    host: str
+    port: int
+    is_kept: bool
+    """Whether the launcher keeps the store there; else rank 0 does."""
+    name: str
+    """What names the launch, because launches may share a store."""
+    cure: str
+    """What helps where the address does not work."""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def meeting_point(environ: Mapping[str, str]) -> MeetingPoint:
+    """Return where the ranks meet.
+
+    torchrun's c10d rendezvous tells its workers the host name of one of its nodes as MASTER_ADDR,
+    which other nodes need not resolve (``localhost``, where /etc/hosts says so of every name). Its
+    agents themselves have met at ``--rdzv_endpoint``, which thus works on every node; so with
+    several nodes that is the place, if the agent's command line tells it.
+    """
+    names = _names(environ)
+    if names is SKRL_LAUNCHER:
+        host, port = environ[names[3]], _number(names[4], environ)
+        return MeetingPoint(host, port, False, "skrl", _SKRL_CURE)
+    host, port = environ[names[3]], _number(names[4], environ)
+    is_kept = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if is_kept and environ.get("LOCAL_WORLD_SIZE") != environ["WORLD_SIZE"]:
+        host, port = _rendezvous_endpoint(environ) or (host, port)
+    return MeetingPoint(
+        host, port, is_kept, environ.get("TORCHELASTIC_RUN_ID", "none"), _TORCHRUN_CURE
+    )
+
+
+_TORCHRUN_CURE = (
+    "All nodes must reach this address: give torch.distributed.run on every node --rdzv_backend="
+    "c10d, --rdzv_endpoint=<IP address of one of the nodes>:<port that no other program uses> and "
+    "--local_addr=<the node's own IP address>."
+)
+_SKRL_CURE = (
+    "Give skrl.utils.distributed.jax on every node --coordinator_address=<IP address of the node "
+    "with --node_rank=0>:<port that no other program uses>."
+)
+_ENDPOINT_PORT = "29400"
+"""torchrun's default."""
+
+
+def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
+    """Return the c10d endpoint of the torchrun that started this process, if it can be told."""
+    words = next((found for found in map(command_line, ancestors(3)) if _is_torchrun(found)), [])
+    options: dict[str, str] = {}
+    for word, following in itertools.pairwise([*words, ""]):
+        name, is_joined, value = word.partition("=")
+        options.setdefault(name.replace("-", "_"), value if is_joined else following)
+    backend = options.get("__rdzv_backend", environ.get("PET_RDZV_BACKEND"))
+    endpoint = options.get("__rdzv_endpoint", environ.get("PET_RDZV_ENDPOINT", ""))
+    host, _, port = endpoint.rpartition(":") if ":" in endpoint else (endpoint, "", _ENDPOINT_PORT)
+    if backend != "c10d" or not host or not port.isdigit() or port == "0":
+        return None
+    return host.strip("[]"), int(port)
+
+
+def _is_torchrun(words: list[str]) -> bool:
+    return "torch.distributed.run" in words or any(
+        word.rpartition("/")[2] == "torchrun" for word in words[:3]
+    )
+
+
 def launched_rank() -> int:
     """Return the rank that a launcher gave this process, 0 without one; needs no context."""
     rank = os.environ.get("RANK", os.environ.get("JAX_RANK", "0"))
     return int(rank) if rank.isdigit() else 0
+
+
+def restartable_launch(environ: Mapping[str, str]) -> str | None:
+    """Return what names this launch through all restarts of its processes, if anything restarts it.
+
+    Under torchrun it is the agent, this process's parent, which starts its workers again after a
+    failure (``--max_restarts``) or when nodes come and go; neither its run id, which users choose,
+    nor its restart count, which stays 0 as nodes come and go, could tell it from another launch.
+    """
+    if "TORCHELASTIC_RUN_ID" not in environ:
+        return None
+    agent = os.getppid()
+    return f"{socket.gethostname()}:{agent}:{start_time(agent)}"
+
+
+def slurm_job(environ: Mapping[str, str]) -> str | None:
+    """Return what names this command in its Slurm job, through requeues of the job."""
+    if "SLURM_JOB_ID" not in environ:
+        return None
+    command = hashlib.sha256("\0".join(sys.argv).encode()).hexdigest()[:12]
+    return f"{environ.get('SLURM_CLUSTER_NAME', 'slurm')}:{environ['SLURM_JOB_ID']}:{command}"
+
+
+def is_requeued(environ: Mapping[str, str]) -> bool:
+    """Return whether Slurm has started this job before."""
+    return environ.get("SLURM_RESTART_COUNT", "0") != "0"
 
 
 def _names(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from envlab.distributed.processes import start_time, stat_fields
+
 LAUNCHER = "skrl.utils.distributed.jax"
 GRACE_S = 10.0
 """How long the other workers may take to end by themselves, as their collectives break."""
@@ -59,7 +61,7 @@ class _Supervisor:
 
     def __init__(self, launcher: int, worker: int) -> None:
         self._launcher, self._worker = launcher, worker
-        self._started = _start_time(launcher)
+        self._started = start_time(launcher)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._pass_on)
 
@@ -102,7 +104,7 @@ class _Supervisor:
 
     def _launcher_lives(self) -> bool:
         """Return whether the launcher runs, and no other process has its number by now."""
-        return self._started is not None and _start_time(self._launcher) == self._started
+        return self._started is not None and start_time(self._launcher) == self._started
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         _send(self._worker, signal.Signals(number))
@@ -111,7 +113,7 @@ class _Supervisor:
 def _find_launcher() -> int | None:
     """Return the process id of skrl's launcher if it is the parent of this process's parent."""
     wrapper = os.getppid()
-    stat = _stat(wrapper)
+    stat = stat_fields(wrapper)
     if stat is None:
         return None
     launcher = int(stat[1])
@@ -149,24 +151,10 @@ def _children() -> dict[int, list[int]]:
     """Return the running children of every process."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
-        stat = _stat(int(entry.name)) if entry.name.isdigit() else None
+        stat = stat_fields(int(entry.name)) if entry.name.isdigit() else None
         if stat is not None and stat[0] != "Z":
             children.setdefault(int(stat[1]), []).append(int(entry.name))
     return children
-
-
-def _start_time(pid: int) -> str | None:
-    """Return when a running process started, in clock ticks since boot."""
-    stat = _stat(pid)
-    return None if stat is None or stat[0] == "Z" else stat[19]
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Return the fields of /proc/<pid>/stat from the state on; see proc(5)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
 
 
 def _command_line(pid: int) -> list[str]:

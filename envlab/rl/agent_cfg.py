@@ -18,6 +18,11 @@ class AgentCfg(Protocol):
     FLAGS: ClassVar[Mapping[str, str]]
     """Flags that set a value, and where it lies: ``{"max_iterations": "trainer.timesteps"}``."""
 
+    LEARNING_RATES: ClassVar[tuple[str, ...]]
+    """Where learning rates lie that ``--lr_scaling`` multiplies."""
+    BATCH_SIZES: ClassVar[tuple[str, ...]]
+    """Where batch sizes lie that count samples, and that ``--global_num_envs`` divides."""
+
     @property
     def seed(self) -> int:
         """Base seed; -1 draws one."""
@@ -35,8 +40,20 @@ class AgentCfg(Protocol):
         """Iterations between two checkpoints."""
 
     @property
+    def save_interval_minutes(self) -> float:
+        """A checkpoint is also due when the last one is older; 0: by iterations only."""
+
+    @property
+    def keep_checkpoints(self) -> int:
+        """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
+
+    @property
     def audit_interval(self) -> int:
         """Iterations between two audits; the first update and every checkpoint are audited too."""
+
+    @property
+    def lr_scaling(self) -> str:
+        """Rule for the learning rates of several processes: ``none``, ``linear`` or ``sqrt``."""
 
     @property
     def experiment_name(self) -> str:

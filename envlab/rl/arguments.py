@@ -63,6 +63,11 @@ def train_parser(library: str) -> ArgumentParser:
     parser.add_argument(
         "--global_num_envs", type=int, metavar="N", help="environments of all processes together"
     )
+    parser.add_argument(
+        "--lr_scaling",
+        choices=("none", "linear", "sqrt"),
+        help="multiply learning rates by the number of processes or its root (default: none)",
+    )
     budget = parser.add_mutually_exclusive_group()
     budget.add_argument(
         "--max_iterations", type=int, metavar="N", help="iterations in all, resumed ones included"
@@ -94,6 +99,16 @@ def train_parser(library: str) -> ArgumentParser:
         "--checkpoint",
         metavar="CKPT",
         help="with --resume: latest (default), best, a file name, or a path",
+    )
+    parser.add_argument(
+        "--run_id",
+        metavar="ID",
+        help="name of this training: the same command again goes on in its run directory",
+    )
+    parser.add_argument(
+        "--requeue",
+        action="store_true",
+        help="have Slurm start the job again after SIGTERM or SIGUSR1 has ended it",
     )
     parser.add_argument(
         "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from envlab.config import expand_sweep
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import Interrupted, interruptible
+from envlab.distributed.interrupt import Interrupted, Preempted, interruptible
 from envlab.distributed.log import configure_logging
 from envlab.distributed.ranks import launched_rank
 from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.arguments import train_parser
-from envlab.rl.session import (
-    Session,
-    check_origin,
-    compose_session,
-    locate_checkpoint,
-    run_params,
-)
+from envlab.rl.continuation import continue_session
+from envlab.rl.requeue import check_requeue, requeue
+from envlab.rl.session import Session, compose_session, run_params
 from envlab.rl.train_session import BuildLearner, train_session
 
 logger = logging.getLogger(__name__)
@@ -45,7 +42,8 @@ def run_training(
         prepare: Called before the process group is joined, for a library that needs a word first.
 
     Returns:
-        The exit code: 0, or 128 + the number of the signal that ended the run.
+        The exit code: 0, 75 for a run that was preempted and saved, or 128 + the number of the
+        signal that ended the run.
 
     Raises:
         EnvlabError: For bad input, before anything is written.
@@ -54,7 +52,9 @@ def run_training(
     configure_logging(launched_rank(), verbose=flags.verbose)  # what is composed may speak already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     _check_sweep(flags, jobs, agent_cfg().FLAGS)
-    sessions = [_compose(flags, job, library, agent_cfg) for job in jobs]
+    check_requeue(flags)
+    compose = functools.partial(_compose, flags, library, agent_cfg)
+    sessions = [compose(job, run_params(flags)) for job in jobs]
     with interruptible() as flag:
         context = None
         try:
@@ -63,23 +63,44 @@ def run_training(
             configure_logging(context.rank, context.world_size, verbose=flags.verbose)
             for number, session in enumerate(sessions, 1):
                 if flags.multirun:
-                    logger.info(
-                        "Run %d of %d: %s", number, len(sessions), " ".join(session.overrides)
-                    )
-                train_session(session, context, flag, library=library, build=build)
+                    words = " ".join(session.overrides)
+                    logger.info("Run %d of %d: %s", number, len(sessions), words)
+                again = functools.partial(compose, session.overrides)
+                continued = continue_session(
+                    session, context, again, library=library, number=number
+                )
+                if continued is not None:
+                    train_session(continued, context, flag, library=library, build=build)
         except Interrupted as interrupted:
-            logger.warning("Interrupted: %s.", interrupted)
-            return interrupted.exit_code
+            if isinstance(interrupted, Preempted):
+                flag.ignore_more()
+            return _leave(interrupted, flags, context)
         except Exception:
             if flag.signal_number is None:
                 raise
             # A peer that left first breaks a collective before our own signal is raised.
-            logger.warning("Interrupted by signal %d.", flag.signal_number)
-            return 128 + flag.signal_number
+            return _leave(Interrupted(flag.signal_number), flags, context)
         finally:
             if context is not None:
                 context.close()
     return 0
+
+
+def _leave(
+    interrupted: Interrupted, flags: argparse.Namespace, context: DistributedContext | None
+) -> int:
+    """Say how the run ended, have it started again where asked, and return the exit code."""
+    if not isinstance(interrupted, Preempted):
+        logger.warning("Interrupted: %s.", interrupted)
+        return interrupted.exit_code
+    assert context is not None
+    if context.is_main:
+        logger.warning(
+            "Preempted: %s, and saved; exit code %d.", interrupted, interrupted.exit_code
+        )
+        if flags.requeue:
+            requeue()
+    return interrupted.exit_code
 
 
 def _check_sweep(flags: argparse.Namespace, jobs: list[list[str]], keys: Mapping[str, str]) -> None:
@@ -93,23 +114,17 @@ def _check_sweep(flags: argparse.Namespace, jobs: list[list[str]], keys: Mapping
 
 
 def _compose(
-    flags: argparse.Namespace, job: Sequence[str], library: str, agent_cfg: Callable[[], AgentCfg]
+    flags: argparse.Namespace,
+    library: str,
+    agent_cfg: Callable[[], AgentCfg],
+    job: Sequence[str],
+    params: Path | None,
 ) -> Session:
-    """Compose a session; a resumed one from its run's own configuration, under the overrides."""
-    params = run_params(flags)
-    session = compose_session(flags, job, library=library, agent_cfg=agent_cfg(), params=params)
+    """Compose a session, from a run's own configuration where there is one."""
     if not flags.resume:
         for name in ("checkpoint", "load_run"):
             if getattr(flags, name) is not None:
                 raise ConfigurationError(
                     f"--{name} has no effect on a new run. Add --resume to continue one."
                 )
-        return session
-    cfg = session.agent_cfg
-    checkpoint, run = locate_checkpoint(library, cfg, flags.load_run, flags.checkpoint)
-    resumed = load_checkpoint(checkpoint)
-    check_origin(resumed, checkpoint, task=session.task, library=library, agent_cfg=cfg)
-    if params is None and (run / "params" / "env.yaml").is_file():
-        session = compose_session(flags, job, library=library, agent_cfg=agent_cfg(), params=run)
-    session.checkpoint, session.resumed = checkpoint, resumed
-    return session
+    return compose_session(flags, job, library=library, agent_cfg=agent_cfg(), params=params)

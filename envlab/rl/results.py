@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
-from envlab.rl.run import read_manifest
+from envlab.rl.manifest import read_manifest
 
 
 @dataclass(kw_only=True)

@@ -262,13 +262,32 @@ class RlGamesCfg:
         "experiment_name": "params.config.name",
         "run_name": "run_name",
         "logger": "logger",
+        "lr_scaling": "lr_scaling",
     }
+    # SAC's are missing: it trains on one process only.
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = (
+        "params.config.learning_rate",
+        "params.config.central_value_config.learning_rate",
+    )
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = (
+        "params.config.minibatch_size",
+        "params.config.central_value_config.minibatch_size",
+    )
 
     params: ParamsCfg = field(default_factory=ParamsCfg)
     save_interval: int = 50
     """Iterations between two checkpoints."""
+    save_interval_minutes: float = 10.0
+    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    keep_checkpoints: int = 10
+    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
     audit_interval: int = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
+    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Factor of the learning rates: 1, the number of processes, or its square root."""
+    batch_sizes: Literal["process", "all"] = "process"
+    """Whether ``minibatch_size`` counts samples of each process or of all; ``--global_num_envs``
+    makes it ``all``."""
     run_name: str = ""
     """Appended to the run's timestamp."""
     logger: str = "tensorboard"

@@ -69,8 +69,21 @@ class RslRlCfg:
     """What ``OnPolicyRunner`` needs, and what envlab adds to it."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
-        name: name for name in ("seed", "max_iterations", "experiment_name", "run_name", "logger")
+        name: name
+        for name in (
+            "seed",
+            "max_iterations",
+            "experiment_name",
+            "run_name",
+            "logger",
+            "lr_scaling",
+        )
     }
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = (
+        "algorithm.learning_rate",
+        "algorithm.rnd_cfg.learning_rate",
+    )
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
 
     seed: int = 42
     """Base seed; -1 draws one."""
@@ -80,8 +93,14 @@ class RslRlCfg:
     """Iterations in all, those before a resume included."""
     save_interval: int = 50
     """Iterations between two checkpoints."""
+    save_interval_minutes: float = 10.0
+    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    keep_checkpoints: int = 10
+    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
     audit_interval: int = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
+    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Factor of the learning rates: 1, the number of processes, or its square root."""
     experiment_name: str = "default"
     """Folder of the runs: ``logs/rsl_rl/<experiment_name>``."""
     run_name: str = ""

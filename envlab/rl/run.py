@@ -7,16 +7,10 @@ writes it all.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import logging
-import math
 import os
-import platform
 import re
-import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -24,16 +18,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from envlab import __version__
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import Interrupted
+from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.errors import CheckpointError, RunDirectoryError
+from envlab.rl.manifest import (
+    finite,
+    new_manifest,
+    now,
+    read_manifest,
+    reopened_manifest,
+    write_json,
+)
 
 logger = logging.getLogger(__name__)
 
 LOG_ROOT = "logs"
-MANIFEST_VERSION = 1
 DEATH_WAIT_S = 1.0
 """How long a failing rank looks whether rank 0 died; the launcher reaps the dead in 0.1 s."""
 _CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
@@ -42,7 +42,8 @@ _CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
 class Run:
     """A run directory and its manifest. A context manager: leaving it writes the final status.
 
-    The status is ``running``, then ``finished``, ``failed`` (with the error) or ``interrupted``.
+    The status is ``running``, then ``finished``, ``failed`` (with the error), ``interrupted``, or
+    ``preempted``: ended by a signal after its state was saved.
     """
 
     def __init__(
@@ -93,13 +94,55 @@ class Run:
                 f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
                 "that you may write to, and where there is room."
             )
-        manifest = _manifest(context, library, facts)
+        manifest = new_manifest(context, library, facts)
         run = cls(Path(directory), context, manifest)
         if context.is_main:
             for name, cfg in configs.items():
                 write_yaml(run.directory / "params" / f"{name}.yaml", cfg)
             run.update(status="running")
         return run
+
+    @classmethod
+    def reopen(
+        cls,
+        context: DistributedContext,
+        directory: Path,
+        *,
+        library: str,
+        facts: dict[str, Any],
+        iteration: int,
+    ) -> Run:
+        """Go on in a run's directory; every rank must call this.
+
+        The manifest tells of the restart, and metrics of iterations that will be done again go.
+
+        Args:
+            context: The process's context.
+            directory: The run directory, which rank 0 can see.
+            library: RL library.
+            facts: See :meth:`create`.
+            iteration: The iteration from which the run goes on, 0 for its beginning.
+
+        Raises:
+            RunDirectoryError: On every rank, if the directory cannot be written.
+        """
+        manifest, problem = {}, None
+        if context.is_main:
+            try:
+                manifest = reopened_manifest(
+                    directory, new_manifest(context, library, facts), iteration
+                )
+                cut_metrics(directory, iteration)
+                write_json(directory / "run.json", manifest)
+            except OSError as error:
+                problem = f"{error.strerror}: {error.filename}"
+        problem = context.broadcast(problem)
+        if problem is not None:
+            raise RunDirectoryError(
+                f"The run {directory} cannot be continued ({problem}). Make its folder writable, "
+                "and see that there is room."
+            )
+        return cls(directory, context, manifest)
 
     def __enter__(self) -> Self:
         return self
@@ -130,8 +173,12 @@ class Run:
             self.update(
                 status="failed", error=f"Rank {ranks} died; see its output and the system's log."
             )
+        elif isinstance(error, Preempted):
+            self.update(status="preempted", error=str(error))
         elif interrupted:
-            self.update(status="interrupted", error=str(error) or type(error).__name__)
+            number = self.interrupt_signal()
+            reason = str(error if number is None else Interrupted(number))
+            self.update(status="interrupted", error=reason or type(error).__name__)
         else:
             self.update(status="failed", error=f"{type(error).__name__}: {error}")
 
@@ -165,7 +212,7 @@ class Run:
             manifest |= {
                 "status": "failed",
                 "error": "Rank 0 died; see its output and the system's log.",
-                "updated_at": _now(),
+                "updated_at": now(),
             }
             write_json(self.directory / "run.json", manifest)
 
@@ -178,7 +225,7 @@ class Run:
         """Change the manifest's values and write it, on rank 0."""
         if not self._context.is_main:
             return
-        self._manifest |= values | {"updated_at": _now()}
+        self._manifest |= values | {"updated_at": now()}
         write_json(self.directory / "run.json", self._manifest)
 
     def append_metrics(self, record: dict[str, Any]) -> None:
@@ -189,19 +236,23 @@ class Run:
             file.write(json.dumps(finite(record), allow_nan=False) + "\n")
 
 
-def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return a run's manifest.
-
-    Raises:
-        RunDirectoryError: If there is none.
-    """
-    path = directory / "run.json"
-    try:
-        return json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise RunDirectoryError(
-            f"{directory} is no run directory: {path} cannot be read ({error})."
-        ) from error
+def cut_metrics(directory: Path, iteration: int) -> None:
+    """Drop the records after an iteration from ``metrics.jsonl``, and a line that is not whole."""
+    path = directory / "metrics.jsonl"
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            break
+        if record["iteration"] > iteration:
+            break
+        kept.append(f"{line}\n")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text("".join(kept))
+    temporary.replace(path)
 
 
 def find_run(
@@ -285,22 +336,6 @@ def find_checkpoint(run: Path, selector: str = "latest") -> Path:
     return path
 
 
-def finite(values: Any) -> Any:
-    """Return ``values`` with null for numbers that JSON does not know (NaN, infinity)."""
-    if isinstance(values, dict):
-        return {key: finite(value) for key, value in values.items()}
-    if isinstance(values, (list, tuple)):
-        return [finite(value) for value in values]
-    return None if isinstance(values, float) and not math.isfinite(values) else values
-
-
-def write_json(path: Path, values: Any) -> None:
-    """Write JSON atomically."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(values, indent=2) + "\n")
-    temporary.replace(path)
-
-
 def _make_directory(parent: Path, run_name: str) -> Path:
     """Make a folder that did not exist: a second run in the same second gets a number."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S") + (f"_{run_name}" if run_name else "")
@@ -316,68 +351,3 @@ def _make_directory(parent: Path, run_name: str) -> Path:
             (directory / folder).mkdir()
         return directory
     raise FileExistsError(0, "1000 runs in one second", str(parent / name))
-
-
-def _manifest(context: DistributedContext, library: str, facts: dict[str, Any]) -> dict[str, Any]:
-    packages = (
-        "torch",
-        "mujoco",
-        "gymnasium",
-        "numpy",
-        "hydra-core",
-        "mujoco-warp",
-        *_distribution(library),
-    )
-    versions = {"envlab": __version__, "python": platform.python_version()}
-    for package in packages:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "version": MANIFEST_VERSION,
-        "library": library,
-        "created_at": _now(),
-        "command": shlex.join([Path(sys.executable).name, *sys.argv]),
-        "versions": versions,
-        "git": _git_state(),
-        "world": {
-            "size": context.world_size,
-            "local_size": context.local_world_size,
-            "device": context.device.type,
-            "backend": context.backend,
-            "num_threads": context.num_threads,
-        },
-        "host": context.node,
-        "pid": os.getpid(),
-        **facts,
-    }
-
-
-def _distribution(library: str) -> tuple[str, ...]:
-    names = {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",), "skrl": ("skrl", "jax", "flax")}
-    return names.get(library, (library,))
-
-
-def _git_state() -> dict[str, Any] | None:
-    """Return commit and whether files changed, of the repository that envlab runs from, if any."""
-    folder = Path(__file__).parent
-    command = ["git", "-C", str(folder)]
-    try:
-        commit = subprocess.run(
-            [*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
-        )
-        status = subprocess.run(
-            [*command, "status", "--porcelain"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return {"commit": commit.stdout.strip(), "dirty": bool(status.stdout.strip())}
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")

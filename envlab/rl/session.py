@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import AgentCfg, set_value
-from envlab.rl.run import find_checkpoint, find_run, read_manifest
+from envlab.rl.manifest import read_manifest
+from envlab.rl.run import find_checkpoint, find_run
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,10 @@ class Session:
     """The checkpoint to resume."""
     resumed: dict[str, Any] | None = None
     """What it holds."""
+    directory: Path | None = None
+    """The run directory to go on in, after a restart of the same launch; None: a new one."""
+    launch: dict[str, Any] = field(default_factory=dict)
+    """What the manifest says of the launch, by which its restarts find the run again."""
 
 
 def compose_session(

@@ -82,7 +82,14 @@ class SkrlCfg:
         "run_name": "agent.experiment.experiment_name",
         "logger": "logger",
         "ml_framework": "ml_framework",
+        "lr_scaling": "lr_scaling",
     }
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = ("agent.learning_rate",)
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = (
+        "agent.batch_size",
+        "agent.amp_batch_size",
+        "agent.discriminator_batch_size",
+    )
 
     seed: int = 42
     """Base seed; -1 draws one."""
@@ -94,8 +101,17 @@ class SkrlCfg:
     has none."""
     save_interval: int | None = None
     """Iterations between two checkpoints; null: ``agent.experiment.checkpoint_interval`` rules."""
+    save_interval_minutes: float = 10.0
+    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    keep_checkpoints: int = 10
+    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
     audit_interval: int = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
+    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Factor of the learning rates: 1, the number of processes, or its square root."""
+    batch_sizes: Literal["process", "all"] = "process"
+    """Whether ``agent.batch_size`` counts samples of each process or of all; ``--global_num_envs``
+    makes it ``all``."""
     logger: str = "tensorboard"
     """``tensorboard``, ``wandb`` or ``neptune``."""
     ml_framework: Literal["torch", "jax"] = "torch"

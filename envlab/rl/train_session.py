@@ -76,11 +76,13 @@ def train_session(
             origin={"library": library, "task": session.task.id, **cfg.origin},
             total_iterations=total,
             recorder=start_recording(flags, env, run.directory / "videos" / "train"),
+            stop_signal=lambda: flag.signal_number,
         )
         try:
             if resumed is not None:
                 training.restore(resumed, str(session.checkpoint))
-            learner.learn(training, 0 if resumed is None else int(resumed["iteration"]), total)
+            with flag.deferred():
+                learner.learn(training, 0 if resumed is None else int(resumed["iteration"]), total)
         finally:
             training.close()
             env.close()
@@ -95,6 +97,11 @@ def _check_agent(cfg: AgentCfg) -> None:
             raise ConfigurationError(
                 f"agent.{cfg.FLAGS.get(name, name)} is {getattr(cfg, name)}, but must be greater "
                 "than 0."
+            )
+    for name in ("save_interval_minutes", "keep_checkpoints"):
+        if getattr(cfg, name) < 0:
+            raise ConfigurationError(
+                f"agent.{name} is {getattr(cfg, name)}, but must be 0 or greater."
             )
     check_event_writer(cfg.logger)
 
@@ -184,7 +191,16 @@ def open_run(
         "overrides": session.overrides,
         "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
+        "launch": session.launch,
     }
+    if session.directory is not None:
+        iteration = 0 if session.resumed is None else int(session.resumed["iteration"])
+        run = Run.reopen(
+            context, session.directory, library=library, facts=facts, iteration=iteration
+        )
+        run.interrupt_signal = lambda: flag.signal_number
+        logger.info("Going on in %s from iteration %d.", run.directory, iteration)
+        return run
     run = Run.create(
         context,
         library=library,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import torch
 from envlab.distributed.audit import audit
 from envlab.distributed.checkpoint import save_checkpoint
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import Preempted
 from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import VectorEnv
 from envlab.rl.agent_cfg import AgentCfg
@@ -81,6 +83,7 @@ class Training:
         origin: Mapping[str, str],
         total_iterations: int,
         recorder: VideoRecorder | None = None,
+        stop_signal: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Open the event files on rank 0.
 
@@ -93,12 +96,17 @@ class Training:
             origin: Library, task and algorithm, for the checkpoints.
             total_iterations: The iteration to end at.
             recorder: Records videos on rank 0, where they were asked for.
+            stop_signal: Returns the signal that asked this process to end after its iteration.
         """
         self._learner, self._env, self._context, self._run = learner, env, context, run
         self._origin, self._seed = dict(origin), cfg.seed
         self._save_interval, self._audit_interval = cfg.save_interval, cfg.audit_interval
+        self._save_interval_s = 60.0 * cfg.save_interval_minutes
         self._total = total_iterations
         self._recorder = recorder
+        self._stop_signal = stop_signal
+        self._preemption: Preempted | None = None
+        self._saved_at = time.monotonic()
         self._events = make_event_writer(cfg.logger, run) if context.is_main else None
         self._progress: Progress | None = None
         self._is_first = True
@@ -112,7 +120,13 @@ class Training:
         self._progress = Progress(self._context, done=iteration, total=self._total)
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
-        """Count a step of this rank's environments; see :meth:`EpisodeTracker.add_step`."""
+        """Count a step of this rank's environments; see :meth:`EpisodeTracker.add_step`.
+
+        Raises:
+            Preempted: Instead of counting the first step after the iteration that saved for it.
+        """
+        if self._preemption is not None:
+            raise self._preemption
         self.tracker.add_step(rewards, ended, info)
         if self._recorder is not None:
             self._recorder.after_step()
@@ -127,7 +141,7 @@ class Training:
         self._env.check_health()
         record = self.metrics.reduce(iteration)
         done = iteration.number
-        save_due = done % self._save_interval == 0 or done == self._total
+        save_due = self._agree(done)
         if save_due or self._is_first or done % self._audit_interval == 0:
             self._is_first = False
             self.audit(done, iteration.learning_rate)
@@ -138,6 +152,20 @@ class Training:
         if self._progress is not None:
             self._progress.show(record)
         return record
+
+    def _agree(self, done: int) -> bool:
+        """Return whether all ranks save now; note whether they end for a signal to one of them."""
+        is_main_due = (
+            self._context.is_main
+            and self._save_interval_s > 0
+            and time.monotonic() - self._saved_at >= self._save_interval_s
+        )
+        signal_number, minutes_due = self._context.max(self._stop_signal() or 0, int(is_main_due))
+        if done == self._total:
+            return True
+        if signal_number:
+            self._preemption = Preempted(signal_number)
+        return bool(signal_number or minutes_due) or done % self._save_interval == 0
 
     def write_scalars(self, step: int, scalars: Mapping[str, float | None]) -> None:
         """Write curves under the library's own tags, on rank 0; None is left out.
@@ -173,6 +201,7 @@ class Training:
         ranks = self._context.gather_to_main(mine)
         mean_return, best = record.mean_return, self.metrics.best_return
         is_best = mean_return is not None and (best is None or mean_return >= best)
+        self._saved_at = time.monotonic()
         if is_best:
             self.metrics.best_return = mean_return
         if ranks is None:

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,10 +116,14 @@ class EndedLaunch:
     left: dict[int, int | None]
 
 
-def end_launch(folder: Path, rank: int | None, signal_number: int) -> EndedLaunch:
+def end_launch(
+    folder: Path, rank: int | None, signal_number: int, *options: str, launcher: Sequence[str] = ()
+) -> EndedLaunch:
     """Train on two ranks and, after the first checkpoint, signal a rank (None: the launcher)."""
-    flags = [*SMALL, "--distributed", "--max_iterations=100000"]
-    launch = Launch(torchrun(2, TRAIN, *flags), folder)
+    flags = [*SMALL, "--distributed", "--max_iterations=100000", *options]
+    python, *command = torchrun(2, TRAIN, *flags)
+    where = command.index(TRAIN)
+    launch = Launch([python, *command[:where], *launcher, *command[where:]], folder)
     try:
         launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")))
         pid = launch.process.pid if rank is None else launch.pid_of_rank(rank)

@@ -32,9 +32,8 @@ def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
     assert "Rank 0 died" in manifest["error"]
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_to_the_launcher_interrupts_the_run(tmp_path: Path, name: str):
-    ended = end_launch(tmp_path, None, signal.Signals[name])
+def test_a_sigint_to_the_launcher_interrupts_the_run(tmp_path: Path):
+    ended = end_launch(tmp_path, None, signal.SIGINT)
     assert ended.code != 0
     assert ended.left == {}
     manifest = manifest_of(only_run(tmp_path))

@@ -17,7 +17,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted
 from envlab.errors import CheckpointError, RunDirectoryError
 from envlab.rl import run as run_module
-from envlab.rl.run import Run, find_checkpoint, find_run, read_manifest
+from envlab.rl.manifest import read_manifest
+from envlab.rl.run import Run, find_checkpoint, find_run
 from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run, train_in
 
 TIMINGS = ("wall_s", "fps", "collect_s", "learn_s")

@@ -1,0 +1,169 @@
+"""Where a session goes on: from a checkpoint, or in the run directory that its launch began.
+
+The first is what ``--resume`` asks for, the second what a restart of the launch's processes does by
+itself. Rank 0 looks, and tells the others what it found and read: they need not see its files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.checkpoint import load_checkpoint
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
+from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
+from envlab.rl.agent_cfg import set_value
+from envlab.rl.manifest import read_manifest
+from envlab.rl.run import LOG_ROOT, find_checkpoint
+from envlab.rl.session import Session, check_origin, locate_checkpoint
+
+logger = logging.getLogger(__name__)
+
+Compose = Callable[[Path | None], Session]
+"""Composes the session, from the ``params/`` of a run directory where one is given."""
+
+
+def continue_session(
+    session: Session,
+    context: DistributedContext,
+    compose: Compose,
+    *,
+    library: str,
+    number: int,
+) -> Session | None:
+    """Return the session as it goes on, or None where this launch finished it before a restart.
+
+    Every rank must call this.
+
+    Args:
+        session: The session as the command line alone makes it.
+        context: The process's context.
+        compose: Composes it anew.
+        library: RL library.
+        number: Which of the launch's sessions it is, for a sweep.
+
+    Raises:
+        EnvlabError: On every rank alike, if there is nothing to resume, or rank 0 cannot see the
+            run that other ranks can.
+    """
+    launch, directories = _agree_on_launch(session, context, library, number)
+    outcome: Session | EnvlabError | None = None
+    if context.is_main:
+        try:
+            outcome = _go_on(session, compose, library, directories)
+        except EnvlabError as error:
+            outcome = error
+    luggage = context.broadcast(_luggage(outcome, session))
+    if isinstance(luggage, EnvlabError):
+        raise luggage
+    return None if luggage is None else dataclasses.replace(session, **luggage, launch=launch)
+
+
+def _agree_on_launch(
+    session: Session, context: DistributedContext, library: str, number: int
+) -> tuple[dict[str, Any], list[tuple[str, str] | None]]:
+    """Return what names the launch, and the run that each rank finds of it, with its node."""
+    mine = {"agent": restartable_launch(os.environ), "slurm": slurm_job(os.environ)}
+    everyone = context.gather(mine)
+    agents = dict.fromkeys(one["agent"] for one in everyone if one["agent"] is not None)
+    launch = {
+        "agents": list(agents),
+        "slurm": everyone[0]["slurm"],
+        "name": session.flags.run_id,
+        "session": number,
+    }
+    found = find_launched(library, session.agent_cfg.experiment_name, launch)
+    return launch, context.gather(None if found is None else (context.node, str(found)))
+
+
+def find_launched(library: str, experiment: str, launch: Mapping[str, Any]) -> Path | None:
+    """Return the newest run directory that an earlier start of this launch made, if any."""
+    parent = Path(LOG_ROOT).absolute() / library / experiment
+    manifests = {path.parent: read_manifest(path.parent) for path in parent.glob("*/run.json")}
+    same = [
+        (manifest["created_at"], str(run))
+        for run, manifest in manifests.items()
+        if _is_same(manifest.get("launch") or {}, launch)
+    ]
+    return Path(max(same)[1]) if same else None
+
+
+def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    if not then or then["session"] != now["session"]:
+        return False
+    if now["name"] is not None or then["name"] is not None:
+        return then["name"] == now["name"]
+    if set(then["agents"]) & set(now["agents"]):
+        return True
+    return now["slurm"] is not None and then["slurm"] == now["slurm"] and is_requeued(os.environ)
+
+
+def _go_on(
+    session: Session,
+    compose: Compose,
+    library: str,
+    directories: list[tuple[str, str] | None],
+) -> Session | None:
+    """Return the session with what it goes on with; None where it is finished. On rank 0."""
+    if directories[0] is not None:
+        return _go_on_in(Path(directories[0][1]), session, compose, library)
+    elsewhere = next((found for found in directories if found is not None), None)
+    if elsewhere is not None:
+        raise RunDirectoryError(
+            f"The run to go on with is {elsewhere[1]} on {elsewhere[0]}, but rank 0 now runs on "
+            "another node, which cannot see it. Start all nodes in one shared folder, or start "
+            f"again with {elsewhere[0]} as the first node."
+        )
+    if not session.flags.resume:
+        return session
+    flags, params = session.flags, session.params
+    checkpoint, run = locate_checkpoint(
+        library, session.agent_cfg, flags.load_run, flags.checkpoint
+    )
+    resumed = _load(checkpoint, session, library)
+    if params is None and (run / "params" / "env.yaml").is_file():
+        session = compose(run)
+    return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
+
+
+def _go_on_in(directory: Path, session: Session, compose: Compose, library: str) -> Session | None:
+    """Return the session as it goes on in a run directory of this launch. On rank 0."""
+    manifest = read_manifest(directory)
+    if manifest["status"] == "finished":
+        logger.info("The run %s is finished already: there is nothing to do.", directory)
+        return None
+    session = compose(directory)
+    key = session.agent_cfg.FLAGS["seed"]
+    session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # -1 drew it
+    checkpoint: Path | None
+    try:
+        checkpoint = find_checkpoint(directory)
+    except CheckpointError:
+        resumed_from = manifest.get("resumed_from")
+        checkpoint = None if resumed_from is None else Path(resumed_from)
+    resumed = None if checkpoint is None else _load(checkpoint, session, library)
+    return dataclasses.replace(session, directory=directory, checkpoint=checkpoint, resumed=resumed)
+
+
+def _load(checkpoint: Path, session: Session, library: str) -> dict[str, Any]:
+    resumed = load_checkpoint(checkpoint)
+    check_origin(
+        resumed, checkpoint, task=session.task, library=library, agent_cfg=session.agent_cfg
+    )
+    return resumed
+
+
+def _luggage(
+    outcome: Session | EnvlabError | None, session: Session
+) -> dict[str, Any] | EnvlabError | None:
+    """Return what other ranks need of rank 0's session: what differs from their own."""
+    if not isinstance(outcome, Session):
+        return outcome
+    names = ("env_cfg", "agent_cfg", "params", "checkpoint", "resumed", "directory")
+    parts = {name: getattr(outcome, name) for name in names}
+    return {name: part for name, part in parts.items() if part is not getattr(session, name)}

@@ -1,0 +1,141 @@
+"""The manifest of a run, ``run.json``: what was run, where, and how it stands."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from envlab import __version__
+from envlab.distributed.context import DistributedContext
+from envlab.errors import RunDirectoryError
+
+MANIFEST_VERSION = 1
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Return a run's manifest.
+
+    Raises:
+        RunDirectoryError: If there is none.
+    """
+    path = directory / "run.json"
+    try:
+        return json.loads(path.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise RunDirectoryError(
+            f"{directory} is no run directory: {path} cannot be read ({error})."
+        ) from error
+
+
+def finite(values: Any) -> Any:
+    """Return ``values`` with null for numbers that JSON does not know (NaN, infinity)."""
+    if isinstance(values, dict):
+        return {key: finite(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [finite(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write JSON atomically."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(values, indent=2) + "\n")
+    temporary.replace(path)
+
+
+def new_manifest(
+    context: DistributedContext, library: str, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the manifest of a run that begins, with ``facts`` over what is always said."""
+    packages = (
+        "torch",
+        "mujoco",
+        "gymnasium",
+        "numpy",
+        "hydra-core",
+        "mujoco-warp",
+        *_distribution(library),
+    )
+    versions = {"envlab": __version__, "python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "version": MANIFEST_VERSION,
+        "library": library,
+        "created_at": now(),
+        "command": shlex.join([Path(sys.executable).name, *sys.argv]),
+        "versions": versions,
+        "git": _git_state(),
+        "world": {
+            "size": context.world_size,
+            "local_size": context.local_world_size,
+            "device": context.device.type,
+            "backend": context.backend,
+            "num_threads": context.num_threads,
+        },
+        "host": context.node,
+        "pid": os.getpid(),
+        **facts,
+    }
+
+
+def _distribution(library: str) -> tuple[str, ...]:
+    names = {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",), "skrl": ("skrl", "jax", "flax")}
+    return names.get(library, (library,))
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Return commit and whether files changed, of the repository that envlab runs from, if any."""
+    folder = Path(__file__).parent
+    command = ["git", "-C", str(folder)]
+    try:
+        commit = subprocess.run(
+            [*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+        status = subprocess.run(
+            [*command, "status", "--porcelain"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit.stdout.strip(), "dirty": bool(status.stdout.strip())}
+
+
+def now() -> str:
+    """Return the time, with its zone, as manifests have it."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def reopened_manifest(directory: Path, current: dict[str, Any], iteration: int) -> dict[str, Any]:
+    """Return the manifest of a run that goes on: as it was made, and the world it goes on in."""
+    before = read_manifest(directory)
+    restart = {
+        "at": now(),
+        "iteration": iteration,
+        "world_size": current["world"]["size"],
+        "after": before["status"],
+        "error": before.pop("error", None),
+    }
+    changed = ("versions", "world", "host", "pid", "launch", "num_envs", "global_num_envs")
+    return {
+        **before,
+        **{name: current[name] for name in changed if name in current},
+        "restarts": [*before.get("restarts", []), restart],
+        "status": "running",
+        "updated_at": now(),
+    }
