@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from envlab.rl.train_session import print_summary
 from tests.launcher import PLAY, TRAIN, Launch
 from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run

@@ -1,4 +1,4 @@
-"""Restarts by torchrun: a killed rank costs what came after the last checkpoint, and nothing else."""
+"""Restarts by torchrun: a killed rank costs what came after the last checkpoint, no more."""
 
 from __future__ import annotations
 
