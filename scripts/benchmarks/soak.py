@@ -248,7 +248,7 @@ def wait_for(condition: Callable[[], object], launch: subprocess.Popen[bytes]) -
 
 def ranks_of(launcher: int) -> dict[int, int]:
     """Return the process ids of a launcher's ranks."""
-    found = {}
+    found: dict[int, int] = {}
     for pid in descendants(launcher):
         try:
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

@@ -1,0 +1,100 @@
+"""Whose run directory a restarted launch goes on in, and what is kept of it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import RunDirectoryError
+from envlab.rl.continuation import _go_on, find_launched
+from envlab.rl.run import Run, cut_metrics
+from envlab.rl.session import Session
+
+LAUNCH: dict[str, Any] = {"agents": ["a:1:9"], "slurm": None, "name": None, "session": 1}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path) -> Iterator[None]:
+    with contextlib.chdir(tmp_path):
+        yield
+
+
+def make(**launch: Any) -> Path:
+    facts = {"launch": LAUNCH | launch, "num_envs": 4}
+    context = DistributedContext()
+    return Run.create(context, library="x", experiment="y", facts=facts, configs={}).directory
+
+
+def found(**launch: Any) -> Path | None:
+    return find_launched("x", "y", LAUNCH | launch)
+
+
+def test_a_launch_finds_its_run_by_any_of_its_agents():
+    run = make(agents=["a:1:9", "b:2:8"])
+    assert found(agents=["c:3:7", "b:2:8"]) == run
+    assert found(agents=["b:2:80"]) is None  # another process that got the same number
+    assert found(session=2) is None
+    assert find_launched("x", "other", LAUNCH) is None
+
+
+def test_a_slurm_job_finds_its_run_only_when_it_was_requeued(monkeypatch: pytest.MonkeyPatch):
+    run = make(agents=["a:1:9"], slurm="c:77:abc")
+    monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
+    assert found(agents=[], slurm="c:77:abc") is None  # the same command again, in one allocation
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert found(agents=[], slurm="c:77:abc") == run
+    assert found(agents=[], slurm="c:78:abc") is None
+
+
+def test_a_name_decides_alone():
+    run = make(name="mine")
+    assert found(agents=["z:1:1"], name="mine") == run
+    assert found(name="other") is None
+    assert found() is None
+
+
+def test_a_run_on_another_node_is_not_begun_anew():
+    session = Session(
+        task=None,  # type: ignore[arg-type]
+        env_cfg=None,
+        agent_cfg=None,
+        overrides=[],
+        flags=argparse.Namespace(resume=False),
+    )
+    with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
+        _go_on(session, lambda _: session, "x", [None, ("h2", "/logs/run")])
+    assert _go_on(session, lambda _: session, "x", [None, None]) is session
+
+
+def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
+    directory = make()
+    before = json.loads((directory / "run.json").read_text())
+    (directory / "run.json").write_text(json.dumps(before | {"status": "failed", "error": "E"}))
+    facts = {"launch": LAUNCH | {"agents": ["b:2:8"]}, "num_envs": 8, "seed": 7}
+    context = DistributedContext()
+    run = Run.reopen(context, directory, library="x", facts=facts, iteration=5)
+    manifest = json.loads((directory / "run.json").read_text())
+    assert run.directory == directory
+    assert manifest["created_at"] == before["created_at"]
+    assert (manifest["status"], manifest["num_envs"]) == ("running", 8)
+    assert manifest["launch"]["agents"] == ["b:2:8"]
+    assert "seed" not in manifest  # that it was begun with
+    assert "error" not in manifest
+    (restart,) = manifest["restarts"]
+    assert (restart["iteration"], restart["after"], restart["error"]) == (5, "failed", "E")
+
+
+@pytest.mark.parametrize(("iteration", "kept"), [(0, []), (2, [1, 2]), (9, [1, 2, 3])])
+def test_metrics_are_cut_to_what_is_not_done_again(tmp_path: Path, iteration: int, kept: list[int]):
+    lines = [json.dumps({"iteration": number}) for number in (1, 2, 3)]
+    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"iterat']))  # killed in mid-line
+    cut_metrics(tmp_path, iteration)
+    text = (tmp_path / "metrics.jsonl").read_text()
+    assert [json.loads(line)["iteration"] for line in text.splitlines()] == kept
