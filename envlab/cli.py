@@ -34,6 +34,8 @@ USAGE = """usage: envlab COMMAND ...
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
   compare RUN...                   runs of any library as a table and a picture, over seeds
+  cluster VERB                     train on several machines by ssh, or by Slurm
+  doctor                           what this machine, or these ranks, can do, and what is wrong
 
 Each command has --help. Libraries: """ + ", ".join(TRAINERS)
 
@@ -51,7 +53,7 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         rank = launched_rank()
         if rank == 0 or not error.same_on_all_ranks:
             print(f"error: {error}", file=sys.stderr)
-        return 2
+        return error.exit_code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,6 +91,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
         "zero": "envlab.tools.agents:zero_main",
         "warm": "envlab.tools.warm:main",
         "compare": "envlab.tools.compare:main",
+        "doctor": "envlab.tools.doctor:main",
+        "cluster": "envlab.cluster.verbs:main",
     }
     if command not in commands:
         names = [*commands, "train", "play"]

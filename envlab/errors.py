@@ -15,6 +15,8 @@ class EnvlabError(Exception):
 
     same_on_all_ranks = True
     """Whether every rank raises it alike, so that one of them may speak for all."""
+    exit_code = 2
+    """What the command line ends with: 2 for bad input."""
 
 
 class UnknownTaskError(EnvlabError):
@@ -31,6 +33,12 @@ class DeviceError(EnvlabError):
 
 class LaunchError(EnvlabError):
     """The processes were not launched the way the flags say."""
+
+
+class ResultLostError(EnvlabError):
+    """A run came to its end, but its last checkpoint could not be written."""
+
+    exit_code = 1
 
 
 class CheckpointError(EnvlabError):

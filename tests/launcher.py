@@ -29,6 +29,7 @@ class Launch:
 
     def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
         self._token = uuid.uuid4().hex
+        self.folder = cwd
         self._output = cwd / f"output_{self._token[:8]}.txt"
         environment = {
             name: value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envlab.config.codec import from_dict, merge, to_dict
-from envlab.config.files import load_yaml, read_yaml, write_yaml
+from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
 from envlab.config.overrides import compose, expand_sweep
 from envlab.config.references import reference_of, resolve
 from envlab.config.tree import paths
@@ -20,4 +20,5 @@ __all__ = [
     "resolve",
     "to_dict",
     "write_yaml",
+    "yaml_text",
 ]

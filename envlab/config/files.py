@@ -81,6 +81,16 @@ _Writer.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 _Writer.add_implicit_resolver("tag:yaml.org,2002:int", _INT, ["0"])
 
 
+def yaml_text(cfg: object, path: str = "env") -> str:
+    """Return a config, or a plain dict, as YAML; ``path`` is its name in errors.
+
+    Raises:
+        ConfigurationError: ``cfg`` holds something that a configuration cannot hold.
+    """
+    values = to_dict(cfg, path)
+    return yaml.dump(values, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=_WIDTH)
+
+
 def write_yaml(path: str | Path, cfg: object) -> None:
     """Write a config, or a plain dict, as YAML; a reader never sees half a file.
 
@@ -88,9 +98,7 @@ def write_yaml(path: str | Path, cfg: object) -> None:
         ConfigurationError: ``cfg`` holds something that a configuration cannot hold.
     """
     path = Path(path)
-    text = yaml.dump(
-        to_dict(cfg, path.stem), Dumper=_Writer, sort_keys=False, allow_unicode=True, width=_WIDTH
-    )
+    text = yaml_text(cfg, path.stem)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

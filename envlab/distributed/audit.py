@@ -1,30 +1,21 @@
 """The audit: what must be equal on all ranks is compared, and what must differ too.
 
 A rank that drifts (an unreduced gradient, a local normaliser, a second seed offset) does not fail,
-it only learns worse. The audit hashes each tensor and compares the hashes, which costs
-milliseconds.
+it only learns worse. The audit digests each value on its rank (:mod:`envlab.distributed.digest`)
+and compares one digest of all; only where these differ do ranks exchange the names.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import combined, digests
 from envlab.errors import RankDivergenceError
 
-
-def digest(value: Any) -> str:
-    """Return a hash of a tensor's dtype, shape and bits, or of another value's ``repr``."""
-    if not isinstance(value, torch.Tensor):
-        return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
-    value = value.detach().cpu().contiguous()
-    header = f"{value.dtype}{tuple(value.shape)}".encode()
-    data = value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
-    return hashlib.sha256(header + data).hexdigest()[:16]
+SHOWN = 5
+"""Differences that a message names; it counts the others."""
 
 
 def flatten(values: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
@@ -48,13 +39,15 @@ def audit(
     *,
     iteration: int,
 ) -> None:
-    """Compare ranks; every rank must call this with the same names.
+    """Compare ranks; every rank must call this. No generator is advanced.
 
     Args:
         context: The process's context.
         equal: Nested values that must be bit-identical on all ranks (parameters, optimizer,
-            normalisers, learning rate).
-        different: Values of which no two ranks may hold the same (environment streams).
+            normalisers, learning rate, counters). A NaN is equal to the same NaN; 0.0 and -0.0
+            differ.
+        different: Values of which no two ranks may hold the same (environment streams, generators
+            that actions are sampled from).
         iteration: Where the run is, for the message.
 
     Raises:
@@ -62,43 +55,41 @@ def audit(
     """
     if not context.is_distributed:
         return
-    mine = (
-        {name: digest(value) for name, value in flatten(equal).items()},
-        {name: digest(value) for name, value in flatten(different).items()},
-    )
-    everyone = context.gather(mine)
-    problems = [
-        _unequal(name, [ranks[0].get(name) for ranks in everyone]) for name in _names(everyone, 0)
-    ]
-    problems += [
-        _equal(name, [ranks[1].get(name) for ranks in everyone]) for name in _names(everyone, 1)
-    ]
+    mine, own = digests(flatten(equal)), digests(flatten(different))
+    everyone = context.gather((combined(mine), own))
+    problems: list[str | None] = []
+    if len({one for one, _ in everyone}) > 1:
+        ranks = context.gather(mine)
+        problems += [_unequal(name, [found.get(name) for found in ranks]) for name in _names(ranks)]
+    owns = [one for _, one in everyone]
+    problems += [_equal(name, [found.get(name) for found in owns]) for name in _names(owns)]
     found = [problem for problem in problems if problem]
     if found:
-        shown = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+        shown = "; ".join(found[:SHOWN])
+        shown += f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise RankDivergenceError(
             f"The ranks diverged by iteration {iteration}: {shown}. The run stops here because its "
             "results would be wrong; resume from the last checkpoint, which passed this audit."
         )
 
 
-def _names(everyone: list[tuple[dict[str, str], dict[str, str]]], part: int) -> list[str]:
-    return list(dict.fromkeys(name for ranks in everyone for name in ranks[part]))
+def _names(ranks: list[dict[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for found in ranks for name in found))
 
 
-def _unequal(name: str, digests: list[str | None]) -> str | None:
+def _unequal(name: str, found: list[str | None]) -> str | None:
     """Name the ranks that differ from the most common value (rank 0's where there is a tie)."""
-    if len(set(digests)) == 1:
+    if len(set(found)) == 1:
         return None
-    usual = max(digests, key=lambda value: (digests.count(value), value == digests[0]))
-    odd = [rank for rank, value in enumerate(digests) if value != usual]
-    same = [rank for rank, value in enumerate(digests) if value == usual]
+    usual = max(found, key=lambda value: (found.count(value), value == found[0]))
+    odd = [rank for rank, value in enumerate(found) if value != usual]
+    same = [rank for rank, value in enumerate(found) if value == usual]
     return f"{name} on {_ranks(odd)} differs from {_ranks(same)}"
 
 
-def _equal(name: str, digests: list[str | None]) -> str | None:
-    for value in digests:
-        ranks = [rank for rank, other in enumerate(digests) if other == value]
+def _equal(name: str, found: list[str | None]) -> str | None:
+    for value in filter(None, found):
+        ranks = [rank for rank, other in enumerate(found) if other == value]
         if len(ranks) > 1:
             return f"{name} is the same on {_ranks(ranks)}, but every rank needs its own"
     return None

@@ -18,15 +18,20 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from envlab.distributed.gathering import gather_to_main
+from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import default_signals
-from envlab.distributed.ranks import read_ranks, rendezvous
+from envlab.distributed.nccl_trace import record_collectives
+from envlab.distributed.pulse import REDUCE, Pulse
+from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import meet
+from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.errors import DeviceError, LaunchError
 
 logger = logging.getLogger(__name__)
 
 TIMEOUT = timedelta(minutes=10)
-"""How long a collective may wait. Warp compiles kernels for up to a minute on a first run."""
+"""How long the ranks may take to meet. Warp compiles kernels for up to a minute on a first run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +53,9 @@ class DistributedContext:
     num_threads: int = 1
     """CPU threads for this process: the node's cores divided by its processes."""
     processes: tuple[tuple[str, int], ...] = ()
-    """Node and process id of every rank; empty where there is one process."""
+    """Process space (:func:`process_space`) and process id of every rank; empty for one process."""
+    pulse: Pulse = field(default_factory=Pulse, compare=False)
+    """What this process is doing."""
 
     @property
     def is_main(self) -> bool:
@@ -66,13 +73,16 @@ class DistributedContext:
         return socket.gethostname()
 
     @classmethod
-    def create(cls, distributed: bool, device: str | None = None) -> DistributedContext:
+    def create(
+        cls, distributed: bool, device: str | None = None, *, timeout_s: float = 0.0
+    ) -> DistributedContext:
         """Pin this process, set its threads, and join the process group if there are other ranks.
 
         Args:
             distributed: Whether ``--distributed`` was given.
             device: ``cpu``, ``cuda``, ``cuda:<index>``, or None: ``cuda`` if there is one, else
                 ``cpu``.
+            timeout_s: The watchdog's timeout; collectives wait longer, so that it speaks first.
 
         Raises:
             LaunchError: If ``distributed`` does not match how the process was launched.
@@ -88,7 +98,10 @@ class DistributedContext:
         backend = None
         if ranks["world_size"] > 1:
             backend = "cpu:gloo,cuda:nccl" if resolved.type == "cuda" else "gloo"
-            _join(backend, ranks["rank"], ranks["world_size"])
+            if resolved.type == "cuda":
+                record_collectives(os.environ)
+            patience = timedelta(seconds=max(STARTUP_TIMEOUT_S, timeout_s) + 60.0)
+            _join(backend, ranks["rank"], ranks["world_size"], patience)
             if resolved.type == "cuda":
                 _check_gpus_differ(resolved)
         return cls(
@@ -96,6 +109,7 @@ class DistributedContext:
             backend=backend,
             num_threads=num_threads,
             processes=_gather_processes(),
+            pulse=Pulse(),
             **ranks,
         )
 
@@ -111,7 +125,8 @@ class DistributedContext:
         if not self.is_distributed:
             return value
         box = [value]
-        dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
+        with self.pulse.during(REDUCE, "broadcast"):
+            dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
         return box[0]
 
     def gather(self, value: Any) -> list[Any]:
@@ -119,14 +134,16 @@ class DistributedContext:
         if not self.is_distributed:
             return [value]
         values: list[Any] = [None] * self.world_size
-        dist.all_gather_object(values, value)
+        with self.pulse.during(REDUCE, "gather"):
+            dist.all_gather_object(values, value)
         return values
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the sum of ``tensor`` over ranks."""
         if self.is_distributed:
             tensor = tensor.clone()
-            dist.all_reduce(tensor)
+            with self.pulse.during(REDUCE, "sum"):
+                dist.all_reduce(tensor)
         return tensor
 
     def max(self, *numbers: int) -> list[int]:
@@ -134,16 +151,16 @@ class DistributedContext:
         if not self.is_distributed:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.int64)
-        dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+        with self.pulse.during(REDUCE, "max"):
+            dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
         return tensor.tolist()
 
     def gather_to_main(self, value: Any) -> list[Any] | None:
         """Return every rank's ``value`` on rank 0, in rank order, and None on the others."""
         if not self.is_distributed:
             return [value]
-        values: list[Any] | None = [None] * self.world_size if self.is_main else None
-        dist.gather_object(value, values, dst=0)
-        return values
+        with self.pulse.during(REDUCE, "gather_to_main"):
+            return gather_to_main(value, self.world_size, self.rank)
 
     def lost_ranks(self) -> list[int]:
         """Return the ranks of this node whose processes no longer exist.
@@ -151,14 +168,16 @@ class DistributedContext:
         torchrun collects a process that dies before it ends the others, and of those that it ends
         itself it collects rank 0 first. So on rank 0 this tells a death from an interruption.
         """
+        here = process_space()
         return [
             rank
-            for rank, (node, pid) in enumerate(self.processes)
-            if node == self.node and not _exists(pid)
+            for rank, (space, pid) in enumerate(self.processes)
+            if space == here and not _exists(pid)
         ]
 
     def close(self) -> None:
         """Leave the process group. Safe to call twice, and after an error on another rank."""
+        self.pulse.mark("close")
         if dist.is_initialized():
             # A DDP module is part of reference cycles. One that outlives the process group keeps
             # its threads until the interpreter's end, which then aborts now and then (torch 2.13).
@@ -166,25 +185,23 @@ class DistributedContext:
             dist.destroy_process_group()
 
 
-def _join(backend: str, rank: int, world_size: int) -> None:
-    """Join the process group where the launcher said.
+def _join(backend: str, rank: int, world_size: int, patience: timedelta) -> None:
+    """Join the process group where the launcher said; a collective may take ``patience``.
 
     Raises:
         LaunchError: If the ranks cannot meet there.
     """
-    where = rendezvous(os.environ)
+    point = meeting_point(os.environ)
     try:
         with default_signals():
-            store = meet(where, rank, world_size, TIMEOUT)
+            store = meet(point, rank, world_size, nccl="nccl" in backend, timeout=TIMEOUT)
             dist.init_process_group(
-                backend, store=store, rank=rank, world_size=world_size, timeout=TIMEOUT
+                backend, store=store, rank=rank, world_size=world_size, timeout=patience
             )
     except dist.DistError as problem:
         reason = str(problem).splitlines()[0]
         error = LaunchError(
-            f"Rank {rank} cannot meet the other ranks at {where} ({reason}). Give the launcher an "
-            "address that no other program uses: --master_port of torch.distributed.run, or "
-            "--coordinator_address of skrl.utils.distributed.jax."
+            f"Rank {rank} cannot meet the other ranks at {point} ({reason}). {point.cure}"
         )
         error.same_on_all_ranks = False
         raise error from problem
@@ -257,11 +274,11 @@ def check_distinct_gpus(gpus: list[tuple[str, str]]) -> None:
 
 
 def _gather_processes() -> tuple[tuple[str, int], ...]:
-    """Return node and process id of every rank; every rank must call this."""
+    """Return process space and process id of every rank; every rank must call this."""
     if not dist.is_initialized():
         return ()
     everyone: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(everyone, (socket.gethostname(), os.getpid()))
+    dist.all_gather_object(everyone, (process_space(), os.getpid()))
     return tuple(everyone)
 
 

@@ -35,6 +35,8 @@ class Preempted(Interrupted):
     """A signal to any rank asked the run to end, and its state was saved by all of them."""
 
     exit_code = PREEMPTED_EXIT_CODE  # type: ignore[assignment]
+    is_saved = True
+    """Whether there was room for its checkpoint; known on rank 0."""
 
 
 class InterruptFlag:

@@ -65,24 +65,6 @@ def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
     }
 
 
-def rendezvous(environ: Mapping[str, str]) -> str:
-    """Return where the ranks meet, as an ``init_method`` of ``torch.distributed``."""
-    names = _names(environ)
-    if names is TORCHRUN:
-        return "env://"
-    return f"tcp://{environ[names[3]]}:{environ[names[4]]}"
-
-
-def store_address(environ: Mapping[str, str]) -> tuple[str, int, bool]:
-    """Return host and port of the store where the ranks meet, and whether rank 0 keeps it.
-
-    Under torchrun its agent on the first node keeps it, unless that was told not to.
-    """
-    names = _names(environ)
-    in_agent = names is TORCHRUN and environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return environ[names[3]], _number(names[4], environ), not in_agent
-
-
 class MeetingPoint(NamedTuple):
     """Where the ranks of a launch meet: the address of a key-value store."""
 
@@ -105,19 +87,26 @@ def meeting_point(environ: Mapping[str, str]) -> MeetingPoint:
     torchrun's c10d rendezvous tells its workers the host name of one of its nodes as MASTER_ADDR,
     which other nodes need not resolve (``localhost``, where /etc/hosts says so of every name). Its
     agents themselves have met at ``--rdzv_endpoint``, which thus works on every node; so with
-    several nodes that is the place, if the agent's command line tells it.
+    several nodes that is the place, if the agent's command line tells it. An agent keeps the store
+    there, whether or not it shares one with its workers (``TORCH_DISABLE_SHARE_RDZV_TCP_STORE``).
     """
     names = _names(environ)
-    if names is SKRL_LAUNCHER:
-        host, port = environ[names[3]], _number(names[4], environ)
-        return MeetingPoint(host, port, False, "skrl", _SKRL_CURE)
     host, port = environ[names[3]], _number(names[4], environ)
+    if names is SKRL_LAUNCHER:
+        return MeetingPoint(host, port, False, "skrl", _SKRL_CURE)
+    name = environ.get("TORCHELASTIC_RUN_ID", "none")
+    if environ.get("LOCAL_WORLD_SIZE") != environ["WORLD_SIZE"]:
+        endpoint = _rendezvous_endpoint(environ)
+        if endpoint is not None:
+            return MeetingPoint(*endpoint, True, name, _TORCHRUN_CURE)
     is_kept = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    if is_kept and environ.get("LOCAL_WORLD_SIZE") != environ["WORLD_SIZE"]:
-        host, port = _rendezvous_endpoint(environ) or (host, port)
-    return MeetingPoint(
-        host, port, is_kept, environ.get("TORCHELASTIC_RUN_ID", "none"), _TORCHRUN_CURE
-    )
+    return MeetingPoint(host, port, is_kept, name, _TORCHRUN_CURE)
+
+
+def store_address(environ: Mapping[str, str]) -> tuple[str, int, bool]:
+    """Return host and port of the store where the ranks meet, and whether rank 0 keeps it."""
+    point = meeting_point(environ)
+    return point.host, point.port, not point.is_kept
 
 
 _TORCHRUN_CURE = (
@@ -135,6 +124,8 @@ _ENDPOINT_PORT = "29400"
 
 def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the c10d endpoint of the torchrun that started this process, if it can be told."""
+    if "TORCHELASTIC_RUN_ID" not in environ:
+        return None
     words = next((found for found in map(command_line, ancestors(3)) if _is_torchrun(found)), [])
     options: dict[str, str] = {}
     for word, following in itertools.pairwise([*words, ""]):

@@ -16,6 +16,10 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
+from envlab.distributed.network import settle_network
+from envlab.distributed.ranks import MeetingPoint
+from envlab.distributed.reach import open_store
+
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.005
@@ -23,22 +27,28 @@ PATIENCE_S = 30.0
 """After so long, rank 0 says for whom it waits."""
 
 
-def meet(where: str, rank: int, world_size: int, timeout: timedelta) -> dist.Store:
-    """Return a store that the ranks of this start share, and that is empty.
+def meet(
+    point: MeetingPoint, rank: int, world_size: int, *, nccl: bool, timeout: timedelta
+) -> dist.Store:
+    """Return a store that the ranks of this start share, and choose the interfaces between them.
 
     Args:
-        where: ``init_method`` of ``torch.distributed``.
+        point: Where the store is.
         rank: Global rank of this process.
         world_size: Number of processes.
+        nccl: Whether NCCL is to use the interfaces as well as gloo.
         timeout: How long to wait for the others.
 
     Raises:
-        torch.distributed.DistError: If the place or the other ranks cannot be reached in time.
+        LaunchError: If the place cannot be reached, or the nodes cannot reach each other.
+        torch.distributed.DistError: If the other ranks do not come in time, or the store breaks.
     """
-    store, _, _ = next(dist.rendezvous(where, rank, world_size, timeout=timeout))
-    store.set_timeout(timeout)
-    token = _agree(dist.PrefixStore("envlab", store), rank, world_size, timeout)
-    return dist.PrefixStore(f"envlab/{token}", store)
+    prefix = f"envlab/{point.name}"
+    whole = open_store(point, rank, timeout)
+    token = _agree(dist.PrefixStore(prefix, whole), rank, world_size, timeout)
+    store = dist.PrefixStore(f"{prefix}/{token}", whole)
+    settle_network(store, rank, world_size, towards=point.host, nccl=nccl, timeout=timeout)
+    return store
 
 
 def _agree(store: dist.Store, rank: int, world_size: int, timeout: timedelta) -> str:

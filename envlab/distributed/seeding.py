@@ -44,3 +44,17 @@ def set_generator_state(state: Mapping[str, Any]) -> None:
     torch.set_rng_state(state["torch"])
     if state["cuda"] is not None and torch.cuda.is_available():
         torch.cuda.set_rng_state(state["cuda"])
+
+
+def generator_identities() -> dict[str, Any]:
+    """Return what no two ranks' generators may have in common; no generator is advanced.
+
+    torch's, which actions are sampled with, is known by its seed, wherever it stands; NumPy's keeps
+    none, so its state is taken.
+    """
+    _, keys, *_ = np.random.get_state(legacy=True)
+    assert isinstance(keys, np.ndarray)
+    found: dict[str, Any] = {"torch": torch.initial_seed(), "numpy": keys.tobytes()}
+    if torch.cuda.is_available():
+        found["cuda"] = torch.cuda.initial_seed()
+    return found

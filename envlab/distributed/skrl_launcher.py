@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from envlab.distributed.processes import start_time, stat_fields
+from envlab.distributed.processes import command_line, start_time, stat_fields
 
 LAUNCHER = "skrl.utils.distributed.jax"
 GRACE_S = 10.0
@@ -117,14 +117,14 @@ def _find_launcher() -> int | None:
     if stat is None:
         return None
     launcher = int(stat[1])
-    words = _command_line(launcher)
+    words = command_line(launcher)
     is_launcher = ("-m", LAUNCHER) in itertools.pairwise(words)
     return launcher if is_launcher else None
 
 
 def _workers_per_node(launcher: int) -> int | None:
     """Return how many workers the launcher was told to start, which it does not tell them."""
-    words = _command_line(launcher)
+    words = command_line(launcher)
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--nproc-per-node", "--nproc_per_node", type=int, default=1)
     parser.add_argument("--nnodes")
@@ -155,13 +155,6 @@ def _children() -> dict[int, list[int]]:
         if stat is not None and stat[0] != "Z":
             children.setdefault(int(stat[1]), []).append(int(entry.name))
     return children
-
-
-def _command_line(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
-    except OSError:
-        return []
 
 
 def _send(pid: int, number: signal.Signals) -> None:

@@ -101,6 +101,13 @@ class EnvRandom:
             self._streams[name] = RandomStream(self, name, self._keys(name))
         return self._streams[name]
 
+    def fingerprint(self) -> torch.Tensor:
+        """Return what tells these environments' randomness from others', int64 ``(num_envs,)``.
+
+        It depends on the seed and the environments alone, and draws nothing.
+        """
+        return self._keys("fingerprint")
+
     def _keys(self, name: str) -> torch.Tensor:
         text = f"{self.base_seed}/{name}".encode()
         stream_key = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 
 SKRL_ALGORITHMS = tuple("ppo a2c rpo trpo sac td3 ddpg dqn ddqn cem amp ippo mappo".split())
@@ -48,7 +49,17 @@ class ArgumentParser(argparse.ArgumentParser):
                     "as in agent.max_iterations=20."
                 )
         _check_video_flags(flags)
+        _check_timeout(flags)
         return flags, overrides
+
+
+def _check_timeout(flags: argparse.Namespace) -> None:
+    value = getattr(flags, "timeout_s", DEFAULT_TIMEOUT_S)
+    if not LEAST_TIMEOUT_S <= value < float("inf"):
+        raise ConfigurationError(
+            f"--timeout_s is {value:g}, but must be at least {LEAST_TIMEOUT_S:g} seconds, and "
+            "finite. Give a large number, such as 86400, to wait for a day."
+        )
 
 
 def train_parser(library: str) -> ArgumentParser:
@@ -90,6 +101,13 @@ def train_parser(library: str) -> ArgumentParser:
         help="who averages gradients: torch's DistributedDataParallel (default) or the library",
     )
     parser.add_argument(
+        "--timeout_s",
+        type=float,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="end the job when a rank makes no progress for so long (default: %(default)g)",
+    )
+    parser.add_argument(
         "--resume", action="store_true", help="continue the newest run of the experiment"
     )
     parser.add_argument(
@@ -120,6 +138,11 @@ def train_parser(library: str) -> ArgumentParser:
         "--multirun",
         action="store_true",
         help="run every combination of comma-separated override values",
+    )
+    parser.add_argument(
+        "--dry_run",
+        action="store_true",
+        help="print configuration, world, run directory and memory; simulate and write nothing",
     )
     parser.add_argument(
         "--config",

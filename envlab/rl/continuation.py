@@ -7,6 +7,7 @@ itself. Rank 0 looks, and tells the others what it found and read: they need not
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -18,9 +19,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
 from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
 from envlab.rl.agent_cfg import set_value
+from envlab.rl.checkpoints import Accept, Checkpoints
 from envlab.rl.manifest import read_manifest
-from envlab.rl.run import LOG_ROOT, find_checkpoint
-from envlab.rl.session import Session, check_origin, locate_checkpoint
+from envlab.rl.run import LOG_ROOT
+from envlab.rl.session import Session, check_origin, open_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -122,10 +124,13 @@ def _go_on(
     if not session.flags.resume:
         return session
     flags, params = session.flags, session.params
-    checkpoint, run = locate_checkpoint(
-        library, session.agent_cfg, flags.load_run, flags.checkpoint
+    checkpoint, resumed, run = open_checkpoint(
+        library,
+        session.agent_cfg,
+        flags.load_run,
+        flags.checkpoint,
+        _check_of(session, library),
     )
-    resumed = _load(checkpoint, session, library)
     if params is None and (run / "params" / "env.yaml").is_file():
         session = compose(run)
     return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
@@ -140,22 +145,34 @@ def _go_on_in(directory: Path, session: Session, compose: Compose, library: str)
     session = compose(directory)
     key = session.agent_cfg.FLAGS["seed"]
     session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # -1 drew it
+    accept = _check_of(session, library)
     checkpoint: Path | None
+    resumed: dict[str, Any] | None
     try:
-        checkpoint = find_checkpoint(directory)
-    except CheckpointError:
-        resumed_from = manifest.get("resumed_from")
-        checkpoint = None if resumed_from is None else Path(resumed_from)
-    resumed = None if checkpoint is None else _load(checkpoint, session, library)
+        checkpoint, resumed = Checkpoints(directory / "checkpoints").latest(accept)
+    except CheckpointError as problem:
+        if any((directory / "checkpoints").glob("*.pt")):
+            logger.warning("%s The run starts again from where it began.", problem)
+        checkpoint, resumed = _beginning(manifest, accept)
     return dataclasses.replace(session, directory=directory, checkpoint=checkpoint, resumed=resumed)
 
 
-def _load(checkpoint: Path, session: Session, library: str) -> dict[str, Any]:
+def _beginning(
+    manifest: Mapping[str, Any], accept: Accept
+) -> tuple[Path, dict[str, Any]] | tuple[None, None]:
+    """Return the checkpoint that a run was started from, if any, and what it holds."""
+    if manifest.get("resumed_from") is None:
+        return None, None
+    checkpoint = Path(manifest["resumed_from"])
     resumed = load_checkpoint(checkpoint)
-    check_origin(
-        resumed, checkpoint, task=session.task, library=library, agent_cfg=session.agent_cfg
+    accept(resumed, checkpoint)
+    return checkpoint, resumed
+
+
+def _check_of(session: Session, library: str) -> Accept:
+    return functools.partial(
+        check_origin, task=session.task, library=library, agent_cfg=session.agent_cfg
     )
-    return resumed
 
 
 def _luggage(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -12,11 +13,15 @@ from envlab.config import expand_sweep
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, Preempted, interruptible
 from envlab.distributed.log import configure_logging
-from envlab.distributed.ranks import launched_rank
+from envlab.distributed.pulse import LostPeerError
+from envlab.distributed.ranks import launched_rank, meeting_point
+from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.arguments import train_parser
 from envlab.rl.continuation import continue_session
+from envlab.rl.dry_run import default_flags, dry_run
+from envlab.rl.hung_run import record_end
 from envlab.rl.requeue import check_requeue, requeue
 from envlab.rl.session import Session, compose_session, run_params
 from envlab.rl.train_session import BuildLearner, train_session
@@ -56,34 +61,62 @@ def run_training(
     compose = functools.partial(_compose, flags, library, agent_cfg)
     sessions = [compose(job, run_params(flags)) for job in jobs]
     with interruptible() as flag:
-        context = None
+        context = watchdog = None
         try:
             prepare(flags)
-            context = DistributedContext.create(flags.distributed, flags.device)
+            context = DistributedContext.create(
+                flags.distributed, flags.device, timeout_s=flags.timeout_s
+            )
             configure_logging(context.rank, context.world_size, verbose=flags.verbose)
-            for number, session in enumerate(sessions, 1):
-                if flags.multirun:
-                    words = " ".join(session.overrides)
-                    logger.info("Run %d of %d: %s", number, len(sessions), words)
-                again = functools.partial(compose, session.overrides)
-                continued = continue_session(
-                    session, context, again, library=library, number=number
-                )
-                if continued is not None:
-                    train_session(continued, context, flag, library=library, build=build)
+            watchdog = _watch(context, flags)
+            with context.pulse.naming_lost_peers():
+                for number, session in enumerate(sessions, 1):
+                    if flags.multirun:
+                        words = " ".join(session.overrides)
+                        logger.info("Run %d of %d: %s", number, len(sessions), words)
+                    again = functools.partial(compose, session.overrides)
+                    continued = continue_session(
+                        session, context, again, library=library, number=number
+                    )
+                    if continued is not None and flags.dry_run:
+                        defaults = _compose(default_flags(flags), library, agent_cfg, [], None)
+                        dry_run(continued, context, defaults=defaults, library=library, build=build)
+                    elif continued is not None:
+                        train_session(continued, context, flag, library=library, build=build)
         except Interrupted as interrupted:
             if isinstance(interrupted, Preempted):
                 flag.ignore_more()
             return _leave(interrupted, flags, context)
-        except Exception:
+        except LostPeerError as lost:
+            flag.ignore_more()
+            if watchdog is not None and watchdog.speaks():
+                logger.error("%s", lost)
+            return HUNG_EXIT_CODE
+        except Exception as error:
             if flag.signal_number is None:
+                flag.ignore_more()
+                if watchdog is not None:
+                    watchdog.tell_failure(error)
                 raise
             # A peer that left first breaks a collective before our own signal is raised.
             return _leave(Interrupted(flag.signal_number), flags, context)
         finally:
             if context is not None:
                 context.close()
+            if watchdog is not None:
+                watchdog.close()
     return 0
+
+
+def _watch(context: DistributedContext, flags: argparse.Namespace) -> Watchdog:
+    """Start this process's watchdog."""
+    return Watchdog(
+        context,
+        end_run=record_end,
+        meeting_point=meeting_point(os.environ) if context.is_distributed else None,
+        timeout_s=flags.timeout_s,
+        has_launcher=flags.distributed,
+    )
 
 
 def _leave(
@@ -95,8 +128,9 @@ def _leave(
         return interrupted.exit_code
     assert context is not None
     if context.is_main:
+        saved = "saved" if interrupted.is_saved else "not saved, for want of room"
         logger.warning(
-            "Preempted: %s, and saved; exit code %d.", interrupted, interrupted.exit_code
+            "Preempted: %s, and %s; exit code %d.", interrupted, saved, interrupted.exit_code
         )
         if flags.requeue:
             requeue()

@@ -16,6 +16,7 @@ from typing import Any
 
 from envlab import __version__
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import is_no_room, overwrite, whole_file
 from envlab.errors import RunDirectoryError
 
 MANIFEST_VERSION = 1
@@ -46,10 +47,18 @@ def finite(values: Any) -> Any:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write JSON atomically."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(values, indent=2) + "\n")
-    temporary.replace(path)
+    """Write JSON atomically; over its own blocks where the disk is full.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    data = (json.dumps(values, indent=2) + "\n").encode()
+    try:
+        with whole_file(path) as file:
+            file.write(data)
+    except OSError as error:
+        if not is_no_room(error) or not overwrite(path, data):
+            raise
 
 
 def new_manifest(

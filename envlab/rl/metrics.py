@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 import time
 from collections import deque
@@ -12,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import is_no_room
 from envlab.distributed.statistics import Mean, WeightedMeans
-from envlab.errors import ConfigurationError
 from envlab.rl.run import Run
 
 WINDOW_EPISODES = 100
@@ -167,6 +164,11 @@ class RunMetrics:
             },
         )
 
+    def note_return(self, mean_return: float | None) -> None:
+        """Note the mean return at a checkpoint, the same on all ranks."""
+        known = [value for value in (mean_return, self.best_return) if value is not None]
+        self.best_return = max(known, default=None)
+
     def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""
         return {
@@ -175,6 +177,10 @@ class RunMetrics:
             "window": [[list(mean) for mean in pair] for pair in self._window],
             "best_return": self.best_return,
         }
+
+    def counters(self) -> dict[str, Any]:
+        """Return what of :meth:`state` is the same on all ranks."""
+        return {name: value for name, value in self.state().items() if name != "wall_s"}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
@@ -204,7 +210,11 @@ class _Lines:
         text = text.strip()
         if text and text != self._last:
             self._last = text
-            print(text, file=sys.stderr, flush=True)
+            try:
+                print(text, file=sys.stderr, flush=True)
+            except OSError as error:  # the output goes to a file on a disk that is full
+                if not is_no_room(error):
+                    raise
 
     def flush(self) -> None:
         """Do nothing: lines are flushed as they are written."""
@@ -242,37 +252,3 @@ class Progress:
         """Leave the line as it stands."""
         self._bar.refresh()
         self._bar.close()
-
-
-_SERVICES = {"wandb": "WandbLogWriter", "neptune": "NeptuneLogWriter"}
-"""Logging services, by rsl_rl's writers of them."""
-
-
-def check_event_writer(name: str) -> None:
-    """Refuse a logger that :func:`make_event_writer` could not make.
-
-    Raises:
-        ConfigurationError: If it is unknown or its package is not installed.
-    """
-    if name != "tensorboard" and name not in _SERVICES:
-        raise ConfigurationError(
-            f"--logger is {name!r}, but must be tensorboard, {' or '.join(_SERVICES)}."
-        )
-    if name in _SERVICES and importlib.util.find_spec(name) is None:
-        raise ConfigurationError(
-            f"--logger {name} needs the package {name!r}, which is not installed. Install it with: "
-            f"pip install {name}"
-        )
-
-
-def make_event_writer(name: str, run: Run) -> Any:
-    """Return a writer with ``add_scalar(tag, value, step)``, into the run directory.
-
-    Args:
-        name: ``tensorboard``, ``wandb`` or ``neptune``.
-        run: The run; a service's project is the experiment's name.
-    """
-    if name == "tensorboard":
-        return SummaryWriter(log_dir=str(run.directory), flush_secs=10)
-    writer = getattr(importlib.import_module(f"rsl_rl.utils.{name}_log_writer"), _SERVICES[name])
-    return writer(log_dir=str(run.directory), project_name=run.directory.parent.name)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
 from envlab.config import merge
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
@@ -21,7 +21,7 @@ from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.arguments import play_parser
 from envlab.rl.evaluation import evaluate
-from envlab.rl.session import Session, check_origin, compose_session, locate_checkpoint
+from envlab.rl.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.train_session import make_env
 from envlab.rl.video import start_recording
 
@@ -66,14 +66,13 @@ def run_playing(
     flags, overrides = play_parser(library).parse_with_overrides(arguments)
     configure_logging(verbose=flags.verbose)
     session = compose_session(flags, overrides, library=library, agent_cfg=agent_cfg())
-    path, run_directory = locate_checkpoint(
-        library, session.agent_cfg, flags.load_run, flags.checkpoint
+    path, values, run_directory = open_checkpoint(
+        library,
+        session.agent_cfg,
+        flags.load_run,
+        flags.checkpoint,
+        functools.partial(_check_playable, session, library),
     )
-    values = load_checkpoint(path)
-    played = session.task
-    if values.get("task") == played.trained_id:
-        played = dataclasses.replace(played, id=played.trained_id)
-    check_origin(values, path, task=played, library=library, agent_cfg=session.agent_cfg)
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(
             flags, overrides, library=library, agent_cfg=agent_cfg(), params=run_directory
@@ -98,6 +97,14 @@ def run_playing(
     finally:
         env.close()
     return 0
+
+
+def _check_playable(session: Session, library: str, values: Mapping[str, Any], path: Path) -> None:
+    """Refuse a checkpoint of another task, but for the one that this is the play variant of."""
+    played = session.task
+    if values.get("task") == played.trained_id:
+        played = dataclasses.replace(played, id=played.trained_id)
+    check_origin(values, path, task=played, library=library, agent_cfg=session.agent_cfg)
 
 
 def _play(

@@ -176,6 +176,10 @@ class PooledAgent:
             memory = _copied(state["central_memory"], self.ppo_device)
             self.central_value_net.rnn_states = memory
 
+    def noise_keys(self) -> dict[str, Any]:
+        """Return nothing: actions are sampled with torch's own generator."""
+        return {}
+
     # What the library calls ---------------------------------------------------------------------
 
     def prepare_dataset(self, batch_dict: dict[str, Any]) -> None:

@@ -147,6 +147,10 @@ class SacAgent(SACAgent):
         """Restore what :meth:`rank_state` returned."""
         self.replay_buffer.set_state(state)
 
+    def noise_keys(self) -> dict[str, Any]:
+        """Return nothing: actions are sampled with torch's own generator."""
+        return {}
+
 
 def _check_supported(cfg: RlGamesCfg, env: VectorEnv) -> None:
     config = cfg.params.config

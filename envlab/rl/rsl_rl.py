@@ -216,6 +216,8 @@ class Runner(OnPolicyRunner):
         """See :class:`envlab.rl.training.Learner`."""
         try:
             self.alg.load(values["model"], None, True)
+            if self.alg.rnd and "rnd_steps" in values["model"]:
+                self.alg.rnd.update_counter = values["model"]["rnd_steps"]
         except (RuntimeError, KeyError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise CheckpointError(
@@ -225,19 +227,29 @@ class Runner(OnPolicyRunner):
 
     def model_state(self) -> dict[str, Any]:
         """See :class:`envlab.rl.training.Learner`."""
-        return self.alg.save()
+        rnd = self.alg.rnd
+        return self.alg.save() | ({"rnd_steps": rnd.update_counter} if rnd else {})
 
     def rank_state(self) -> dict[str, Any]:
-        """Return the memories of recurrent networks."""
+        """Return the memories of recurrent networks, and the intrinsic returns of environments."""
+        average = getattr(getattr(self.alg.rnd, "reward_normalizer", None), "disc_avg", None)
         return {
             "actor": self.alg.actor.get_hidden_state(),
             "critic": self.alg.critic.get_hidden_state(),
+            "intrinsic_returns": getattr(average, "avg", None),
         }
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`rank_state` returned."""
         for model, memory in ((self.alg.actor, state["actor"]), (self.alg.critic, state["critic"])):
             model.reset(hidden_state=_to_device(memory, self.device))
+        if state.get("intrinsic_returns") is not None:
+            average: Any = self.alg.rnd.reward_normalizer.disc_avg  # type: ignore[union-attr]
+            average.avg = state["intrinsic_returns"].to(self.device)
+
+    def noise_keys(self) -> dict[str, Any]:
+        """Return nothing: actions are sampled with torch's own generator."""
+        return {}
 
 
 class IterationLog:

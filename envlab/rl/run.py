@@ -20,8 +20,13 @@ from typing import Any, Self
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import RecordFile, describe_room, is_no_room
+from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import Interrupted, Preempted
-from envlab.errors import CheckpointError, RunDirectoryError
+from envlab.distributed.pulse import LostPeerError
+from envlab.errors import RunDirectoryError
+from envlab.rl.checkpoints import Checkpoints
+from envlab.rl.event_file import cut_events
 from envlab.rl.manifest import (
     finite,
     new_manifest,
@@ -36,7 +41,8 @@ logger = logging.getLogger(__name__)
 LOG_ROOT = "logs"
 DEATH_WAIT_S = 1.0
 """How long a failing rank looks whether rank 0 died; the launcher reaps the dead in 0.1 s."""
-_CHECKPOINT_NAME = re.compile(r"model_(\d+)\.pt")
+EVENTS_TAG = "envlab/wall_s"
+"""What event files hold of every iteration, and first."""
 
 
 class Run:
@@ -52,6 +58,9 @@ class Run:
         self.directory = directory
         self._context = context
         self._manifest = manifest
+        self._metrics = RecordFile(directory / "metrics.jsonl", "metrics")
+        self.purge_step: int | None = None
+        """The first frame that a reopened run does again; None in a run that is not reopened."""
         self.interrupt_signal: Callable[[], int | None] = lambda: None
         """Returns the signal that ended this process, if any: an error may just follow from it."""
 
@@ -85,7 +94,10 @@ class Run:
         outcome: tuple[str, str | None] = ("", None)
         if context.is_main:
             try:
-                outcome = (str(_make_directory(parent, run_name)), None)
+                made = _make_directory(parent, run_name)
+                for name, cfg in configs.items():
+                    write_yaml(made / "params" / f"{name}.yaml", cfg)
+                outcome = (str(made), None)
             except OSError as error:
                 outcome = ("", f"{error.strerror}: {error.filename}")
         directory, problem = context.broadcast(outcome)
@@ -96,10 +108,7 @@ class Run:
             )
         manifest = new_manifest(context, library, facts)
         run = cls(Path(directory), context, manifest)
-        if context.is_main:
-            for name, cfg in configs.items():
-                write_yaml(run.directory / "params" / f"{name}.yaml", cfg)
-            run.update(status="running")
+        run.update(status="running")
         return run
 
     @classmethod
@@ -111,10 +120,12 @@ class Run:
         library: str,
         facts: dict[str, Any],
         iteration: int,
+        frames: int,
     ) -> Run:
         """Go on in a run's directory; every rank must call this.
 
-        The manifest tells of the restart, and metrics of iterations that will be done again go.
+        The manifest tells of the restart, and metrics and curves of iterations that will be done
+        again go.
 
         Args:
             context: The process's context.
@@ -122,6 +133,7 @@ class Run:
             library: RL library.
             facts: See :meth:`create`.
             iteration: The iteration from which the run goes on, 0 for its beginning.
+            frames: The environment steps of all ranks until then.
 
         Raises:
             RunDirectoryError: On every rank, if the directory cannot be written.
@@ -133,6 +145,7 @@ class Run:
                     directory, new_manifest(context, library, facts), iteration
                 )
                 cut_metrics(directory, iteration)
+                cut_events(directory, EVENTS_TAG, frames)
                 write_json(directory / "run.json", manifest)
             except OSError as error:
                 problem = f"{error.strerror}: {error.filename}"
@@ -142,7 +155,9 @@ class Run:
                 f"The run {directory} cannot be continued ({problem}). Make its folder writable, "
                 "and see that there is room."
             )
-        return cls(directory, context, manifest)
+        run = cls(directory, context, manifest)
+        run.purge_step = frames + 1
+        return run
 
     def __enter__(self) -> Self:
         return self
@@ -161,13 +176,15 @@ class Run:
     def _finish(self, error: BaseException | None) -> None:
         if not self._context.is_main:
             if error is not None:
-                self._finish_for_dead_main()
+                self._finish_for_dead_main(error)
             return
         interrupted = self.interrupt_signal() is not None or isinstance(
             error, (Interrupted, KeyboardInterrupt)
         )
         if error is None:
             self.update(status="finished")
+        elif isinstance(error, LostPeerError):
+            self.update(status="failed", error=str(error))
         elif lost := self._lost_ranks(error):
             ranks = ", ".join(map(str, lost))
             self.update(
@@ -194,13 +211,13 @@ class Run:
             time.sleep(0.02)
         return lost
 
-    def _finish_for_dead_main(self) -> None:
+    def _finish_for_dead_main(self, error: BaseException) -> None:
         """Write the status where rank 0 cannot: its process on this node died without a word.
 
         Any surviving rank of the node may do it, because all write the same.
         """
         processes = self._context.processes
-        if not processes or processes[0][0] != self._context.node:
+        if not processes or processes[0][0] != process_space():
             return
         deadline = time.monotonic() + DEATH_WAIT_S
         while 0 not in self._context.lost_ranks():
@@ -209,12 +226,11 @@ class Run:
             time.sleep(0.02)
         manifest = read_manifest(self.directory)
         if manifest["status"] == "running":
-            manifest |= {
-                "status": "failed",
-                "error": "Rank 0 died; see its output and the system's log.",
-                "updated_at": now(),
-            }
-            write_json(self.directory / "run.json", manifest)
+            reason = "Rank 0 died; see its output and the system's log."
+            if isinstance(error, LostPeerError):
+                reason = str(error)
+            manifest |= {"status": "failed", "error": reason, "updated_at": now()}
+            self._write(manifest)
 
     @property
     def checkpoints(self) -> Path:
@@ -226,14 +242,35 @@ class Run:
         if not self._context.is_main:
             return
         self._manifest |= values | {"updated_at": now()}
-        write_json(self.directory / "run.json", self._manifest)
+        self._write(self._manifest)
 
     def append_metrics(self, record: dict[str, Any]) -> None:
         """Append a line to ``metrics.jsonl``, on rank 0."""
         if not self._context.is_main:
             return
-        with (self.directory / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(finite(record), allow_nan=False) + "\n")
+        line = json.dumps(finite(record), allow_nan=False) + "\n"
+        self._metrics.append(line.encode())
+
+    @property
+    def services(self) -> dict[str, str]:
+        """What logging services call this run, or the one that it continues, by their names."""
+        return dict(self._manifest.get("services", {}))
+
+    def _write(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest; where there is no room, say so."""
+        path = self.directory / "run.json"
+        try:
+            write_json(path, manifest)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            logger.error(
+                "The manifest %s could not be written (%s): it still tells an earlier state, and "
+                "not that the run is %s. Make room there.",
+                path,
+                describe_room(path, error),
+                manifest["status"],
+            )
 
 
 def cut_metrics(directory: Path, iteration: int) -> None:
@@ -241,18 +278,16 @@ def cut_metrics(directory: Path, iteration: int) -> None:
     path = directory / "metrics.jsonl"
     if not path.is_file():
         return
-    kept = []
-    for line in path.read_text().splitlines():
+    end = 0
+    for line in path.read_bytes().splitlines(keepends=True):
         try:
             record = json.loads(line)
         except json.JSONDecodeError:
             break
-        if record["iteration"] > iteration:
+        if record["iteration"] > iteration or not line.endswith(b"\n"):
             break
-        kept.append(f"{line}\n")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text("".join(kept))
-    temporary.replace(path)
+        end += len(line)
+    os.truncate(path, end)  # which needs no room on a full disk
 
 
 def find_run(
@@ -282,7 +317,7 @@ def find_run(
         runs = [run for run in runs if _is_named(run.name, load_run)]
     origin = dict(origin or {})
     runs = [run for run in runs if origin.items() <= read_manifest(run).items()] if origin else runs
-    with_checkpoint = [run for run in runs if checkpoint_iterations(run)]
+    with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
     if not with_checkpoint:
         wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
         wanted += f" that matches {load_run!r}" if load_run else ""
@@ -309,31 +344,6 @@ def _is_named(name: str, wanted: str) -> bool:
             f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
             "of the run's folder name, as in 2026-11-21_10-30."
         ) from error
-
-
-def checkpoint_iterations(run: Path) -> list[int]:
-    """Return the iterations of a run's checkpoints, in rising order."""
-    matches = [_CHECKPOINT_NAME.fullmatch(path.name) for path in run.glob("checkpoints/model_*.pt")]
-    return sorted(int(match.group(1)) for match in matches if match)
-
-
-def find_checkpoint(run: Path, selector: str = "latest") -> Path:
-    """Return a checkpoint of a run: ``latest``, ``best``, or a file name.
-
-    Raises:
-        CheckpointError: If there is no such checkpoint.
-    """
-    if selector == "latest":
-        iterations = checkpoint_iterations(run)
-        if iterations:
-            return run / "checkpoints" / f"model_{iterations[-1]}.pt"
-    path = run / "checkpoints" / ("best.pt" if selector == "best" else selector)
-    if not path.is_file():
-        raise CheckpointError(
-            f"The run {run} has no checkpoint {selector!r}; it has those of the iterations "
-            f"{checkpoint_iterations(run) or 'none'}. Use 'latest', 'best', or a file's path."
-        )
-    return path
 
 
 def _make_directory(parent: Path, run_name: str) -> Path:

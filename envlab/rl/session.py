@@ -6,19 +6,21 @@ import argparse
 import logging
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from envlab.config import compose, read_yaml
+from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import AgentCfg, set_value
+from envlab.rl.checkpoints import Accept, Checkpoints
 from envlab.rl.manifest import read_manifest
-from envlab.rl.run import find_checkpoint, find_run
+from envlab.rl.run import find_run
 
 logger = logging.getLogger(__name__)
 
@@ -167,16 +169,25 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     return suited
 
 
-def locate_checkpoint(
-    library: str, agent_cfg: AgentCfg, load_run: str | None, checkpoint: str | None
-) -> tuple[Path, Path]:
-    """Return a checkpoint and its run directory.
+def open_checkpoint(
+    library: str,
+    agent_cfg: AgentCfg,
+    load_run: str | None,
+    checkpoint: str | None,
+    accept: Accept,
+) -> tuple[Path, dict[str, Any], Path]:
+    """Return a checkpoint, what it holds, and its run directory.
 
     Args:
         library: RL library.
         agent_cfg: Names the experiment and the algorithm, where no path is given.
         load_run: A run's folder, a name or a pattern; None: the newest run with a checkpoint.
-        checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``.
+        checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``. Only that one
+            falls back to an earlier one.
+        accept: Refuses what is not wanted.
+
+    Raises:
+        EnvlabError: If there is none, or it cannot be read or is refused.
     """
     selector = checkpoint or "latest"
     if (Path(selector).suffix == ".pt" and "/" in selector) or Path(selector).is_file():
@@ -189,14 +200,16 @@ def locate_checkpoint(
             raise ConfigurationError(
                 f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
             )
+        values = load_checkpoint(path)
+        accept(values, path)
         run = path.parent.parent
-        return path, run if (run / "run.json").is_file() else path.parent
+        return path, values, run if (run / "run.json").is_file() else path.parent
     run = find_run(library, agent_cfg.experiment_name, load_run, origin=agent_cfg.origin)
-    return find_checkpoint(run, selector), run
+    return *Checkpoints(run / "checkpoints").find(selector, accept), run
 
 
 def check_origin(
-    values: dict[str, Any], path: Path, *, task: Task, library: str, agent_cfg: AgentCfg
+    values: Mapping[str, Any], path: Path, *, task: Task, library: str, agent_cfg: AgentCfg
 ) -> None:
     """Refuse a checkpoint of another library, task or algorithm.
 

@@ -148,6 +148,10 @@ class JaxLearner(SkrlLearner):
             array = jax.device_put(np.array(values.numpy()), self.agent.device)
             getattr(self.agent, name).state = array
 
+    def noise_keys(self) -> dict[str, Any]:
+        """See :class:`envlab.rl.training.Learner`."""
+        return self._noise.keys()
+
     def _interact(
         self, training: Training, observations: Any, states: Any, when: Mapping[str, int]
     ) -> tuple[Any, Any]:

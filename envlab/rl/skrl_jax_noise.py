@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import torch
 from gymnasium.vector.utils import batch_space
 
 from envlab.rl.skrl_library import load_skrl
@@ -57,18 +58,25 @@ class ActionNoise:
             sources: Models and noises; those that draw nothing are left out.
             seed: Base seed + rank.
         """
-        self._sources: list[tuple[Any, str]] = []
+        self._sources: list[tuple[Any, str, str]] = []
         base = jax.random.PRNGKey(_word(seed))
         for number, source in enumerate(sources):
             for key_name, counter in _SOURCES:
                 if hasattr(source, key_name):
                     setattr(source, key_name, jax.random.fold_in(base, number))
-                    self._sources.append((source, counter))
+                    self._sources.append((source, key_name, counter))
 
     def start(self, timestep: int) -> None:
         """Begin the draws of a timestep."""
-        for source, counter in self._sources:
+        for source, _, counter in self._sources:
             setattr(source, counter, timestep * DRAWS_PER_STEP % 2**31)
+
+    def keys(self) -> dict[str, torch.Tensor]:
+        """Return the key of each source; nothing is drawn."""
+        return {
+            str(number): torch.from_numpy(np.array(getattr(source, key_name)))
+            for number, (source, key_name, _) in enumerate(self._sources)
+        }
 
 
 def refresh_sac_noise() -> None:

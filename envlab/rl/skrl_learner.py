@@ -121,6 +121,10 @@ class SkrlLearner(abc.ABC):
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """See :class:`envlab.rl.training.Learner`."""
 
+    def noise_keys(self) -> dict[str, Any]:
+        """See :class:`envlab.rl.training.Learner`; skrl on PyTorch samples with torch's own."""
+        return {}
+
     def _interact(
         self, training: Training, observations: Any, states: Any, when: Mapping[str, int]
     ) -> tuple[Any, Any]:

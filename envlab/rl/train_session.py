@@ -18,8 +18,9 @@ from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg, resolved, set_value
-from envlab.rl.metrics import check_event_writer
+from envlab.rl.curves import Curves, check_logger, open_curves
 from envlab.rl.run import Run
+from envlab.rl.scaling import Scaling, scale, settle_batches
 from envlab.rl.session import Session, agree_on_seed, choose_num_envs
 from envlab.rl.training import Learner, Training
 from envlab.rl.video import check_recording, render_mode, start_recording
@@ -54,18 +55,13 @@ def train_session(
     Raises:
         EnvlabError: For bad input, before a run directory is made.
     """
-    session = settle(session, context)
-    cfg, flags, resumed = resolved(session.agent_cfg), session.flags, session.resumed
-    _check_agent(cfg)
-    seed_everything(cfg.seed)
-    env = make_env(session, context)
-    learner = build(session, env, context)
-    seed_everything(cfg.seed + context.rank)
-    if resumed is not None:
-        learner.load_models(resumed)
-    frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
-    total = total_iterations(cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed)
-    with open_run(session, context, flag, library) as run:
+    prepared = prepare(session, context, build)
+    session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
+    env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
+    flags, resumed = session.flags, session.resumed
+    pulse, opened = context.pulse, open_run(session, context, flag, library, scaling.facts)
+    with opened as run, pulse.naming_lost_peers():
+        pulse.directory = run.directory
         env.log_dir = run.directory
         training = Training(
             learner,
@@ -73,8 +69,14 @@ def train_session(
             context,
             run,
             cfg=cfg,
-            origin={"library": library, "task": session.task.id, **cfg.origin},
+            origin={
+                "library": library,
+                "task": session.task.id,
+                "learning_rate_factor": scaling.factor,
+                **cfg.origin,
+            },
             total_iterations=total,
+            curves=_open_curves(run, cfg.logger) if context.is_main else None,
             recorder=start_recording(flags, env, run.directory / "videos" / "train"),
             stop_signal=lambda: flag.signal_number,
         )
@@ -83,11 +85,58 @@ def train_session(
                 training.restore(resumed, str(session.checkpoint))
             with flag.deferred():
                 learner.learn(training, 0 if resumed is None else int(resumed["iteration"]), total)
+            training.check_result()
         finally:
             training.close()
             env.close()
     if context.is_main:
         print_summary(session, library, run, training.last_checkpoint)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Prepared:
+    """A session with all that it needs to start; nothing is written yet."""
+
+    session: Session
+    """Settled: see :func:`settle`."""
+    scaling: Scaling
+    cfg: AgentCfg
+    """The agent's configuration, resolved."""
+    env: Any
+    learner: Learner
+    total_iterations: int
+    """The iteration to end at."""
+
+
+def prepare(session: Session, context: DistributedContext, build: BuildLearner) -> Prepared:
+    """Build environments and networks, and load the checkpoint that is resumed.
+
+    Raises:
+        EnvlabError: For bad input.
+    """
+    context.pulse.begin()
+    session = settle(session, context)
+    cfg, flags, resumed = resolved(session.agent_cfg), session.flags, session.resumed
+    _check_agent(cfg)
+    scaling = scale(session, context)
+    seed_everything(cfg.seed)
+    context.pulse.mark("reset")
+    env = make_env(session, context)
+    learner = build(scaling.session, env, context)
+    seed_everything(cfg.seed + context.rank)
+    if resumed is not None:
+        learner.load_models(scaling.fit(resumed))
+    frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
+    return Prepared(
+        session=session,
+        scaling=scaling,
+        cfg=cfg,
+        env=env,
+        learner=learner,
+        total_iterations=total_iterations(
+            cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
+        ),
+    )
 
 
 def _check_agent(cfg: AgentCfg) -> None:
@@ -103,7 +152,7 @@ def _check_agent(cfg: AgentCfg) -> None:
             raise ConfigurationError(
                 f"agent.{name} is {getattr(cfg, name)}, but must be 0 or greater."
             )
-    check_event_writer(cfg.logger)
+    check_logger(cfg.logger)
 
 
 def total_iterations(
@@ -147,6 +196,7 @@ def settle(session: Session, context: DistributedContext) -> Session:
     seed = agree_on_seed(session.agent_cfg.seed, context)
     env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
     num_envs = choose_num_envs(session, context)
+    session = settle_batches(session)
     return dataclasses.replace(
         session,
         env_cfg=merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": env_seed}, "env"),
@@ -177,7 +227,11 @@ def make_env(session: Session, context: DistributedContext) -> Any:
 
 
 def open_run(
-    session: Session, context: DistributedContext, flag: InterruptFlag, library: str
+    session: Session,
+    context: DistributedContext,
+    flag: InterruptFlag,
+    library: str,
+    scaling: Mapping[str, Any],
 ) -> Run:
     """Make the run directory of a settled session; the first thing that is written."""
     flags, num_envs = session.flags, session.env_cfg.scene.num_envs
@@ -188,18 +242,19 @@ def open_run(
         "num_envs": num_envs,
         "global_num_envs": num_envs * context.world_size,
         "grad_sync": flags.grad_sync if context.is_distributed else None,
+        "scaling": dict(scaling),
         "overrides": session.overrides,
         "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
+        "services": (session.resumed or {}).get("services", {}),
         "launch": session.launch,
     }
     if session.directory is not None:
-        iteration = 0 if session.resumed is None else int(session.resumed["iteration"])
-        run = Run.reopen(
-            context, session.directory, library=library, facts=facts, iteration=iteration
-        )
+        resumed = session.resumed or {"iteration": 0, "frames": 0}
+        done = {name: int(resumed[name]) for name in ("iteration", "frames")}
+        run = Run.reopen(context, session.directory, library=library, facts=facts, **done)
         run.interrupt_signal = lambda: flag.signal_number
-        logger.info("Going on in %s from iteration %d.", run.directory, iteration)
+        logger.info("Going on in %s from iteration %d.", run.directory, done["iteration"])
         return run
     run = Run.create(
         context,
@@ -212,6 +267,16 @@ def open_run(
     run.interrupt_signal = lambda: flag.signal_number
     logger.info("Writing to %s", run.directory)
     return run
+
+
+def _open_curves(run: Run, name: str) -> Curves:
+    """Open a run's curves, and note what a service calls the run. On rank 0."""
+    curves = open_curves(
+        name, run.directory, service_id=run.services.get(name), purge_step=run.purge_step
+    )
+    if curves.service_id is not None:
+        run.update(services={**run.services, name: curves.service_id})
+    return curves
 
 
 def print_summary(session: Session, library: str, run: Run, checkpoint: Path | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -12,20 +11,21 @@ from typing import Any, Protocol
 
 import torch
 
-from envlab.distributed.audit import audit
-from envlab.distributed.checkpoint import save_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Preempted
 from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import VectorEnv
+from envlab.errors import ResultLostError
 from envlab.rl.agent_cfg import AgentCfg
+from envlab.rl.audited import audit_run
+from envlab.rl.checkpoints import Checkpoints
+from envlab.rl.curves import Curves
 from envlab.rl.metrics import (
     EpisodeTracker,
     Iteration,
     IterationRecord,
     Progress,
     RunMetrics,
-    make_event_writer,
 )
 from envlab.rl.run import Run
 from envlab.rl.video import VideoRecorder
@@ -62,6 +62,9 @@ class Learner(Protocol):
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`rank_state` returned."""
 
+    def noise_keys(self) -> dict[str, Any]:
+        """Return keys of generators that actions are sampled with, beside the process's own."""
+
 
 class Training:
     """The life of a run between its first and last iteration. Every rank has one.
@@ -80,12 +83,13 @@ class Training:
         run: Run,
         *,
         cfg: AgentCfg,
-        origin: Mapping[str, str],
+        origin: Mapping[str, Any],
         total_iterations: int,
+        curves: Curves | None = None,
         recorder: VideoRecorder | None = None,
         stop_signal: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Open the event files on rank 0.
+        """Write nothing yet.
 
         Args:
             learner: The library's algorithm.
@@ -93,8 +97,9 @@ class Training:
             context: The process's context.
             run: Where to write.
             cfg: The agent's configuration.
-            origin: Library, task and algorithm, for the checkpoints.
+            origin: Library, task, algorithm and learning rates' factor, for the checkpoints.
             total_iterations: The iteration to end at.
+            curves: Takes scalars on rank 0.
             recorder: Records videos on rank 0, where they were asked for.
             stop_signal: Returns the signal that asked this process to end after its iteration.
         """
@@ -107,9 +112,13 @@ class Training:
         self._stop_signal = stop_signal
         self._preemption: Preempted | None = None
         self._saved_at = time.monotonic()
-        self._events = make_event_writer(cfg.logger, run) if context.is_main else None
+        self._curves = curves
+        self._checkpoints = Checkpoints(run.checkpoints, keep=cfg.keep_checkpoints)
+        self._is_result_lost = False
+        self._kept_return: float | None = None  # of best.pt; rank 0's alone knows
         self._progress: Progress | None = None
         self._is_first = True
+        self._num_steps, self._steps_left = cfg.num_steps_per_env, cfg.num_steps_per_env
         self.tracker = EpisodeTracker(env.num_envs, env.device)
         frames = cfg.num_steps_per_env * env.num_envs * context.world_size
         self.metrics = RunMetrics(run, context, self.tracker, frames_per_iteration=frames)
@@ -118,6 +127,7 @@ class Training:
     def start(self, iteration: int) -> None:
         """Show the progress line, from ``iteration`` on."""
         self._progress = Progress(self._context, done=iteration, total=self._total)
+        self._context.pulse.mark("collect", iteration + 1)
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Count a step of this rank's environments; see :meth:`EpisodeTracker.add_step`.
@@ -129,7 +139,10 @@ class Training:
             raise self._preemption
         self.tracker.add_step(rewards, ended, info)
         if self._recorder is not None:
-            self._recorder.after_step()
+            with self._context.pulse.during("video"):
+                self._recorder.after_step()
+        self._steps_left -= 1
+        self._context.pulse.mark("collect" if self._steps_left > 0 else "learn")
 
     def finish_iteration(self, iteration: Iteration) -> IterationRecord:
         """Reduce and write metrics; audit and save where they are due. Called by every rank.
@@ -138,9 +151,10 @@ class Training:
             RankDivergenceError: If the audit finds a difference.
             SimulationError: If too many environments failed.
         """
+        done, pulse = iteration.number, self._context.pulse
+        pulse.mark("iteration", done)
         self._env.check_health()
         record = self.metrics.reduce(iteration)
-        done = iteration.number
         save_due = self._agree(done)
         if save_due or self._is_first or done % self._audit_interval == 0:
             self._is_first = False
@@ -148,9 +162,12 @@ class Training:
         self._run.append_metrics(asdict(record))
         self._write_own_scalars(record)
         if save_due:
-            self.save(done, record)
+            with pulse.during("checkpoint"):
+                self.save(done, record)
         if self._progress is not None:
             self._progress.show(record)
+        pulse.frames, pulse.is_warm, self._steps_left = record.frames, True, self._num_steps
+        pulse.mark("collect", done + 1)
         return record
 
     def _agree(self, done: int) -> bool:
@@ -174,21 +191,21 @@ class Training:
             step: Where on the curve, in what the library counts.
             scalars: Values by tag.
         """
-        if self._events is not None:
-            for tag, value in scalars.items():
-                if value is not None:
-                    self._events.add_scalar(tag, value, step)
+        if self._curves is not None:
+            self._curves.add(step, scalars)
 
     def _write_own_scalars(self, record: IterationRecord) -> None:
         """Write what every library reports, over global frames."""
+        if self._curves is not None:
+            self._curves.start_iteration(record.iteration, record.frames)
         means = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
         self.write_scalars(record.frames, means | dict(record.episode))
 
     def audit(self, iteration: int, learning_rate: float) -> None:
         """Compare what must be equal on all ranks, and what must differ."""
-        equal = {**self._learner.model_state(), "learning_rate": learning_rate}
-        stream = self._env.random.stream("audit").bits(1)
-        audit(self._context, equal, {"environment streams": stream}, iteration=iteration)
+        counters = {"iteration": iteration, "total": self._total, "learning_rate": learning_rate}
+        counters |= self.metrics.counters()
+        audit_run(self._learner, self._env, self._context, counters, iteration=iteration)
 
     def save(self, iteration: int, record: IterationRecord) -> None:
         """Write a checkpoint on rank 0, with every rank's part. Called by every rank."""
@@ -199,14 +216,14 @@ class Training:
             "learner": self._learner.rank_state(),
         }
         ranks = self._context.gather_to_main(mine)
-        mean_return, best = record.mean_return, self.metrics.best_return
-        is_best = mean_return is not None and (best is None or mean_return >= best)
+        mean_return = record.mean_return
+        self.metrics.note_return(mean_return)
         self._saved_at = time.monotonic()
-        if is_best:
-            self.metrics.best_return = mean_return
         if ranks is None:
             return
-        path = self._run.checkpoints / f"model_{iteration}.pt"
+        kept = self._kept_return
+        is_best = mean_return is not None and (kept is None or mean_return >= kept)
+        best_return = mean_return if is_best else kept
         values = {
             **self._origin,
             "iteration": iteration,
@@ -215,18 +232,35 @@ class Training:
             "world_size": self._context.world_size,
             "num_envs": self._env.num_envs,
             "model": self._learner.model_state(),
-            "metrics": self.metrics.state(),
+            "metrics": self.metrics.state() | {"best_return": best_return},
             "ranks": ranks,
+            "services": self._run.services,
         }
-        save_checkpoint(path, values)
-        if is_best:
-            _link(path, self._run.checkpoints / "best.pt")
-        self.last_checkpoint = path
+        path = self._checkpoints.save(iteration, values, is_best=is_best)
+        self._is_result_lost = path is None
+        if self._preemption is not None:
+            self._preemption.is_saved = path is not None
+        if path is not None:
+            self.last_checkpoint, self._kept_return = path, best_return
         self._run.update(iteration=iteration, frames=record.frames, mean_return=mean_return)
+
+    def check_result(self) -> None:
+        """Check that the last checkpoint is there. Called by every rank, after the last iteration.
+
+        Raises:
+            ResultLostError: On every rank, if it could not be written.
+        """
+        if self._context.broadcast(self._is_result_lost):
+            raise ResultLostError(
+                "The run is done, but its last checkpoint could not be written, so its result is "
+                "lost. Make room, and go on from the last good one with --resume and the same "
+                "--max_iterations."
+            )
 
     def restore(self, values: Mapping[str, Any], path: str) -> None:
         """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
         self.metrics.set_state(values["metrics"])
+        self._kept_return = self.metrics.best_return
         then = (values["world_size"], values["num_envs"], values["seed"])
         now = (self._context.world_size, self._env.num_envs, self._seed)
         if then == now:
@@ -257,17 +291,10 @@ class Training:
         )
 
     def close(self) -> None:
-        """Close the progress line, the video and the event files."""
+        """Close the progress line, the video and the curves."""
         if self._recorder is not None:
             self._recorder.close()
         if self._progress is not None:
             self._progress.close()
-        if self._events is not None:
-            getattr(self._events, "close", getattr(self._events, "stop", lambda: None))()
-
-
-def _link(path: Path, name: Path) -> None:
-    """Give a file a second name, replacing what bore it."""
-    temporary = name.with_name(f".{name.name}.{os.getpid()}.tmp")
-    os.link(path, temporary)
-    temporary.replace(name)
+        if self._curves is not None:
+            self._curves.close()

@@ -10,6 +10,7 @@ import torch
 
 from envlab.distributed.checkpoint import FORMAT_VERSION, load_checkpoint, save_checkpoint
 from envlab.errors import CheckpointError
+from tests.disk import no_file_beyond
 
 
 class Bomb:
@@ -52,6 +53,48 @@ def test_a_truncated_file_is_refused(tmp_path: Path, share: float):
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     with pytest.raises(CheckpointError, match=r"truncated|format version"):
         load_checkpoint(path)
+
+
+def test_no_truncated_or_flipped_file_is_read_as_something_else(tmp_path: Path):
+    """At each length, and with a bit flipped in each byte: refused, or its values are untouched.
+
+    ``torch.load`` alone reads a flipped bit in a tensor as another number.
+    """
+    path, damaged = tmp_path / "model.pt", tmp_path / "damaged.pt"
+    weights = torch.arange(64.0)
+    save_checkpoint(path, {"weights": weights, "iteration": 7})
+    whole = path.read_bytes()
+    cut = [whole[:length] for length in range(0, len(whole), 7)]
+    flipped = [
+        whole[:index] + bytes([whole[index] ^ 1 << index % 8]) + whole[index + 1 :]
+        for index in range(0, len(whole), 3)
+    ]
+    num_read = 0
+    for data in (*cut, *flipped):
+        damaged.write_bytes(data)
+        try:
+            values = load_checkpoint(damaged)
+        except CheckpointError:
+            continue
+        num_read += 1  # padding between the parts, and dates
+        assert torch.equal(values["weights"], weights)
+        assert values["iteration"] == 7
+        assert len(data) == len(whole)
+    assert num_read < len(flipped)
+    start = whole.index(weights.numpy().tobytes())
+    damaged.write_bytes(whole[:start] + b"\x01" + whole[start + 1 :])
+    assert not torch.equal(torch.load(damaged)["weights"], weights)  # why sums are compared
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_checkpoint(damaged)
+
+
+def test_a_full_disk_is_an_os_error_and_leaves_the_old_file(tmp_path: Path):
+    path = tmp_path / "model.pt"
+    save_checkpoint(path, {"a": 1})
+    with no_file_beyond(10_000), pytest.raises(OSError, match="File too large"):
+        save_checkpoint(path, {"a": torch.zeros(100_000)})
+    assert load_checkpoint(path)["a"] == 1
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("text", [b"hello", b"\x80", b"{}", b"a\nb\nc\n", b"PK\x03\x04junk"])

@@ -12,6 +12,7 @@ from envlab.distributed.context import (
     check_distinct_gpus,
     resolve_device,
 )
+from envlab.distributed.interface import process_space
 from envlab.errors import DeviceError
 
 
@@ -101,6 +102,6 @@ def test_a_rank_whose_process_is_gone_is_named():
 
     child = subprocess.Popen(["true"])
     child.wait(10)
-    here = DistributedContext.single("cpu").node
+    here = process_space()
     processes = ((here, 1), (here, child.pid), ("elsewhere", child.pid))
     assert DistributedContext(rank=0, world_size=3, processes=processes).lost_ranks() == [1]

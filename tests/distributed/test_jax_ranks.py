@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envlab.distributed.ranks import launched_rank, read_ranks, rendezvous
+from envlab.distributed.ranks import launched_rank, meeting_point, read_ranks
 from envlab.errors import LaunchError
 from tests.distributed.test_ranks import TORCHRUN
 
@@ -29,8 +29,10 @@ def test_all_ranks_are_on_one_node_where_nobody_says_otherwise():
 
 
 def test_ranks_meet_at_the_coordinators_address():
-    assert rendezvous(SKRL) == "tcp://10.0.0.1:5000"
-    assert rendezvous(TORCHRUN) == "env://"
+    point = meeting_point(SKRL)
+    assert str(point) == "10.0.0.1:5000"
+    assert not point.is_kept  # rank 0 keeps the store
+    assert "--coordinator_address" in point.cure
 
 
 def test_skrls_launcher_without_distributed_is_refused_by_its_name():

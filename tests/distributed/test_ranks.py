@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from envlab.distributed.ranks import launched_rank, read_ranks
+from envlab.distributed import ranks
+from envlab.distributed.ranks import launched_rank, meeting_point, read_ranks
 from envlab.errors import LaunchError
 
 TORCHRUN = {
@@ -57,3 +58,35 @@ def test_the_rank_is_known_before_torch_is_loaded(monkeypatch):
     assert launched_rank() == 0
     probe = "import sys, envlab.distributed.ranks; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", probe], check=True, timeout=60)
+
+
+AGENT = ["python", "-m", "torch.distributed.run", "--nnodes=2", "--rdzv_backend=c10d"]
+KEPT = TORCHRUN | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "id"}
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "place"),
+    [
+        (["--rdzv_endpoint=node0:5555", "train.py"], KEPT, "node0:5555"),
+        (["--rdzv-endpoint", "10.0.0.1:5555", "train.py"], KEPT, "10.0.0.1:5555"),
+        (["--rdzv_endpoint=node0", "train.py"], KEPT, "node0:29400"),
+        (["train.py"], KEPT | {"PET_RDZV_ENDPOINT": "node0:1234"}, "node0:1234"),
+        # Nothing to go by, a port that the agent chose, or one node: as torch does.
+        (["train.py"], KEPT, "127.0.0.1:1"),
+        (["--rdzv_endpoint=localhost:0", "train.py"], KEPT, "127.0.0.1:1"),
+        (["--rdzv_endpoint=node0:5555"], KEPT | {"LOCAL_WORLD_SIZE": "8"}, "127.0.0.1:1"),
+        (["--rdzv_endpoint=node0:5555"], TORCHRUN, "127.0.0.1:1"),
+    ],
+)
+def test_ranks_of_several_nodes_meet_where_their_agents_have_met(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], place: str
+):
+    monkeypatch.setattr(ranks, "ancestors", lambda count: [7, 6])
+    monkeypatch.setattr(ranks, "command_line", lambda pid: [*AGENT, *words] if pid == 6 else ["sh"])
+    assert str(meeting_point(variables)) == place
+
+
+def test_agents_of_another_rendezvous_tell_no_place(monkeypatch: pytest.MonkeyPatch):
+    words = ["torchrun", "--rdzv_backend=etcd", "--rdzv_endpoint=node0:2379", "train.py"]
+    monkeypatch.setattr(ranks, "command_line", lambda pid: words)
+    assert str(meeting_point(KEPT)) == "127.0.0.1:1"

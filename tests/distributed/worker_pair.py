@@ -14,6 +14,17 @@ from envlab.distributed.ddp import PolicyDDP, wrap_actor_critic
 from envlab.distributed.statistics import WeightedMeans, pooled_moments
 
 
+def large_value(rank: int) -> dict[str, Any]:
+    """Return containers with tensors of which some travel by themselves, and one has gaps."""
+    numbers = torch.arange(100_000, dtype=torch.float64) + rank
+    return {
+        "memory": {"numbers": numbers, "flags": numbers % 2 == 0},
+        "columns": (numbers.float().view(1000, 100).T, "text"),
+        "small": [torch.tensor([rank]), None],
+        "empty": torch.zeros(0, 3),
+    }
+
+
 def collectives(context: DistributedContext) -> dict[str, Any]:
     rank = context.rank
     number = torch.tensor([1.0 + rank])
@@ -25,6 +36,7 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
         "broadcast": context.broadcast({"from": rank}),
         "gather": context.gather(f"rank {rank}"),
         "gather_to_main": context.gather_to_main(10 * rank),
+        "large": context.gather_to_main(large_value(rank)),
         "sum": context.sum(number).item(),
         "summand": number.item(),
     }

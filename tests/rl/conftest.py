@@ -28,6 +28,7 @@ SMALL = [
     "--device=cpu",
     "--num_envs=32",
     "agent.save_interval=2",
+    "agent.keep_checkpoints=0",
     "agent.actor.obs_normalization=true",
     "agent.critic.obs_normalization=true",
 ]

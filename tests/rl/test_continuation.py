@@ -5,17 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from envlab.cli import play, train
 from envlab.distributed.context import DistributedContext
 from envlab.errors import RunDirectoryError
+from envlab.rl.arguments import train_parser
 from envlab.rl.continuation import _go_on, find_launched
-from envlab.rl.run import Run, cut_metrics
-from envlab.rl.session import Session
+from envlab.rl.curves import open_curves
+from envlab.rl.rsl_rl_cfg import RslRlCfg
+from envlab.rl.run import EVENTS_TAG, Run, cut_metrics
+from envlab.rl.session import Session, compose_session
+from tests.rl.conftest import SMALL, TASK
 
 LAUNCH: dict[str, Any] = {"agents": ["a:1:9"], "slurm": None, "name": None, "session": 1}
 
@@ -79,7 +86,7 @@ def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
     (directory / "run.json").write_text(json.dumps(before | {"status": "failed", "error": "E"}))
     facts = {"launch": LAUNCH | {"agents": ["b:2:8"]}, "num_envs": 8, "seed": 7}
     context = DistributedContext()
-    run = Run.reopen(context, directory, library="x", facts=facts, iteration=5)
+    run = Run.reopen(context, directory, library="x", facts=facts, iteration=5, frames=50)
     manifest = json.loads((directory / "run.json").read_text())
     assert run.directory == directory
     assert manifest["created_at"] == before["created_at"]
@@ -98,3 +105,77 @@ def test_metrics_are_cut_to_what_is_not_done_again(tmp_path: Path, iteration: in
     cut_metrics(tmp_path, iteration)
     text = (tmp_path / "metrics.jsonl").read_text()
     assert [json.loads(line)["iteration"] for line in text.splitlines()] == kept
+
+
+def test_the_curves_of_a_reopened_run_have_one_tail():
+    directory, facts = make(), {"launch": LAUNCH}
+    for first in (1, 3):
+        run = Run.reopen(
+            DistributedContext(), directory, library="x", facts=facts, iteration=2, frames=20
+        )
+        curves = open_curves("tensorboard", directory, purge_step=run.purge_step)
+        for iteration in range(first, 5):
+            curves.add(iteration * 10, {EVENTS_TAG: float(first)})
+            curves.add(iteration, {"of the library": float(first)})
+        curves.close()
+    accumulator = EventAccumulator(str(directory)).Reload()
+    for tag, unit in ((EVENTS_TAG, 10), ("of the library", 1)):
+        points = [(event.step // unit, event.value) for event in accumulator.Scalars(tag)]
+        assert points == [(1, 1.0), (2, 1.0), (3, 3.0), (4, 3.0)]
+
+
+@pytest.fixture
+def broken_off(trained: Path) -> Path:
+    """A run of this launch's that broke off, whose newest checkpoint was damaged."""
+    run = Path("logs/rsl_rl/cartpole").absolute() / trained.name
+    shutil.copytree(trained, run)
+    manifest = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(manifest | {"status": "running"}))
+    for name in ("model_4.pt", "latest.pt"):
+        path = run / "checkpoints" / name
+        path.write_bytes(path.read_bytes()[:-1000])
+    return run
+
+
+def session_of(run: Path | None) -> Session:
+    flags, overrides = train_parser("rsl_rl").parse_with_overrides(SMALL)
+    return compose_session(flags, overrides, library="rsl_rl", agent_cfg=RslRlCfg(), params=run)
+
+
+def test_a_restart_goes_on_from_the_last_good_checkpoint(
+    broken_off: Path, caplog: pytest.LogCaptureFixture
+):
+    session = _go_on(session_of(None), session_of, "rsl_rl", [("here", str(broken_off))])
+    assert session is not None
+    assert session.resumed is not None
+    assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
+    assert session.resumed["iteration"] == 2
+    assert "model_4.pt cannot be read" in caplog.text
+
+
+def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(
+    broken_off: Path, caplog: pytest.LogCaptureFixture
+):
+    for path in (broken_off / "checkpoints").iterdir():
+        path.write_bytes(b"")
+    session = _go_on(session_of(None), session_of, "rsl_rl", [("here", str(broken_off))])
+    assert session is not None
+    assert (session.checkpoint, session.resumed) == (None, None)
+    assert "The run starts again from where it began" in caplog.text
+
+
+def test_resume_and_play_fall_back_but_not_from_what_was_named(
+    broken_off: Path, capsys: pytest.CaptureFixture[str]
+):
+    resume = [*SMALL, "--max_iterations=3", "--resume"]
+    assert train("rsl_rl", [*resume, "--checkpoint=model_4.pt"]) == 2
+    assert "model_4.pt cannot be read" in capsys.readouterr().err
+    assert train("rsl_rl", resume) == 0
+    said = capsys.readouterr().err
+    assert "Skipped a checkpoint: The checkpoint" in said
+    assert "model_2.pt (iteration 2)" in said
+    few = [TASK, "--device=cpu", "--num_envs=4", "--no_export", f"--load_run={broken_off}"]
+    assert play("rsl_rl", [*few, "env.episode_length_s=0.1"]) == 0
+    heard = capsys.readouterr()
+    assert "Skipped a checkpoint" in heard.err
+    assert "(iteration 2, " in heard.out

@@ -105,3 +105,10 @@ def test_a_resumed_window_goes_on(tracker: EpisodeTracker):
     record = reduce(restored, 2)
     assert (record.mean_return, record.frames) == (5.0, 128)
     assert restored.wall_s >= metrics.state()["wall_s"] * 0.5
+
+
+def test_the_best_return_is_the_highest_also_below_zero(tracker: EpisodeTracker):
+    metrics = metrics_with(tracker)
+    for value, best in ((None, None), (-2.0, -2.0), (0.0, 0.0), (-1.0, 0.0), (None, 0.0)):
+        metrics.note_return(value)
+        assert metrics.best_return == best

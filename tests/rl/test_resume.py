@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from envlab.config import load_yaml
-from envlab.distributed.audit import digest, flatten
+from envlab.distributed.audit import flatten
+from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.rl.train_session import total_iterations
 from tests.launcher import TRAIN, run, torchrun

@@ -13,8 +13,9 @@ from rl_games.common.schedulers import LinearScheduler
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from envlab.config import merge
-from envlab.distributed.audit import digest, flatten
+from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.rl_games_agent import ContinuousAgent
 from tests.launcher import run, torchrun
@@ -167,6 +168,7 @@ def test_one_run_directory_written_once(pair: Pair):
     assert len(events) == 1
     assert [name for name in files if name not in events] == [
         "checkpoints/best.pt",
+        "checkpoints/latest.pt",
         "checkpoints/model_2.pt",
         "checkpoints/model_4.pt",
         "metrics.jsonl",

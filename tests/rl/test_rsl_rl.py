@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from envlab.config import merge
-from envlab.distributed.audit import digest, flatten
+from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.rsl_rl import Runner
 from envlab.rl.rsl_rl_cfg import RslRlCfg
@@ -86,6 +87,7 @@ def test_one_run_directory_written_once(trained_pair: TrainedPair):
     assert len(events) == 1
     assert [name for name in files if name not in events] == [
         "checkpoints/best.pt",
+        "checkpoints/latest.pt",
         "checkpoints/model_2.pt",
         "checkpoints/model_4.pt",
         "metrics.jsonl",

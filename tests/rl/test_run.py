@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import Interrupted
-from envlab.errors import CheckpointError, RunDirectoryError
+from envlab.errors import RunDirectoryError
 from envlab.rl import run as run_module
 from envlab.rl.manifest import read_manifest
-from envlab.rl.run import Run, find_checkpoint, find_run
+from envlab.rl.run import Run, find_run
 from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run, train_in
 
 TIMINGS = ("wall_s", "fps", "collect_s", "learn_s")
@@ -97,12 +98,12 @@ def world(tmp_path: Path) -> Callable[..., DistributedContext]:
     """Makes contexts of two ranks on this node, of which those named are dead."""
     child = subprocess.Popen(["true"])
     child.wait(10)
-    node = DistributedContext().node
+    space = process_space()
 
     def make_world(rank: int, *, dead: int | None) -> DistributedContext:
         pids = [child.pid if other == dead else os.getpid() for other in range(2)]
         return DistributedContext(
-            rank=rank, world_size=2, processes=tuple((node, pid) for pid in pids)
+            rank=rank, world_size=2, processes=tuple((space, pid) for pid in pids)
         )
 
     return make_world
@@ -165,17 +166,6 @@ def test_the_newest_run_with_a_checkpoint_is_found(tmp_path: Path):
     assert find_run("x", "y", str(runs[1].directory), root=str(tmp_path)) == runs[1].directory
     with pytest.raises(RunDirectoryError, match=r"no run with a checkpoint that matches '.*_c'"):
         find_run("x", "y", ".*_c", root=str(tmp_path))
-
-
-def test_the_latest_checkpoint_is_that_of_the_highest_iteration(tmp_path: Path):
-    run = make(tmp_path)
-    for name in ("model_9.pt", "model_10.pt", ".model_11.pt.7.tmp", "best.pt"):
-        (run.checkpoints / name).touch()
-    assert find_checkpoint(run.directory).name == "model_10.pt"
-    assert find_checkpoint(run.directory, "best").name == "best.pt"
-    assert find_checkpoint(run.directory, "model_9.pt").name == "model_9.pt"
-    with pytest.raises(CheckpointError, match=r"'model_3.pt'; .* \[9, 10\]"):
-        find_checkpoint(run.directory, "model_3.pt")
 
 
 def test_manifest_tells_what_was_run(trained: Path):

@@ -52,6 +52,8 @@ def error_of(capsys: pytest.CaptureFixture[str]) -> str:
         ([*CARTPOLE, "--num_envs=0"], "--num_envs is 0, but must be greater than 0"),
         ([*CARTPOLE, "--num_envs=-3"], "--num_envs is -3"),
         ([*CARTPOLE, "--global_num_envs=8"], "--num_envs and --global_num_envs were both given"),
+        ([*CARTPOLE, "--lr_scaling=cubic"], "(?i)invalid choice: 'cubic'.*linear"),
+        (["--task=Isaac-Cartpole-v0", "--global_num_envs=8", "--lr_scaling=sqrt"], "no effect"),
         ([*CARTPOLE, "--resume"], "no run with a checkpoint.*Train first"),
         ([*CARTPOLE, "--checkpoint=x.pt"], "--checkpoint has no effect.*--resume"),
         ([*CARTPOLE, "--load_run=x"], "--load_run has no effect.*--resume"),

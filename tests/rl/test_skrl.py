@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.distributed.audit import digest, flatten
+from envlab.distributed.audit import flatten
+from envlab.distributed.digest import digest
 from tests.launcher import run, torchrun
 from tests.rl.conftest import (
     checkpoint_of,
@@ -194,6 +195,7 @@ def test_one_run_directory_written_once(pair: SkrlPair):
     assert len(events) == 1
     assert [name for name in files if name not in events] == [
         "checkpoints/best.pt",
+        "checkpoints/latest.pt",
         "checkpoints/model_2.pt",
         "checkpoints/model_4.pt",
         "metrics.jsonl",

@@ -14,8 +14,9 @@ pytest.importorskip("jax", reason="skrl on JAX needs jax")
 pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from envlab.config import merge
-from envlab.distributed.audit import digest, flatten
+from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.skrl_cfg import SkrlCfg
 from envlab.rl.skrl_jax import make_learner
@@ -141,6 +142,7 @@ def test_one_run_directory_written_once(pair: JaxPair):
     assert len(events) == 1
     assert [name for name in files if name not in events] == [
         "checkpoints/best.pt",
+        "checkpoints/latest.pt",
         "checkpoints/model_2.pt",
         "checkpoints/model_4.pt",
         "metrics.jsonl",

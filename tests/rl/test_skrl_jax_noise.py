@@ -83,6 +83,19 @@ def test_agents_and_ranks_draw_different_noise_and_a_timestep_the_same():
     assert not np.array_equal(draw(models[0]), first[0])
 
 
+def test_keys_tell_ranks_and_sources_apart_at_any_time_and_reading_them_draws_nothing():
+    found = []
+    for seed in (1, 1, 2):
+        models = [policy(), policy()]
+        noise = ActionNoise(models, seed=seed)
+        noise.start(int(10 * len(found)))
+        counts = [model._g_i for model in models]
+        found.append([tuple(key.tolist()) for key in noise.keys().values()])
+        assert [model._g_i for model in models] == counts
+    assert found[0] == found[1]  # what an audit reports
+    assert len({*found[0], *found[2]}) == 4
+
+
 def test_agents_of_the_library_alone_share_their_noise():
     models = [policy(), policy()]
     for model in models:

@@ -21,6 +21,7 @@ from envlab.errors import ConfigurationError
 from envlab.rl import opengl, video
 from envlab.rl.arguments import play_parser, train_parser
 from envlab.rl.video import VideoRecorder, check_recording, start_recording
+from tests.disk import no_file_beyond
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts" / "reinforcement_learning" / "rsl_rl"
@@ -101,6 +102,16 @@ def test_close_keeps_the_frames_of_an_interrupted_run(av, tmp_path: Path) -> Non
     recorder.close()
     recorder.close()
     assert len(frames_of(av, tmp_path / "step_0.mp4")) == 7
+
+
+def test_a_full_disk_breaks_a_clip_off_and_not_the_run(av, tmp_path: Path, caplog) -> None:
+    recorder = VideoRecorder(FakeEnv(), tmp_path, length=4, interval=10)
+    with no_file_beyond(10):
+        record(recorder, 10)
+    record(recorder, 10)
+    recorder.close()
+    assert f"The video {tmp_path / 'step_0.mp4'} is broken off (File too large" in caplog.text
+    assert len(frames_of(av, tmp_path / "step_10.mp4")) == 4
 
 
 def test_a_killed_process_loses_at_most_the_last_second(av, tmp_path: Path) -> None:

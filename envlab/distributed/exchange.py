@@ -1,0 +1,182 @@
+"""The exchange: a thread that hands a rank's beats to all others through the launcher's store.
+
+It has a client connection of its own, because torch's may be held by a collective that waits, and a
+thread of its own, because a store that does not answer blocks its client without end (torch 2.13:
+reads have no deadline). Who uses it never touches the network.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from time import monotonic
+
+import torch.distributed as dist
+
+from envlab.distributed.beats import Beat, Sighting, process_state
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ranks import MeetingPoint
+
+logger = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT = timedelta(seconds=60)
+PAUSE_S = 8.0
+"""A longer gap between two beats of our own: this process, or the machine, was suspended."""
+RANKS_PER_SECOND = 64
+"""Beats that one rank reads in a second; with more ranks each beats less often."""
+SLOWEST_S = 3.0
+HASTE_S = 0.1
+"""Interval once there is a verdict."""
+
+
+class Exchange(threading.Thread):
+    """Sends this rank's beats, and keeps the last ones of all.
+
+    Attributes:
+        address: Where the store is, for people.
+        verdict: What the first rank to judge said, empty before.
+        stacks: Stacks by rank, as they arrive after a verdict.
+        is_reported: Whether the verdict's report was printed.
+        answered_at: When the store answered last, in seconds of the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        context: DistributedContext,
+        make_beat: Callable[[int], Beat],
+        point: MeetingPoint,
+    ) -> None:
+        """Connect, and meet all ranks; every rank must call this.
+
+        Args:
+            context: The process's context.
+            make_beat: Returns a beat of this rank by its number.
+            point: Where the store is.
+        """
+        super().__init__(name="watchdog exchange", daemon=True)
+        self.interval_s = min(max(1.0, context.world_size / RANKS_PER_SECOND), SLOWEST_S)
+        self.verdict, self.is_reported = "", False
+        self.stacks: dict[int, str] = {}
+        self.address = str(point)
+        self._rank, self._make_beat, self._number = context.rank, make_beat, 0
+        self._lock = threading.Lock()
+        self._outbox: dict[str, str] = {}
+        self._wake, self._stopping = threading.Event(), threading.Event()
+        self._launcher, self._kept_by_main = os.getppid(), not point.is_kept
+        # Restarts of a job share the store.
+        self._prefix = f"envlab/{context.broadcast(os.urandom(8).hex())}/"
+        self._names = [f"beat/{rank}" for rank in range(context.world_size)]
+        self._late_names = [f"stacks/{rank}" for rank in range(context.world_size)]
+        self._store = dist.TCPStore(
+            point.host,
+            point.port,
+            is_master=False,
+            wait_for_workers=False,
+            timeout=CONNECT_TIMEOUT,
+        )
+        mine = make_beat(0)
+        self._set(f"beat/{self._rank}", mine.to_json())
+        self._set(f"stacks/{self._rank}", "")
+        if context.is_main:
+            self._set("verdict", "")
+            self._set("reported", "")
+        beats = context.gather(mine)  # from here on every key exists, and reading never waits
+        self.answered_at = monotonic()
+        self._seen = {beat.rank: (beat, self.answered_at) for beat in beats}
+
+    def sightings(self) -> dict[int, Sighting]:
+        """Return how all ranks look from here, this one as it is now."""
+        now = monotonic()
+        with self._lock:
+            seen = dict(self._seen)
+        found = {
+            rank: Sighting(beat=beat, silent_s=now - at, process=process_state(beat))
+            for rank, (beat, at) in seen.items()
+        }
+        own = self._make_beat(self._number)
+        found[self._rank] = Sighting(beat=own, process="running")
+        return found
+
+    @property
+    def silent_s(self) -> float:
+        """How long the store has not answered, in seconds."""
+        return monotonic() - self.answered_at
+
+    def post(self, name: str, text: str) -> None:
+        """Have something sent: ``stacks``, ``verdict`` (the first one stays) or ``reported``."""
+        with self._lock:
+            self._outbox[name] = text
+        self._wake.set()
+
+    def flush(self) -> None:
+        """Send a beat soon."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread, unless the store holds it."""
+        self._stopping.set()
+        self._wake.set()
+        self.join(1.0)
+
+    def run(self) -> None:
+        """Beat until stopped; stop by itself where the store is gone."""
+        while not self._stopping.is_set():
+            try:
+                self._beat()
+            except dist.DistError:
+                if self._store_lives() and not self._stopping.is_set():
+                    logger.warning(
+                        "The store of the launcher has closed the connection, so hangs of other "
+                        "machines go unnoticed from here on."
+                    )
+                return
+            self._wake.wait(HASTE_S if self.verdict else self.interval_s)
+            self._wake.clear()
+
+    def _beat(self) -> None:
+        """Send what is due and read what the others sent."""
+        if not self._store_lives():  # torch would complain at length
+            self._stopping.set()
+            return
+        self._number += 1
+        self._set(f"beat/{self._rank}", self._make_beat(self._number).to_json())
+        with self._lock:
+            outbox, self._outbox = self._outbox, {}
+        for name, text in outbox.items():
+            if name == "verdict":
+                self._store.compare_set(self._prefix + name, "", text)
+            else:
+                self._set(f"stacks/{self._rank}" if name == "stacks" else name, text)
+        names = ["verdict", *self._names]
+        if self.verdict:
+            names += ["reported", *self._late_names]
+        values = self._store.multi_get([self._prefix + name for name in names])
+        self._take({name: value.decode() for name, value in zip(names, values, strict=True)})
+
+    def _store_lives(self) -> bool:
+        """Return whether whoever keeps the store may be alive."""
+        if os.getppid() != self._launcher:
+            return False
+        return not self._kept_by_main or process_state(self._seen[0][0]) != "gone"
+
+    def _take(self, values: dict[str, str]) -> None:
+        now = monotonic()
+        with self._lock:
+            if now - self.answered_at > self.interval_s + PAUSE_S:
+                self._seen = {rank: (beat, now) for rank, (beat, _) in self._seen.items()}
+            self.answered_at = now
+            for rank, (old, _) in list(self._seen.items()):
+                beat = Beat.from_json(values[f"beat/{rank}"])
+                if beat.number != old.number:
+                    self._seen[rank] = (beat, now)
+        self.verdict = values["verdict"]
+        self.is_reported = bool(values.get("reported"))
+        for rank in self._seen:
+            if text := values.get(f"stacks/{rank}"):
+                self.stacks[rank] = text
+
+    def _set(self, name: str, text: str) -> None:
+        self._store.set(self._prefix + name, text)

@@ -1,0 +1,163 @@
+"""The network interface by which this node reaches the others, found without other packages.
+
+Left alone, gloo binds to what the node's own host name resolves to (ProcessGroupGloo of torch
+2.13). Debian's /etc/hosts says 127.0.1.1, containers often nothing at all, upon which gloo takes
+127.0.0.1: other nodes then connect to themselves, and hang. What the routing table says is right
+wherever the nodes can reach each other at all.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ipaddress
+import os
+import socket
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import NamedTuple
+
+from envlab.errors import LaunchError
+
+VARIABLE = "GLOO_SOCKET_IFNAME"
+"""Where gloo looks for the interface to bind to, and where a user can name one."""
+
+
+class Interface(NamedTuple):
+    """A network interface and one of its IPv4 addresses."""
+
+    name: str
+    address: str
+
+
+class _Sockaddr(ctypes.Structure):
+    """``struct sockaddr_in`` of Linux, of which other families share the first field."""
+
+    _fields_ = (
+        ("family", ctypes.c_uint16),
+        ("port", ctypes.c_uint16),
+        ("address", ctypes.c_ubyte * 4),
+    )
+
+
+class _Ifaddrs(ctypes.Structure):
+    """The first fields of ``struct ifaddrs``; see getifaddrs(3)."""
+
+
+_Ifaddrs._fields_ = (
+    ("next", ctypes.POINTER(_Ifaddrs)),
+    ("name", ctypes.c_char_p),
+    ("flags", ctypes.c_uint),
+    ("addr", ctypes.POINTER(_Sockaddr)),
+)
+
+
+def interfaces() -> list[Interface]:
+    """Return the IPv4 addresses of this network namespace in the kernel's order; none off Linux.
+
+    Raises:
+        OSError: If the kernel does not tell.
+    """
+    if not sys.platform.startswith("linux"):
+        return []
+    libc = ctypes.CDLL(None, use_errno=True)
+    first = ctypes.POINTER(_Ifaddrs)()
+    if libc.getifaddrs(ctypes.byref(first)) != 0:
+        raise OSError(ctypes.get_errno(), "getifaddrs failed")
+    found, entry = [], first
+    try:
+        while entry:
+            item = entry.contents
+            if item.addr and item.addr.contents.family == socket.AF_INET:
+                address = socket.inet_ntoa(bytes(item.addr.contents.address))
+                found.append(Interface(item.name.decode(), address))
+            entry = item.next
+    finally:
+        libc.freeifaddrs(first)
+    return found
+
+
+def address_towards(host: str) -> str:
+    """Return the address that this node uses towards ``host``, without sending anything.
+
+    It is an IPv4 address unless the host has none.
+
+    Raises:
+        OSError: If the name does not resolve, or no route leads there.
+    """
+    found = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)
+    family, kind, protocol, _, target = min(found, key=lambda one: one[0] != socket.AF_INET)
+    with socket.socket(family, kind, protocol) as probe:
+        probe.connect(target)
+        return str(probe.getsockname()[0])
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether an address is one at which every node reaches itself."""
+    return ipaddress.ip_address(address).is_loopback
+
+
+def interface_of(address: str) -> Interface | None:
+    """Return the interface that bears an address, with the address that gloo would take.
+
+    That is the interface's first one, whichever it was asked for.
+    """
+    found = interfaces()
+    name = next((one.name for one in found if one.address == address), None)
+    if name is None and is_loopback(address):  # all of 127.0.0.0/8 is the loopback interface's
+        name = next((one.name for one in found if is_loopback(one.address)), None)
+    return next((one for one in found if one.name == name), None)
+
+
+def interface_named(names: str) -> Interface:
+    """Return the first of a comma-separated list of interfaces, as a user gives it to gloo.
+
+    Raises:
+        LaunchError: If this node has no such interface with an IPv4 address.
+    """
+    name = names.split(",")[0].strip()
+    found = interfaces()
+    for one in found:
+        if one.name == name:
+            return one
+    known = ", ".join(dict.fromkeys(f"{one.name} ({one.address})" for one in found)) or "none"
+    error = LaunchError(
+        f"{VARIABLE} is {names!r}, but {socket.gethostname()} has no interface {name!r} with an "
+        f"IPv4 address; it has: {known}. Name one of these, or unset {VARIABLE} and let envlab "
+        "choose the one that reaches the other nodes."
+    )
+    error.same_on_all_ranks = False
+    raise error
+
+
+def use_interface(interface: Interface, environ: MutableMapping[str, str], *, nccl: bool) -> None:
+    """Have gloo, and NCCL where asked, use an interface, unless the user has named one."""
+    environ.setdefault(VARIABLE, interface.name)
+    if nccl:
+        environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface.name}")  # "=": not as a prefix
+
+
+def network_space() -> str:
+    """Return what tells apart processes that see different networks: other machines, containers.
+
+    The addresses are part of it because virtual machines cloned from one snapshot agree in all the
+    rest.
+    """
+    addresses = sorted(one.address for one in interfaces())
+    return " ".join((socket.gethostname(), boot_id(), _namespace("net"), *addresses))
+
+
+def process_space() -> str:
+    """Return what tells apart processes whose process ids mean different things."""
+    return " ".join((socket.gethostname(), boot_id(), _namespace("pid")))
+
+
+def boot_id() -> str:
+    """Return what names this boot of this machine; empty where the system does not tell."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.is_file() else ""
+
+
+def _namespace(kind: str) -> str:
+    path = f"/proc/self/ns/{kind}"
+    return os.readlink(path) if os.path.exists(path) else ""

@@ -1,0 +1,74 @@
+"""What the system and its control groups let this process use: cores and memory. No torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+def cpu_quota(root: Path = _ROOT) -> float | None:
+    """Return how many cores' time this process's control group may use, None without a limit.
+
+    Source: the kernel's documentation of cgroup v2 (``cpu.max``) and v1 (``cpu.cfs_quota_us``).
+
+    Args:
+        root: Where control groups are mounted.
+    """
+    for folder in _groups("cpu", root):
+        try:
+            if (folder / "cpu.max").is_file():
+                quota, period = (folder / "cpu.max").read_text().split()
+            else:
+                quota = (folder / "cpu.cfs_quota_us").read_text().strip()
+                period = (folder / "cpu.cfs_period_us").read_text().strip()
+            if quota not in ("max", "-1"):
+                return round(int(quota) / int(period), 2)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def memory_limit(root: Path = _ROOT) -> int | None:
+    """Return how many bytes this process's control group may use, None without a limit."""
+    for folder in _groups("memory", root):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            try:
+                text = (folder / name).read_text().strip()
+            except OSError:
+                continue
+            if text.isdigit() and int(text) < 1 << 60:  # v1 says "none" by a huge number
+                return int(text)
+    return None
+
+
+def memory_sizes() -> tuple[int, int]:
+    """Return this machine's memory and what of it is free for new processes, in bytes."""
+    lines = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
+    sizes = {words[0].rstrip(":"): int(words[1]) << 10 for words in lines if len(words) == 3}
+    return sizes["MemTotal"], sizes.get("MemAvailable", sizes["MemFree"])
+
+
+def describe_size(count: float) -> str:
+    """Return bytes as a person reads them: ``1.5 GiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _groups(controller: str, root: Path) -> list[Path]:
+    """Return the folders that may hold this process's limits, the nearest first."""
+    folders = []
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        if not names or controller in names.split(","):
+            base = root / controller if names else root
+            own = base / path.lstrip("/")
+            folders += [own, *(up for up in own.parents if up.is_relative_to(base))]
+    return [*folders, root, root / controller]

@@ -1,0 +1,165 @@
+"""The network between the nodes: each rank's interface, and a check that the nodes are joined.
+
+What goes wrong here, torch 2.13 waits for without a word: gloo bound to an address that others
+cannot reach, an interface that is named on one node and missing on another, a firewall that passes
+the rendezvous and nothing else. It is found within a minute and told in a sentence, on every rank.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import torch.distributed as dist
+
+from envlab.distributed.interface import (
+    VARIABLE,
+    Interface,
+    address_towards,
+    interface_named,
+    interface_of,
+    interfaces,
+    is_loopback,
+    network_space,
+    use_interface,
+)
+from envlab.distributed.reach import reach, refusal
+from envlab.errors import LaunchError
+
+logger = logging.getLogger(__name__)
+
+CHECK_S = 10.0
+"""How long a node tries to connect to another, which already listens."""
+POLL_S = 0.02
+
+_REFUSED = "refused"
+
+
+class Place(NamedTuple):
+    """Where a rank is, as the others need to know."""
+
+    host: str
+    network: str
+    address: str
+    """The address that it uses towards the meeting point; a loopback on the node that has it."""
+
+
+def settle_network(
+    store: dist.Store, rank: int, world_size: int, *, towards: str, nccl: bool, timeout: timedelta
+) -> None:
+    """Choose this rank's interface, and check that the nodes reach each other by theirs.
+
+    Args:
+        store: What the ranks of this start share.
+        rank: This process's rank.
+        world_size: The number of ranks, all of which must call this.
+        towards: A host that all of them reach, or one of theirs.
+        nccl: Whether NCCL is to use the interface as well.
+        timeout: How long to wait for another rank.
+
+    Raises:
+        LaunchError: If they do not, or the user named an interface that does not exist; on every
+            rank that waits for this one, too.
+        DistError: If the store breaks.
+    """
+    group = _Group(store, rank, timeout)
+    mine = Place(socket.gethostname(), network_space(), address_towards(towards))
+    places = [Place(*one) for one in group.exchange("place", mine, range(world_size))]
+    named = os.environ.get(VARIABLE) if interfaces() else None
+    leaders = lowest_ranks(places)
+    try:
+        interface = interface_named(named) if named else choose_interface(places, rank)
+        if interface is None:  # off Linux, or by IPv6 alone
+            logger.debug("The interface that reaches the other ranks is left to gloo.")
+        else:
+            use_interface(interface, os.environ, nccl=nccl and len(leaders) > 1)
+        if len(leaders) > 1 and rank in leaders:
+            _check_nodes(group, leaders, interface)
+    except LaunchError as problem:
+        if not store.check([_REFUSED]):
+            store.set(_REFUSED, f"Rank {rank} on {mine.host} refused to start: {problem}")
+        raise
+
+
+def lowest_ranks(places: list[Place]) -> list[int]:
+    """Return the lowest rank in each network, lowest first: each speaks for its node."""
+    seen: dict[str, int] = {}
+    for rank, place in enumerate(places):
+        seen.setdefault(place.network, rank)
+    return list(seen.values())
+
+
+def choose_interface(places: list[Place], rank: int) -> Interface | None:
+    """Return the interface that reaches the other nodes, the loopback where there are none.
+
+    Where the meeting point is on this node, the way there tells nothing of the way to others: it
+    is then the way to the first rank elsewhere.
+    """
+    mine = places[rank]
+    elsewhere = [place.address for place in places if place.network != mine.network]
+    if not elsewhere:
+        return interface_of("127.0.0.1")
+    if not is_loopback(mine.address):
+        return interface_of(mine.address)
+    reachable = [address for address in elsewhere if not is_loopback(address)]
+    return interface_of(address_towards(reachable[0])) if reachable else None
+
+
+class _Group:
+    """The ranks that share a store, as one of them sees them."""
+
+    def __init__(self, store: dist.Store, rank: int, timeout: timedelta) -> None:
+        self._store, self.rank, self._timeout_s = store, rank, timeout.total_seconds()
+
+    def exchange(self, key: str, mine: Any, ranks: Iterable[int]) -> list[Any]:
+        """Return what each of some ranks gave, this one included (anything that JSON can hold).
+
+        Raises:
+            LaunchError: If a rank refused to start, with its reason.
+            DistError: If the store breaks, or a rank gives nothing within the timeout.
+        """
+        self._store.set(f"{key}/{self.rank}", json.dumps(mine))
+        end = time.monotonic() + self._timeout_s
+        found = []
+        for other in ranks:
+            while not self._store.check([f"{key}/{other}"]):
+                if self._store.check([_REFUSED]):
+                    raise refusal(self._store.get(_REFUSED).decode())
+                if time.monotonic() > end:
+                    raise dist.DistStoreError(f"no word from rank {other} on its {key}")
+                time.sleep(POLL_S)
+            found.append(json.loads(self._store.get(f"{key}/{other}")))
+        return found
+
+
+def _check_nodes(group: _Group, leaders: list[int], interface: Interface | None) -> None:
+    """Connect each node to each other, as gloo will, at a port that the kernel chooses.
+
+    Raises:
+        LaunchError: Naming both nodes, the addresses, and what may be in the way.
+    """
+    host = socket.gethostname()
+    name, address = interface or ("", "")  # all addresses
+    with socket.create_server((address, 0), backlog=len(leaders)) as listener:
+        mine = (host, address or host, listener.getsockname()[1], name or "unknown")
+        nodes = dict(zip(leaders, group.exchange("node", mine, leaders), strict=True))
+        for other, (node, where, port, theirs) in nodes.items():
+            problem = None if other == group.rank else reach(where, port, CHECK_S)
+            if problem is not None:
+                raise refusal(
+                    f"Rank {group.rank} on {host} (interface {mine[3]}, {mine[1]}) cannot connect "
+                    f"to rank {other} on {node} (interface {theirs}) at {where}:{port} within "
+                    f"{CHECK_S:.0f} s ({problem}), though both reach the rendezvous. Let the "
+                    "nodes' firewalls pass all TCP ports between them, or name on each node the "
+                    f"interface that reaches the others: {VARIABLE}=<name>."
+                )
+        group.exchange("reached", True, leaders)  # listen until all have connected
+    if group.rank == 0:
+        told = ", ".join(f"{node} by {name} ({where})" for node, where, _, name in nodes.values())
+        logger.info("%d nodes meet: %s.", len(nodes), told)

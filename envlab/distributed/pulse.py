@@ -1,0 +1,121 @@
+"""The pulse: what this process is doing, kept so cheaply that every step can tell it.
+
+The main thread writes it, and the watchdog's threads (:mod:`envlab.distributed.watchdog`) read it.
+Each field is one attribute, so no lock is needed: a reader may see a phase of now with a count of a
+moment ago, which does not matter to it. It imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+PHASES = ("start", "reset", "collect", "video", "learn", "iteration", "checkpoint", "close")
+"""What a rank does, in the order of an iteration; ``reduce`` (a collective) is within any of it."""
+REDUCE = "reduce"
+
+
+class LostPeerError(Exception):
+    """A collective broke because another rank failed or died; the text says which, and where."""
+
+
+class Pulse:
+    """What one process is doing, and when it last made progress.
+
+    Attributes:
+        phase: One of :data:`PHASES`, or ``reduce``.
+        within: The phase that a ``reduce`` belongs to, else the phase itself.
+        detail: Which collective.
+        iteration: The iteration under way, counted from 1 on.
+        frames: Environment steps of all ranks so far, where known.
+        count: Marks so far.
+        collectives: Collectives begun so far.
+        marked_at: Time of the last mark, in seconds of the monotonic clock.
+        is_warm: Whether an update was done, so that nothing more is compiled or loaded.
+        directory: The run directory, once there is one.
+        failure: How this process failed, ``Type: message``; empty as long as it did not.
+    """
+
+    def __init__(self) -> None:
+        self.phase = self.within = PHASES[0]
+        self.detail = ""
+        self.iteration = self.frames = self.count = self.collectives = 0
+        self.marked_at = monotonic()
+        self.is_warm = False
+        self.directory: Path | None = None
+        self.failure = ""
+        self.lost_peer: Callable[[BaseException, bool], str | None] = _nobody
+        """Set by the watchdog: returns which other rank an error follows from, if any, looking for
+        a while or, if the second argument is false, only once."""
+
+    def __deepcopy__(self, memo: object) -> Pulse:
+        """Return itself: a process has one, also in copies that libraries make of its context."""
+        return self
+
+    def begin(self) -> None:
+        """Start a run, the next of a sweep perhaps: what is slow the first time is allowed for."""
+        self.is_warm, self.directory, self.iteration = False, None, 0
+        self.mark(PHASES[0])
+
+    def mark(self, phase: str | None = None, iteration: int | None = None) -> None:
+        """Tell of progress, in a new phase or the same. It takes 0.3 us."""
+        if phase is not None:
+            self.phase = self.within = phase
+        if iteration is not None:
+            self.iteration = iteration
+        self.count += 1
+        self.marked_at = monotonic()
+
+    @contextmanager
+    def during(self, phase: str, detail: str = "") -> Iterator[None]:
+        """Be in a phase, and then in the one before; after an error, still in it."""
+        before = (self.phase, self.within, self.detail)
+        self.phase, self.detail = phase, detail
+        if phase == REDUCE:
+            self.collectives += 1
+        else:
+            self.within = phase
+        self.count += 1
+        self.marked_at = monotonic()
+        yield
+        self.phase, self.within, self.detail = before
+        self.count += 1
+        self.marked_at = monotonic()
+
+    @contextmanager
+    def naming_lost_peers(self) -> Iterator[None]:
+        """Replace an error that another rank's end caused by one that says which and why.
+
+        Raises:
+            LostPeerError: In place of the error of a broken collective.
+        """
+        try:
+            yield
+        except LostPeerError:
+            raise
+        except Exception as error:
+            try:
+                sentence = self.lost_peer(error, True)
+            except BaseException:  # a signal: the launcher sends one as it notices the same
+                sentence = self.lost_peer(error, False)
+                if sentence is None:
+                    raise
+            if sentence is None:
+                self.failure = self.failure or one_line(error)
+                raise
+            raise LostPeerError(sentence) from error
+        except BaseException as error:
+            self.lost_peer(error, False)  # where the watchdog ends the job, it does not return
+            raise
+
+
+def _nobody(error: BaseException, may_wait: bool) -> str | None:
+    return None
+
+
+def one_line(error: BaseException) -> str:
+    """Return ``Type: message`` of an error, its first line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

@@ -1,0 +1,103 @@
+"""What the watchdog writes: the report of a job that cannot go on, and the heartbeats of one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from envlab.distributed.beats import Sighting
+from envlab.distributed.judgement import Verdict
+from envlab.distributed.stacks import main_stack
+
+logger = logging.getLogger(__name__)
+
+MANY_RANKS = 16
+"""With more ranks, the printed report leaves out those that merely wait; the file has all."""
+
+
+def compose_report(
+    verdict: Verdict,
+    sightings: Mapping[int, Sighting],
+    stacks: Mapping[int, str],
+    *,
+    full: bool = False,
+) -> str:
+    """Return the report: who is to blame, where each rank is, and stacks.
+
+    Args:
+        verdict: Why the job cannot go on.
+        sightings: How the reporter sees all ranks.
+        stacks: Python stacks by rank, of those that could send them.
+        full: Whether to show all threads of all ranks. Else: of the guilty ones all threads, and of
+            the first of the others the main thread.
+    """
+    lines = [f"error: {verdict.sentence(sightings)} All ranks end here.", "Ranks, -> to blame:"]
+    others = [rank for rank in sightings if rank not in verdict.guilty]
+    shown = sorted(sightings if full else [*verdict.guilty, *others][:MANY_RANKS])
+    lines += [_line(sightings[rank], rank in verdict.guilty) for rank in shown]
+    if len(shown) < len(sightings):
+        lines.append(f"  and {len(sightings) - len(shown)} more")
+    if verdict.breaks_collectives and not full:
+        return "\n".join(lines)
+    for rank in verdict.guilty:
+        text = stacks.get(rank) or _without_stacks(sightings[rank])
+        lines += [f"Stacks of rank {rank}:", text]
+    for rank in others if full else others[:1]:
+        if rank in stacks:
+            text = stacks[rank] if full else main_stack(stacks[rank]) + "\n"
+            lines += [f"{'Stacks' if full else 'Main thread'} of rank {rank}:", text]
+    return "\n".join(lines).rstrip()
+
+
+def _without_stacks(seen: Sighting) -> str:
+    if seen.process == "running":
+        return "none: native code holds its interpreter; it prints them itself, below.\n"
+    return "none: its process does not answer.\n"
+
+
+def _line(seen: Sighting, is_guilty: bool) -> str:
+    beat = seen.beat
+    parts = [f"{'->' if is_guilty else '  '} rank {beat.rank:<3} {beat.place}"]
+    if beat.waits and beat.waits != beat.detail:
+        parts.append(f"waits in {beat.waits}")
+    parts.append(f"no progress for {seen.idle_s:.1f} s")
+    if seen.silent_s > 2.5:
+        parts.append(f"silent for {seen.silent_s:.1f} s")
+    if seen.process in ("gone", "stopped"):
+        parts.append(f"process {seen.process}")
+    return ", ".join([*parts, f"host {beat.host}, pid {beat.pid}"])
+
+
+def write_heartbeats(directory: Path, sightings: Mapping[int, Sighting], timeout_s: float) -> None:
+    """Write ``heartbeats.json`` into a run directory: what each rank does, for who looks from afar.
+
+    A full disk is no reason to end a run: it is said, and the old file stays.
+    """
+    ranks = [
+        {
+            "rank": rank,
+            "host": seen.beat.host,
+            "pid": seen.beat.pid,
+            "phase": seen.beat.phase,
+            "detail": seen.beat.detail,
+            "iteration": seen.beat.iteration,
+            "frames": seen.beat.frames,
+            "seconds_since_progress": round(seen.idle_s, 1),
+            "seconds_since_heard": round(seen.silent_s, 1),
+            "process": seen.process,
+        }
+        for rank, seen in sorted(sightings.items())
+    ]
+    time = datetime.now().astimezone().isoformat(timespec="seconds")
+    values = {"time": time, "timeout_s": timeout_s, "ranks": ranks}
+    temporary = directory / f".heartbeats.json.{os.getpid()}.tmp"
+    try:
+        temporary.write_text(json.dumps(values, indent=1) + "\n")
+        temporary.replace(directory / "heartbeats.json")
+    except OSError as error:
+        logger.warning("heartbeats.json cannot be written (%s).", error)
+        temporary.unlink(missing_ok=True)

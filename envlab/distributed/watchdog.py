@@ -1,0 +1,351 @@
+"""The watchdog: ends a job that cannot go on, and says which rank is to blame, where it stood.
+
+A thread in each process looks once a second at the beats of all ranks
+(:mod:`envlab.distributed.exchange`) and judges them (:mod:`envlab.distributed.judgement`). Neither
+waits for the main thread, which may stand in native code that never returns. The first rank with a
+verdict tells the others; all send their Python stacks, one reporter prints a report, and each
+process leaves with :data:`HUNG_EXIT_CODE`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic, sleep
+
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from envlab.distributed.beats import Beat, Sighting, process_state
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.exchange import PAUSE_S, Exchange
+from envlab.distributed.judgement import Verdict, judge
+from envlab.distributed.nccl_trace import write_trace
+from envlab.distributed.pulse import Pulse, one_line
+from envlab.distributed.ranks import MeetingPoint
+from envlab.distributed.report import compose_report, write_heartbeats
+from envlab.distributed.stacks import all_stacks
+from envlab.distributed.timeouts import (
+    DEFAULT_TIMEOUT_S,
+    HICCUP_S,
+    LOST_AFTER_S,
+    STARTUP_TIMEOUT_S,
+)
+
+logger = logging.getLogger(__name__)
+
+HUNG_EXIT_CODE = 70
+"""``EX_SOFTWARE`` of sysexits.h: this or another rank hung, failed or died."""
+TICK_S = 1.0
+HEARTBEATS_EVERY_S = 5.0
+EXPLAIN_S = 3.0
+"""How long a rank whose collective broke looks for who broke it."""
+GRACE_S = 5.0
+"""How long the main thread has, after another rank has failed or died, to end by itself."""
+STACKS_SIGNAL = signal.SIGUSR2
+"""Makes a process print its stacks, without its interpreter's help."""
+FALLBACK_AFTER_S = 15.0
+"""How long after the timeout a process ends that holds its interpreter, unless others end it."""
+NO_STDERR = (RuntimeError, ValueError, OSError)
+"""What faulthandler raises where standard error is no file."""
+STACKS_WAIT_S = 3.0
+REPORT_WAIT_S = 6.0
+
+EndRun = Callable[[Path, str, str], None]
+"""Records in a run directory that the run failed: directory, sentence, report."""
+
+
+class Watchdog:
+    """Watches all ranks from one of them, from its making to :meth:`close`."""
+
+    def __init__(
+        self,
+        context: DistributedContext,
+        *,
+        end_run: EndRun,
+        meeting_point: MeetingPoint | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        has_launcher: bool = False,
+    ) -> None:
+        """Meet the other ranks; every rank must call this.
+
+        Args:
+            context: The process's context, whose pulse is watched.
+            end_run: Records the end in the run directory, on one rank.
+            meeting_point: Where the ranks' store is; without it, this rank watches itself alone.
+            timeout_s: How long a rank may make no progress.
+            has_launcher: Whether a launcher started this process, without which it shall end.
+        """
+        self._context, self._pulse, self._timeout_s = context, context.pulse, timeout_s
+        self._launcher = os.getppid() if has_launcher else None
+        self._end_run = end_run
+        self._exchange: Exchange | None = None
+        if context.is_distributed and meeting_point is not None:
+            self._exchange = Exchange(context, self._beat, meeting_point)
+        self._stopping, self._ending = threading.Event(), threading.Event()
+        self._is_leaving = False
+        self._ticked_at = self._warm_at = monotonic()
+        self._doomed_at: float | None = None
+        self._written_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+        self._pulse.lost_peer = self.lost_peer
+        if self._exchange is not None:
+            self._exchange.start()
+        self._thread.start()
+        with contextlib.suppress(*NO_STDERR):
+            faulthandler.register(STACKS_SIGNAL)
+        self._hook = register_optimizer_step_post_hook(_marking(self._pulse))
+
+    def close(self) -> None:
+        """Stop watching. If the end has begun, it does not return."""
+        self._yield_to_the_end()
+        self._stopping.set()
+        self._hook.remove()
+        if self._exchange is not None:
+            self._exchange.stop()
+        faulthandler.cancel_dump_traceback_later()
+        faulthandler.unregister(STACKS_SIGNAL)
+        self._pulse.lost_peer = lambda error, may_wait: None
+
+    def lost_peer(self, error: BaseException, may_wait: bool = True) -> str | None:
+        """Return which other rank failed or died, if an error of the main thread follows from that.
+
+        It takes up to 3 s if it may, because the news may come after the error.
+        """
+        self._yield_to_the_end()
+        if self._exchange is None or not is_broken_collective(error):
+            return None
+        deadline = monotonic() + (EXPLAIN_S if may_wait else 0.0)
+        while True:
+            self._yield_to_the_end()
+            self._exchange.flush()
+            sightings = self._exchange.sightings()
+            verdict = self._judge(sightings)
+            others = {} if verdict is None else dict(verdict.guilty)
+            others.pop(self._context.rank, None)
+            if verdict is not None and others and verdict.kind != "stalled":
+                self._is_leaving = True
+                return Verdict(kind=verdict.kind, guilty=others).sentence(sightings)
+            if monotonic() > deadline:
+                return self._left_peers(sightings) if may_wait else None
+            sleep(0.1)
+
+    def _yield_to_the_end(self) -> None:
+        """Do not return if the end has begun, here or elsewhere."""
+        if self._ending.is_set() or (self._exchange is not None and self._exchange.verdict):
+            sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
+
+    def _left_peers(self, sightings: Mapping[int, Sighting]) -> str | None:
+        left = [
+            seen.beat.name
+            for rank, seen in sightings.items()
+            if rank != self._context.rank and seen.beat.phase == "close"
+        ]
+        return f"{' and '.join(left)} left before the others; see its output." if left else None
+
+    def speaks(self) -> bool:
+        """Return whether this rank is the one to say which rank was lost: the first that lives."""
+        sightings = self._sightings()
+        return self._reporter(sightings, self._judge(sightings)) == self._context.rank
+
+    def tell_failure(self, error: BaseException) -> None:
+        """Tell the others how this process failed, and give the news a moment to spread."""
+        self._pulse.failure = self._pulse.failure or one_line(error)
+        if self._exchange is not None and not getattr(error, "same_on_all_ranks", False):
+            self._exchange.flush()
+            sleep(1.2 * self._exchange.interval_s)
+
+    def _beat(self, number: int) -> Beat:
+        return Beat.of(self._pulse, self._context.rank, number)
+
+    def _sightings(self) -> dict[int, Sighting]:
+        if self._exchange is not None:
+            return self._exchange.sightings()
+        return {self._context.rank: Sighting(beat=self._beat(0), process="running")}
+
+    def _judge(self, sightings: Mapping[int, Sighting]) -> Verdict | None:
+        exchange, now = self._exchange, monotonic()
+        if not any(seen.beat.is_warm for seen in sightings.values()):
+            self._warm_at = now
+        return judge(
+            sightings,
+            self._context.rank,
+            timeout_s=self._timeout_s,
+            warm_for_s=now - self._warm_at,
+            store="" if exchange is None else exchange.address,
+            store_silent_s=0.0 if exchange is None else exchange.silent_s,
+        )
+
+    def _run(self) -> None:
+        while not self._stopping.wait(TICK_S):
+            if monotonic() - self._ticked_at > TICK_S + PAUSE_S:
+                self._pulse.mark()  # this process, or the machine, was suspended
+            self._ticked_at = monotonic()
+            self._arm_fallback()
+            self._check_launcher()
+            self._tick()
+
+    def _tick(self) -> None:
+        """Look at all ranks; end the process if the job cannot go on."""
+        sightings = self._sightings()
+        self._write_heartbeats(sightings)
+        if self._exchange is not None and self._exchange.verdict:
+            self._end(_verdict_of(self._exchange.verdict), sightings)
+        verdict = self._judge(sightings)
+        if verdict is None:
+            self._doomed_at = None
+            return
+        self._doomed_at = self._doomed_at or monotonic()
+        if not verdict.breaks_collectives or monotonic() - self._doomed_at > GRACE_S:
+            self._end(verdict, sightings)
+
+    def _arm_fallback(self) -> None:
+        """End the process even where native code holds the interpreter, and this thread with it."""
+        if self._exchange is None:
+            return
+        is_warm = self._pulse.is_warm
+        limit = self._timeout_s if is_warm else max(self._timeout_s, STARTUP_TIMEOUT_S)
+        with contextlib.suppress(*NO_STDERR):
+            faulthandler.dump_traceback_later(limit + FALLBACK_AFTER_S, exit=True)
+
+    def _check_launcher(self) -> None:
+        """End like a preempted run where the launcher is gone, and nobody would end us."""
+        if self._launcher is None or os.getppid() == self._launcher:
+            return
+        logger.warning("The launcher (pid %d) is gone; ending.", self._launcher)
+        self._launcher = None
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _write_heartbeats(self, sightings: Mapping[int, Sighting]) -> None:
+        directory = self._pulse.directory
+        if directory is None or not self._context.is_main:
+            return
+        if monotonic() - self._written_at < HEARTBEATS_EVERY_S:
+            return
+        self._written_at = monotonic()
+        in_background(lambda: write_heartbeats(directory, sightings, self._timeout_s))
+
+    def _end(self, verdict: Verdict, sightings: dict[int, Sighting]) -> None:
+        """Report and leave; it does not return, unless the main thread is about to leave."""
+        if self._is_leaving and verdict.breaks_collectives:
+            return
+        self._ending.set()
+        stacks = {self._context.rank: all_stacks()}
+        reporter = self._reporter(sightings, verdict)
+        if self._exchange is not None:
+            self._exchange.post("stacks", stacks[self._context.rank])
+            self._exchange.post("verdict", _text_of(verdict))
+            self._wait(lambda exchange: bool(exchange.verdict), STACKS_WAIT_S)
+            if self._exchange.verdict:
+                verdict = _verdict_of(self._exchange.verdict)
+                reporter = self._reporter(sightings, verdict)
+        if self._context.device.type == "cuda" and (directory := self._pulse.directory):
+            in_background(lambda: write_trace(directory, self._context.rank)).join(STACKS_WAIT_S)
+        if reporter == self._context.rank:
+            self._report(verdict, sightings, stacks)
+        else:
+            self._wait(lambda exchange: exchange.is_reported, REPORT_WAIT_S)
+        self._kill_mute(verdict, sightings)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # closed
+                stream.flush()
+        os._exit(HUNG_EXIT_CODE)
+
+    def _report(
+        self, verdict: Verdict, sightings: dict[int, Sighting], stacks: dict[int, str]
+    ) -> None:
+        """Print the report, and record it in the run directory."""
+        if self._exchange is not None:
+            mute = set(verdict.guilty) if verdict.kind in ("gone", "lost") else set()
+            mute |= {rank for rank, seen in sightings.items() if seen.silent_s > LOST_AFTER_S / 2}
+            wanted = sightings.keys() - mute
+            self._wait(lambda exchange: exchange.stacks.keys() >= wanted, STACKS_WAIT_S)
+            stacks |= self._exchange.stacks
+        sentence = verdict.sentence(sightings)
+        print(compose_report(verdict, sightings, stacks), file=sys.stderr, flush=True)
+        if (directory := self._pulse.directory) is not None:
+            full = compose_report(verdict, sightings, stacks, full=True)
+            in_background(lambda: self._end_run(directory, sentence, full)).join(STACKS_WAIT_S)
+        if self._exchange is not None:
+            self._exchange.post("reported", "yes")
+            self._wait(lambda exchange: exchange.is_reported, 1.0)
+
+    def _wait(self, condition: Callable[[Exchange], bool], seconds: float) -> None:
+        deadline = monotonic() + seconds
+        while self._exchange is not None and self._exchange.is_alive() and monotonic() < deadline:
+            if condition(self._exchange):
+                return
+            sleep(0.05)
+
+    def _reporter(self, sightings: Mapping[int, Sighting], verdict: Verdict | None) -> int:
+        """Return the first rank that can speak."""
+        mute = verdict.guilty if verdict is not None and verdict.kind != "stalled" else {}
+        is_blind = self._exchange is not None and self._exchange.silent_s > LOST_AFTER_S / 2
+        able = [
+            rank
+            for rank, seen in sightings.items()
+            if rank not in mute
+            and seen.beat.phase != "close"
+            and (seen.silent_s < LOST_AFTER_S / 2 or (is_blind and seen.process == "running"))
+            and seen.process not in ("stopped", "gone")
+        ]
+        return min(able, default=self._context.rank)
+
+    def _kill_mute(self, verdict: Verdict, sightings: Mapping[int, Sighting]) -> None:
+        """Kill guilty processes of this machine that cannot end by themselves.
+
+        torchrun would wait 30 s for them. Those that are not stopped print their stacks before.
+        """
+        for rank in verdict.guilty.keys() - {self._context.rank}:
+            seen = sightings[rank]
+            state = process_state(seen.beat)
+            is_mute = seen.silent_s > HICCUP_S
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if state == "running" and is_mute:
+                    os.kill(seen.beat.pid, STACKS_SIGNAL)
+                    sleep(0.5)
+                if state == "stopped" or (state == "running" and is_mute):
+                    os.kill(seen.beat.pid, signal.SIGKILL)
+
+
+def is_broken_collective(error: BaseException) -> bool:
+    """Return whether an error tells that a collective could not be completed.
+
+    torch raises DistError for NCCL, and RuntimeError with gloo's own words for gloo.
+    """
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and (
+        type(error).__name__.startswith("Dist") or "gloo" in text or "nccl" in text
+    )
+
+
+def in_background(function: Callable[[], None]) -> threading.Thread:
+    """Run what may never return, such as a write to a dead file server, in a thread of its own."""
+    thread = threading.Thread(target=function, name="watchdog writer", daemon=True)
+    thread.start()
+    return thread
+
+
+def _marking(pulse: Pulse) -> Callable[..., None]:
+    def after_step(*_: object) -> None:
+        pulse.mark()
+
+    return after_step
+
+
+def _text_of(verdict: Verdict) -> str:
+    return json.dumps(asdict(verdict))
+
+
+def _verdict_of(text: str) -> Verdict:
+    values = json.loads(text)
+    guilty = {int(rank): why for rank, why in values["guilty"].items()}
+    return Verdict(kind=values["kind"], guilty=guilty, about=values["about"])

@@ -1,0 +1,207 @@
+"""The folder ``checkpoints/`` of a run: ``model_<iteration>.pt``, ``best.pt`` and ``latest.pt``.
+
+The two are second names of a file (hard links; copies where the file system has none), so that the
+best one outlives the newest ones that are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
+from envlab.distributed.disk import describe_room, is_no_room, sync_folder, whole_file
+from envlab.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"model_(\d+)\.pt")
+
+Accept = Callable[[Mapping[str, Any], Path], None]
+"""Raises CheckpointError for what a checkpoint holds, and where it lies, if it is not wanted."""
+
+
+class Checkpoints:
+    """The checkpoints of one run. Rank 0 writes them; any process may read."""
+
+    def __init__(self, folder: Path, keep: int = 0) -> None:
+        """Write nothing.
+
+        Args:
+            folder: The run's ``checkpoints/``.
+            keep: So many of the newest are kept; 0: all.
+        """
+        self.folder, self._keep = folder, keep
+        self._unlinked_best: int | None = None
+        self._last_good: Path | None = None
+
+    def iterations(self) -> list[int]:
+        """Return the iterations there are files of, in rising order."""
+        matches = [_NAME.fullmatch(path.name) for path in self.folder.glob("model_*.pt")]
+        return sorted(int(match.group(1)) for match in matches if match)
+
+    def path(self, iteration: int) -> Path:
+        """Return the file of an iteration."""
+        return self.folder / f"model_{iteration}.pt"
+
+    def save(self, iteration: int, values: dict[str, Any], *, is_best: bool) -> Path | None:
+        """Write a checkpoint; where there is no room, say so and leave all as it was.
+
+        Args:
+            iteration: Iterations done.
+            values: See :func:`~envlab.distributed.checkpoint.save_checkpoint`.
+            is_best: Whether ``best.pt`` is to be this one.
+
+        Returns:
+            The file, or None where there was no room.
+
+        Raises:
+            OSError: If it cannot be written for another reason.
+        """
+        path = self.path(iteration)
+        try:
+            self._remove_leftovers()
+            save_checkpoint(path, values)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            self._say_no_room(path, error)
+            return None
+        self._last_good = path
+        if is_best:
+            self._unlinked_best = None if self._name(path, "best.pt") else iteration
+        self._name(path, "latest.pt")
+        self._remove_old(iteration)
+        return path
+
+    def find(
+        self, selector: str = "latest", accept: Accept = lambda values, path: None
+    ) -> tuple[Path, dict[str, Any]]:
+        """Return a checkpoint and what it holds.
+
+        Args:
+            selector: ``latest``, ``best``, or a file's name. Only ``latest`` falls back to an
+                earlier one.
+            accept: Refuses what is not wanted.
+
+        Raises:
+            CheckpointError: If there is none, or it cannot be read or is refused.
+        """
+        if selector == "latest":
+            return self.latest(accept)
+        path = self.folder / ("best.pt" if selector == "best" else selector)
+        if not path.is_file():
+            raise CheckpointError(
+                f"The run {self.folder.parent} has no checkpoint {selector!r}; it has those of the "
+                f"iterations {self.iterations() or 'none'}. Use 'latest', 'best', or a file's path."
+            )
+        values = load_checkpoint(path)
+        accept(values, path)
+        return path, values
+
+    def latest(self, accept: Accept = lambda values, path: None) -> tuple[Path, dict[str, Any]]:
+        """Return the newest checkpoint that can be read, warning of those that were skipped.
+
+        Raises:
+            CheckpointError: If there is none.
+        """
+        problems: list[CheckpointError] = []
+        for path in self._candidates():
+            try:
+                values = load_checkpoint(path)
+                accept(values, path)
+            except CheckpointError as error:
+                problems.append(error)
+                continue
+            for problem in problems:
+                logger.warning("Skipped a checkpoint: %s", problem)
+            if problems:
+                logger.warning("Taking %s (iteration %d).", path, values["iteration"])
+            return path, values
+        if len(problems) == 1:
+            raise problems[0]
+        if problems:
+            raise CheckpointError(
+                f"None of the {len(problems)} checkpoints in {self.folder} can be used. The newest "
+                f"one: {problems[0]}"
+            )
+        raise CheckpointError(
+            f"There is no checkpoint in {self.folder}. Train first, or give a file's path with "
+            "--checkpoint."
+        )
+
+    def _candidates(self) -> Iterator[Path]:
+        """Yield the files, newest first, and last what only ``latest.pt`` or ``best.pt`` names."""
+        seen: set[tuple[int, int]] = set()
+        paths = [self.path(iteration) for iteration in reversed(self.iterations())]
+        for path in (*paths, self.folder / "latest.pt", self.folder / "best.pt"):
+            if path.is_file():
+                stat = path.stat()
+                if (stat.st_dev, stat.st_ino) not in seen:
+                    seen.add((stat.st_dev, stat.st_ino))
+                    yield path
+
+    def _name(self, path: Path, name: str) -> bool:
+        """Give a file a second name, in place of what bore it; return whether there was room."""
+        temporary = self.folder / f".{name}.{os.getpid()}.tmp"
+        try:
+            try:
+                os.link(path, temporary)
+                temporary.replace(self.folder / name)
+                sync_folder(self.folder)
+            except OSError as error:
+                if is_no_room(error):
+                    raise
+                _copy(path, self.folder / name)  # the file system knows no hard links
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            logger.error(
+                "%s could not be named %s (%s): it still is an earlier one. The run goes on. Make "
+                "room there.",
+                path,
+                name,
+                describe_room(self.folder, error),
+            )
+            return False
+        return True
+
+    def _remove_old(self, newest: int) -> None:
+        """Remove what is not to be kept, now that a newer one is there.
+
+        Files of later iterations are left alone and not counted: a run that was continued from
+        before a damaged one will write them again.
+        """
+        if not self._keep:
+            return
+        past = [iteration for iteration in self.iterations() if iteration <= newest]
+        for iteration in past[: -self._keep]:
+            if iteration != self._unlinked_best:
+                self.path(iteration).unlink(missing_ok=True)
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a process that was killed while it wrote has left."""
+        for path in self.folder.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+    def _say_no_room(self, path: Path, error: OSError) -> None:
+        older = [self.path(iteration) for iteration in self.iterations()]
+        last_good = self._last_good or (older[-1] if older else None)
+        logger.error(
+            "The checkpoint %s could not be written (%s). The run goes on; %s. Make room there.",
+            path,
+            describe_room(self.folder, error),
+            f"the last good one is {last_good}" if last_good else "there is no earlier one",
+        )
+
+
+def _copy(path: Path, to: Path) -> None:
+    with path.open("rb") as source, whole_file(to) as target:
+        shutil.copyfileobj(source, target, 2**20)

@@ -1,0 +1,136 @@
+"""What the doctor does in processes of its own: ``python -m envlab.tools.doctor_child NAME``.
+
+A probe yields facts, which are printed as lines of JSON. See :mod:`envlab.tools.doctor_probe`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+WRITE_CHUNK_MIB = 4
+WRITE_TOTAL_MIB = 64
+WRITE_TIME_S = 1.5
+"""A slow disk is measured on fewer than 64 MiB."""
+
+
+def probe_torch(device: str | None, most: int) -> Iterator[dict[str, Any]]:
+    """Tell torch's build and GPUs, and which device each of 1 to ``most`` processes would get."""
+    import torch
+    import torch.distributed as dist
+
+    from envlab.distributed.context import resolve_device
+    from envlab.errors import DeviceError
+
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    nccl = ".".join(map(str, torch.cuda.nccl.version())) if dist.is_nccl_available() else None
+    yield {
+        "cuda_build": torch.version.cuda,
+        "nccl": nccl if torch.version.cuda else None,
+        "gloo": dist.is_gloo_available(),
+        "gpus": [_gpu(torch.cuda.get_device_properties(index)) for index in range(num_gpus)],
+    }
+    devices: dict[int, list[str]] = {}
+    for count in range(1, most + 1):
+        try:
+            ranks = [resolve_device(device, rank, count, num_gpus) for rank in range(count)]
+        except DeviceError as error:
+            yield {"devices": devices, "refused_at": count, "refusal": str(error)}
+            return
+        devices[count] = [str(each) for each in ranks]
+    yield {"devices": devices}
+
+
+def _gpu(properties: Any) -> dict[str, Any]:
+    return {
+        "name": properties.name,
+        "memory_bytes": properties.total_memory,
+        "capability": f"{properties.major}.{properties.minor}",
+        "uuid": str(getattr(properties, "uuid", "")),
+    }
+
+
+def probe_imports(*modules: str) -> Iterator[dict[str, Any]]:
+    """Import modules, one after the other, and tell how each went."""
+    for module in modules:
+        start = time.monotonic()
+        problem = None
+        yield {"importing": module}  # the last one named, where an import ends the process
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # a broken package raises anything
+            problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        seconds = round(time.monotonic() - start, 2)
+        yield {"module": module, "problem": problem, "seconds": seconds}
+
+
+def probe_jax() -> Iterator[dict[str, Any]]:
+    """Tell which devices JAX sees."""
+    import jax
+
+    yield {"platform": jax.default_backend(), "devices": [str(each) for each in jax.devices()]}
+
+
+def probe_renderer() -> Iterator[dict[str, Any]]:
+    """Render a picture with the first OpenGL that can, as ``--video`` does."""
+    from envlab.rl.opengl import choose_opengl, opengl_problems
+
+    choose_opengl()
+    yield {"chosen": os.environ["MUJOCO_GL"], "problems": opengl_problems()}
+
+
+def probe_disk(folder: str) -> Iterator[dict[str, Any]]:
+    """Write to a folder and tell how fast: a file that has no name, and is gone at the end."""
+    chunk = os.urandom(WRITE_CHUNK_MIB << 20)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        start = time.monotonic()
+        written = 0
+        while written < WRITE_TOTAL_MIB and time.monotonic() - start < WRITE_TIME_S:
+            file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+            written += WRITE_CHUNK_MIB
+        seconds = time.monotonic() - start
+    yield {"written_mib": written, "mib_per_s": round(written / max(seconds, 1e-6), 1)}
+
+
+def probe_names(*names: str) -> Iterator[dict[str, Any]]:
+    """Tell what host names resolve to."""
+    yield {"fqdn": socket.getfqdn()}
+    for name in names:
+        try:
+            found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            yield {"name": name, "addresses": [], "problem": str(error)}
+            continue
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        yield {"name": name, "addresses": addresses, "problem": None}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the probe that the first word names, with the other words as its arguments."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print on import is no answer
+    name, *words = arguments
+    probes = {
+        "torch": lambda: probe_torch(words[0] or None, int(words[1])),
+        "jax": probe_jax,
+        "renderer": probe_renderer,
+        "disk": lambda: probe_disk(words[0]),
+        "names": lambda: probe_names(*words),
+    }
+    facts = probes[name]() if name in probes else probe_imports(*words)
+    for fact in facts:
+        print(json.dumps(fact), file=answers, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,235 @@
+"""How fast the ranks talk to each other, and whether one of them is slow."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import torch
+import torch.distributed as dist
+
+from envlab.distributed.context import DistributedContext
+from envlab.tools.doctor_report import Finding
+from envlab.tools.doctor_skew import rank_list
+
+SECTION = "Between ranks"
+LARGE_MIB = (4, 64)
+MEASURE_S = 0.5
+"""A collective is repeated for about so long."""
+MOST_REPEATS, FEWEST_REPEATS = 200, 5
+LARGE_BUDGET_S = 8.0
+"""A size is left out where one reduction would take longer."""
+WORK_ROUNDS = 5
+SLOW_RATIO = 1.5
+SLOW_LATENCY_S = 0.02
+
+
+class _Phase(NamedTuple):
+    name: str
+    limit_s: float
+    deadline: float
+    """When it must have ended, on the monotonic clock."""
+
+
+class Watch:
+    """Ends this process where the other ranks do not answer in time, naming what it waits for.
+
+    A thread of its own does it: a collective that hangs returns to no one.
+    """
+
+    def __init__(self, rank: int, timeout_s: float) -> None:
+        self._rank, self._timeout_s = rank, timeout_s
+        self.enter("the start")
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+
+    def enter(self, phase: str, at_least_s: float = 0.0) -> None:
+        """Begin a phase, which has the whole time for itself, or more."""
+        limit_s = max(self._timeout_s, at_least_s)
+        self._phase = _Phase(phase, limit_s, time.monotonic() + limit_s)
+
+    def _look(self) -> None:
+        while not self._ended.wait(min(1.0, self._timeout_s / 4)):
+            phase = self._phase
+            if time.monotonic() > phase.deadline:
+                print(
+                    f"problem: rank {self._rank} has waited {phase.limit_s:.0f} s in "
+                    f"{phase.name} for the other ranks. Look at their output; if they wait too, "
+                    "a firewall drops what the ranks send, or an interface is not the one that "
+                    "reaches the others: see docs/distribute.md.",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                os._exit(1)
+
+
+def measure(context: DistributedContext, watch: Watch) -> dict[str, Any]:
+    """Return latencies and bandwidths of reductions, and how long the same work takes each rank.
+
+    Every rank must call this, and gets the same. Times are in seconds, bandwidths in bytes per
+    second that each rank sends (and receives) in a ring: ``2 (n - 1) / n`` times the size.
+    """
+    watch.enter("an all-reduce of 8 bytes")
+    facts: dict[str, Any] = {"latency_s": _time_reduction(context, 1), "bandwidth": {}}
+    if context.device.type != "cpu":
+        facts["latency_gloo_s"] = _time_reduction(context, 1, device="cpu")
+    factor = 2 * (context.world_size - 1) / context.world_size
+    slowest = facts["latency_s"]
+    for mib in LARGE_MIB:
+        if slowest * 16 > LARGE_BUDGET_S:
+            break
+        watch.enter(f"an all-reduce of {mib} MiB")
+        slowest = _time_reduction(context, mib << 18)
+        facts["bandwidth"][mib] = (mib << 20) * factor / slowest
+    watch.enter("a barrier")
+    facts["work_s"], facts["barrier_s"] = _time_work(context)
+    watch.enter("the comparison of clocks")
+    facts["clock_offsets_s"], facts["clock_error_s"] = _compare_clocks(context)
+    return facts
+
+
+def _time_reduction(context: DistributedContext, numbers: int, device: str | None = None) -> float:
+    """Return how long a reduction of so many float32 takes on the slowest rank, in seconds."""
+    tensor = torch.zeros(max(2, numbers), device=device or context.device)
+
+    def reduce() -> None:
+        dist.all_reduce(tensor)
+        if tensor.is_cuda:
+            torch.cuda.synchronize(tensor.device)
+
+    for _ in range(2):
+        reduce()
+    start = time.perf_counter()
+    reduce()
+    once = context.broadcast(time.perf_counter() - start)
+    repeats = int(min(MOST_REPEATS, max(FEWEST_REPEATS, MEASURE_S / max(once, 1e-9))))
+    return max(context.gather(_median(reduce, 1 if once > MEASURE_S else repeats)))
+
+
+def _median(function: Callable[[], None], repeats: int) -> float:
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _time_work(context: DistributedContext) -> tuple[list[float], list[float]]:
+    """Return the time of a fixed piece of work, and then of waiting for the others, per rank."""
+    matrix = torch.full((256, 256), 1e-3, device=context.device)
+    work, wait = [], []
+    for number in range(WORK_ROUNDS + 1):
+        _wait_for_all()
+        start = time.perf_counter()
+        product = matrix
+        for _ in range(40):
+            product = product @ matrix
+        float(product[0, 0])  # waits for a GPU
+        done = time.perf_counter()
+        _wait_for_all()
+        if number:  # the first warms up
+            work.append(done - start)
+            wait.append(time.perf_counter() - done)
+    mine = (statistics.median(work), statistics.median(wait))
+    everyone = context.gather(mine)
+    return [times[0] for times in everyone], [times[1] for times in everyone]
+
+
+def _compare_clocks(context: DistributedContext) -> tuple[list[float], float]:
+    """Return how far each rank's clock is ahead of rank 0's, and how well that is known."""
+    rounds, errors = [], []
+    for _ in range(5):
+        _wait_for_all()
+        start = time.time()
+        _wait_for_all()
+        now = time.time()
+        rounds.append(context.gather(now))
+        errors.append(now - start)
+    error = max(context.gather(statistics.median(errors)))
+    offsets = [
+        statistics.median([times[rank] - times[0] for times in rounds])
+        for rank in range(context.world_size)
+    ]
+    return offsets, error
+
+
+def _wait_for_all() -> None:
+    dist.all_reduce(torch.zeros(1))
+
+
+def judge(facts: dict[str, Any], hosts: Sequence[str]) -> list[Finding]:
+    """Return the lines of what :func:`measure` measured.
+
+    Args:
+        facts: What it returned.
+        hosts: The host of each rank.
+    """
+    latency = facts["latency_s"]
+    findings = [_latency(latency, several_nodes=len(set(hosts)) > 1)]
+    if "latency_gloo_s" in facts:
+        text = f"{facts['latency_gloo_s'] * 1e3:.2f} ms for 8 bytes over gloo"
+        findings.append(Finding(section=SECTION, name="host all-reduce", text=text))
+    for mib, bandwidth in facts["bandwidth"].items():
+        text = f"{bandwidth / 1e9:.2f} GB/s that each rank sends"
+        findings.append(Finding(section=SECTION, name=f"all-reduce {mib} MiB", text=text))
+    for mib in LARGE_MIB:
+        if mib not in facts["bandwidth"]:
+            text = "not measured: it would take too long here"
+            findings.append(
+                Finding(section=SECTION, name=f"all-reduce {mib} MiB", text=text, state="note")
+            )
+    return [*findings, _speeds(facts["work_s"], facts["barrier_s"], hosts)]
+
+
+def _latency(latency: float, *, several_nodes: bool) -> Finding:
+    text = f"{latency * 1e3:.2f} ms for 8 bytes"
+    if latency > SLOW_LATENCY_S:
+        advice = "every update waits for several of these: " + (
+            "let the nodes talk by a faster network (see the interface of each node)"
+            if several_nodes
+            else "this machine is busy, or has fewer cores than ranks; start fewer"
+        )
+        return Finding(
+            section=SECTION, name="all-reduce", text=text, state="warning", advice=advice
+        )
+    return Finding(section=SECTION, name="all-reduce", text=text)
+
+
+def _speeds(work_s: Sequence[float], barrier_s: Sequence[float], hosts: Sequence[str]) -> Finding:
+    """Return the line of equal work: each iteration takes as long as the slowest rank."""
+    slowest = max(range(len(work_s)), key=work_s.__getitem__)
+    ratio = work_s[slowest] / statistics.median_low(work_s)
+    text = (
+        f"the same work takes {min(work_s) * 1e3:.1f} to {work_s[slowest] * 1e3:.1f} ms; ranks "
+        f"wait {statistics.mean(barrier_s) * 1e3:.1f} ms at a barrier then"
+    )
+    if ratio > SLOW_RATIO:
+        slow = [rank for rank, each in enumerate(work_s) if each > SLOW_RATIO * min(work_s)]
+        return Finding(
+            section=SECTION,
+            name="equal work",
+            text=f"{text}; {rank_list(slow)} on {hosts[slowest]} is {ratio:.1f} times as slow",
+            state="warning",
+            advice=f"every iteration waits for it: look for other work on {hosts[slowest]}, and at "
+            "its cores and clock speed",
+        )
+    return Finding(section=SECTION, name="equal work", text=text)

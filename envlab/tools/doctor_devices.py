@@ -1,0 +1,148 @@
+"""Which GPUs there are, which device each local process would get, and what renders videos."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.limits import describe_size
+from envlab.tools.doctor_probe import Answer, Probe
+from envlab.tools.doctor_report import Finding
+
+SECTION = "Devices"
+DEADLINE_S = 120.0
+MOST_PROCESSES = 8
+"""The device map is shown for up to so many local processes."""
+
+
+def torch_probe(device: str | None) -> Probe:
+    """Return the probe that asks torch for devices.
+
+    Args:
+        device: What ``--device`` says.
+    """
+    cores = len(os.sched_getaffinity(0))
+    arguments = [device or "", str(max(2, min(MOST_PROCESSES, cores)))]
+    return Probe(name="torch", deadline_s=DEADLINE_S, arguments=arguments)
+
+
+def renderer_probe() -> Probe:
+    """Return the probe that renders a picture."""
+    return Probe(name="renderer", deadline_s=DEADLINE_S)
+
+
+def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dict[str, Any]]:
+    """Look at GPUs, the device map and the renderer.
+
+    Args:
+        torch: What the torch probe said.
+        renderer: What the renderer probe said.
+    """
+    facts = {
+        "cuda_build": torch.get("cuda_build"),
+        "nccl": torch.get("nccl"),
+        "driver": driver_version(),
+        "gpus": torch.get("gpus", []),
+        "devices": torch.get("devices", {}),
+        "renderer": renderer.get("chosen"),
+    }
+    if torch.problem is not None:
+        broken = Finding(
+            section=SECTION,
+            name="torch",
+            text=f"cannot say which devices there are: {torch.problem}",
+            state="problem",
+            advice="python -c 'import torch' shows the whole message; install torch anew",
+        )
+        return [broken, _renderer(renderer)], facts
+    return [_gpus(facts), *_device_map(torch), _renderer(renderer)], facts
+
+
+def driver_version() -> str | None:
+    """Return the version of NVIDIA's kernel module, null where it is not loaded."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return None
+    found = re.search(r"Module(?: for \w+)?\s+([\d.]+)", text)
+    return found.group(1) if found else None
+
+
+def _gpus(facts: dict[str, Any]) -> Finding:
+    gpus, driver, build = facts["gpus"], facts["driver"], facts["cuda_build"]
+    if gpus:
+        names = [
+            f"cuda:{i} {gpu['name']} ({describe_size(gpu['memory_bytes'])})"
+            for i, gpu in enumerate(gpus)
+        ]
+        text = (
+            f"{', '.join(names)}; driver {driver or 'unknown'}, CUDA {build}, NCCL {facts['nccl']}"
+        )
+        return Finding(section=SECTION, name="GPUs", text=text)
+    if driver is None:
+        return Finding(section=SECTION, name="GPUs", text="none; everything runs on the CPU")
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "set") in ("", "-1", "NoDevFiles"):
+        advice = "unset CUDA_VISIBLE_DEVICES, which hides them"
+    elif build is None:
+        advice = "install the CUDA build of the torch that constraints.txt names, before envlab"
+    else:
+        advice = f"the driver may be too old for CUDA {build}, or the container has no access to it"
+    text = f"a driver ({driver}) is loaded, but torch sees no GPU"
+    return Finding(section=SECTION, name="GPUs", text=text, state="warning", advice=advice)
+
+
+def _device_map(torch: Answer) -> list[Finding]:
+    """Return a line per number of local processes, equal ones together."""
+    cores = len(os.sched_getaffinity(0))
+    findings = []
+    for count, devices in sorted((int(n), each) for n, each in torch.get("devices", {}).items()):
+        threads = max(1, cores // count)
+        where = devices[0] if len(set(devices)) == 1 else ", ".join(devices)
+        text = f"{where}, {_threads(threads)}{' each' if count > 1 else ''}"
+        if count > cores:
+            text += f"; they share {cores} core{'' if cores == 1 else 's'}"
+        findings.append(Finding(section=SECTION, name=_processes(count), text=text))
+    refused = torch.get("refused_at")
+    if refused == 1:
+        findings.append(
+            Finding(
+                section=SECTION,
+                name="--device",
+                text=str(torch.get("refusal")),
+                state="problem",
+                advice="leave --device out, or give one that there is",
+            )
+        )
+    elif refused is not None:
+        text = f"refused: {torch.get('refusal')}"
+        findings.append(
+            Finding(section=SECTION, name=f"{refused} or more", text=text, state="note")
+        )
+    return findings
+
+
+def _renderer(renderer: Answer) -> Finding:
+    chosen, problems = renderer.get("chosen"), renderer.get("problems", "")
+    if chosen in (None, "disable"):
+        return Finding(
+            section=SECTION,
+            name="renderer",
+            text=f"none works, so --video would be refused ({problems or renderer.problem})",
+            state="warning",
+            advice="for videos, on Debian or Ubuntu: apt-get install libegl1 libopengl0 "
+            "libgl1-mesa-dri, or libosmesa6; see docs/train.md",
+        )
+    text = f"MUJOCO_GL={chosen} renders"
+    return Finding(
+        section=SECTION, name="renderer", text=f"{text} ({problems})" if problems else text
+    )
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'' if count == 1 else 'es'}"
+
+
+def _threads(count: int) -> str:
+    return f"{count} CPU thread{'' if count == 1 else 's'}"

@@ -1,0 +1,160 @@
+"""What this machine gives: cores, memory, shared memory, disk, open files."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
+from envlab.tools.doctor_probe import Answer, Probe
+from envlab.tools.doctor_report import Finding, State
+
+SECTION = "Machine"
+LEAST_MEMORY = 2 << 30
+"""A rank of a small task takes about 0.5 GiB; two, and the system, should fit."""
+LEAST_SHARED_MEMORY = 256 << 20
+"""Docker gives 64 MiB, of which NCCL runs out; its documentation asks for 1 GiB in a container."""
+LEAST_DISK = 2 << 30
+NO_DISK = 100 << 20
+LEAST_OPEN_FILES = 1024
+SLOW_DISK_MIB_PER_S = 10.0
+DISK_DEADLINE_S = 20.0
+
+
+def disk_probe() -> Probe:
+    """Return the probe that writes into the folder where runs would lie."""
+    return Probe(name="disk", deadline_s=DISK_DEADLINE_S, arguments=[str(log_folder())])
+
+
+def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
+    """Look at the machine.
+
+    Args:
+        disk: What the disk probe said.
+    """
+    total, free = memory_sizes()
+    facts = {
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "cores": os.cpu_count() or 1,
+        "cores_allowed": len(os.sched_getaffinity(0)),
+        "cores_quota": cpu_quota(),
+        "load": round(os.getloadavg()[0], 1),
+        "memory_bytes": total,
+        "memory_free_bytes": free,
+        "memory_limit_bytes": memory_limit(),
+        "shm_bytes": _free(Path("/dev/shm")),
+        "log_folder": str(log_folder()),
+        "disk_free_bytes": _free(log_folder()),
+        "disk_mib_per_s": disk.get("mib_per_s"),
+        "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+    }
+    system = Finding(section=SECTION, name="system", text=str(facts["system"]))
+    return [
+        system,
+        _cores(facts),
+        _load(facts),
+        _judge_memory(facts),
+        _judge_shm(facts),
+        _judge_disk(facts, disk),
+        _judge_open_files(facts),
+    ], facts
+
+
+def log_folder() -> Path:
+    """Return the folder that a run would make its folder in: the nearest that exists."""
+    logs = Path("logs").absolute()
+    return logs if logs.is_dir() else logs.parent
+
+
+def _free(folder: Path) -> int | None:
+    """Return the bytes that are free on a folder's file system, null if there is no folder."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
+def _cores(facts: dict[str, Any]) -> Finding:
+    cores, allowed, quota = facts["cores"], facts["cores_allowed"], facts["cores_quota"]
+    text = f"{allowed} of {cores} may be used"
+    if quota is not None and quota < allowed:
+        return Finding(
+            section=SECTION,
+            name="cores",
+            text=f"{text}, but a control group allows the time of {quota:g}",
+            state="warning",
+            advice=f"envlab would start {allowed} threads for the time of {quota:g} cores, and "
+            f"stall: start it with taskset -c 0-{max(0, int(quota) - 1)}, or raise the "
+            "container's limit (docker: --cpuset-cpus instead of --cpus)",
+        )
+    return Finding(section=SECTION, name="cores", text=text)
+
+
+def _load(facts: dict[str, Any]) -> Finding:
+    load, cores = facts["load"], facts["cores"]
+    text = f"{load:g} processes running, over the last minute"
+    if load > 1.5 * cores:
+        advice = "other work takes this machine's cores; wait for it, or expect slow training"
+        return Finding(section=SECTION, name="load", text=text, state="warning", advice=advice)
+    return Finding(section=SECTION, name="load", text=text)
+
+
+def _judge_memory(facts: dict[str, Any]) -> Finding:
+    free, limit = facts["memory_free_bytes"], facts["memory_limit_bytes"]
+    text = f"{describe_size(free)} of {describe_size(facts['memory_bytes'])} free"
+    if limit is not None and limit < facts["memory_bytes"]:
+        text += f", and a control group allows {describe_size(limit)}"
+    if min(free, limit or free) < LEAST_MEMORY:
+        advice = "end other programs, or use few environments: see the memory in --dry_run"
+        return Finding(section=SECTION, name="memory", text=text, state="warning", advice=advice)
+    return Finding(section=SECTION, name="memory", text=text)
+
+
+def _judge_shm(facts: dict[str, Any]) -> Finding:
+    free = facts["shm_bytes"]
+    if free is None or free < LEAST_SHARED_MEMORY:
+        return Finding(
+            section=SECTION,
+            name="/dev/shm",
+            text="absent" if free is None else f"{describe_size(free)} free",
+            state="warning",
+            advice="GPUs of one node talk through shared memory (NCCL): start a container with "
+            "--shm-size=1g, or in a Kubernetes pod mount a memory emptyDir at /dev/shm",
+        )
+    return Finding(section=SECTION, name="/dev/shm", text=f"{describe_size(free)} free")
+
+
+def _judge_disk(facts: dict[str, Any], disk: Answer) -> Finding:
+    free, speed = facts["disk_free_bytes"], facts["disk_mib_per_s"]
+    folder = facts["log_folder"]
+    text = f"{folder}: {describe_size(free or 0)} free"
+    state: State = "ok"
+    advice = ""
+    if speed is not None:
+        text += f", writes {speed:.0f} MiB/s"
+    if speed is None:
+        state, text = "problem", f"{text}, cannot be written to: {disk.problem}"
+        advice = "run from a folder that you may write to, and whose disk answers"
+    elif free is not None and free < NO_DISK:
+        state, advice = "problem", "make room, or run from a folder on another disk"
+    elif free is not None and free < LEAST_DISK:
+        state, advice = "warning", "make room; --dry_run tells what a checkpoint takes"
+    elif speed < SLOW_DISK_MIB_PER_S:
+        state = "warning"
+        advice = "checkpoints will take long: run from a faster disk, or save less often"
+    return Finding(section=SECTION, name="log folder", text=text, state=state, advice=advice)
+
+
+def _judge_open_files(facts: dict[str, Any]) -> Finding:
+    limit = facts["open_files"]
+    text = f"up to {limit}"
+    if limit < LEAST_OPEN_FILES:
+        advice = f"raise the limit before you start: ulimit -n {4 * LEAST_OPEN_FILES}"
+        return Finding(
+            section=SECTION, name="open files", text=text, state="warning", advice=advice
+        )
+    return Finding(section=SECTION, name="open files", text=text)

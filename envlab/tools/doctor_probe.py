@@ -1,0 +1,118 @@
+"""Looking at what may hang or crash: in processes of their own, all at once, each with a deadline.
+
+A probe is a function of :mod:`envlab.tools.doctor_child` that yields facts. What it has yielded
+before it crashed or was too slow still counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from envlab.distributed.ranks import SKRL_LAUNCHER, TORCHRUN
+
+GRACE_S = 2.0
+"""How long a killed probe may take to be collected; one that waits for a dead disk never is."""
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What a probe said."""
+
+    facts: list[dict[str, Any]] = field(default_factory=list)
+    """What it yielded, in order."""
+    problem: str | None = None
+    """Why it ended early: too slow, or the last line that it printed; null if it did not."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a name in whichever fact has it."""
+        return next((fact[name] for fact in self.facts if name in fact), default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """A function of :mod:`envlab.tools.doctor_child` to call in another process."""
+
+    name: str
+    """The function's name without ``probe_``."""
+    deadline_s: float
+    """After so many seconds it is killed, with all that it started."""
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables to set for it."""
+
+
+def ask(probes: Sequence[Probe]) -> dict[str, Answer]:
+    """Run probes at the same time; return their answers by name."""
+    answers = {probe.name: Answer() for probe in probes}
+    processes = {probe.name: _start(probe) for probe in probes}
+    threads = [
+        threading.Thread(
+            target=_listen, args=(processes[probe.name], probe, answers[probe.name]), daemon=True
+        )
+        for probe in probes
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        for process in processes.values():
+            if process.poll() is None:  # an interruption came first
+                _kill(process)
+    return answers
+
+
+def _start(probe: Probe) -> subprocess.Popen[str]:
+    """Start a probe, without the launcher's variables: some libraries join the ranks on import."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (*TORCHRUN, *SKRL_LAUNCHER, "LOCAL_WORLD_SIZE")
+    }
+    command = [sys.executable, "-m", "envlab.tools.doctor_child", probe.name, *probe.arguments]
+    return subprocess.Popen(
+        command,
+        env=environment | dict(probe.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+
+def _listen(process: subprocess.Popen[str], probe: Probe, answer: Answer) -> None:
+    """Fill an answer with what a probe says until it ends or is too slow."""
+    try:
+        out, err = process.communicate(timeout=probe.deadline_s)
+    except subprocess.TimeoutExpired:
+        out, err = _kill(process)
+        answer.problem = f"no answer within {probe.deadline_s:.0f} s"
+    answer.facts = [json.loads(line) for line in out.splitlines() if line.endswith("}")]
+    if answer.problem is None and process.returncode != 0:
+        lines = [line.strip() for line in err.splitlines() if line.strip()]
+        code = process.returncode
+        ended = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        answer.problem = lines[-1] if lines and code > 0 else ended
+
+
+def _kill(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Kill a probe and what it started; return what it had printed."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        process.kill()
+    try:
+        return process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:  # it waits for a device that does not answer
+        return "", ""

@@ -1,0 +1,126 @@
+"""The doctor on several processes: each node's own report, and what lies between the ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.log import configure_logging
+from envlab.distributed.ranks import launched_rank
+from envlab.tools.doctor_collectives import SECTION, Watch, judge, measure
+from envlab.tools.doctor_local import examine_machine_of
+from envlab.tools.doctor_report import Finding
+from envlab.tools.doctor_skew import compare_facts, judge_clocks, rank_facts, rank_list
+
+logger = logging.getLogger(__name__)
+
+LOCAL_REPORT_S = 600.0
+"""How long a node may look at itself; each of its probes has a deadline of its own."""
+
+
+def examine_ranks(
+    sections: Collection[str], device: str | None, timeout_s: float
+) -> tuple[list[Finding], dict[str, Any]]:
+    """Look at ranks and nodes. Every rank must call this, and gets the same.
+
+    Args:
+        sections: What each node is to look at.
+        device: What ``--device`` says.
+        timeout_s: How long the other ranks may keep this one waiting.
+
+    Raises:
+        LaunchError: If no launcher started this process, or the ranks cannot meet.
+        DeviceError: If the device does not exist or is needed by two ranks.
+    """
+    environ = dict(os.environ)  # joining the ranks sets some
+    with Watch(launched_rank(), timeout_s) as watch:
+        watch.enter("the rendezvous")
+        context = DistributedContext.create(True, device)
+        try:
+            configure_logging(context.rank, context.world_size)
+            measured = measure(context, watch) if context.is_distributed else {}
+            watch.enter("the comparison of ranks")
+            everyone = context.gather(rank_facts(context))
+            hosts = [facts["place"]["host"] for facts in everyone]
+            nodes = _nodes(context)
+            findings = [_world(context), *_places(everyone, nodes)]
+            if measured:
+                findings += judge(measured, hosts)
+                findings += compare_facts(everyone)
+                clocks = (measured["clock_offsets_s"], measured["clock_error_s"])
+                findings.append(judge_clocks(*clocks))
+            watch.enter("the nodes' own reports", LOCAL_REPORT_S)
+            reports = context.gather(_local_report(context, sections, device, environ))
+        finally:
+            context.close()
+    local, facts = _combine(reports, nodes, hosts)
+    return [*local, *findings], facts | {"ranks": everyone, "collectives": measured}
+
+
+def _local_report(
+    context: DistributedContext,
+    sections: Collection[str],
+    device: str | None,
+    environ: Mapping[str, str],
+) -> tuple[list[Finding], dict[str, Any]] | None:
+    """Return this node's report, on its first rank."""
+    if context.local_rank != 0 or not sections:
+        return None
+    return examine_machine_of(sections, device, environ)
+
+
+def _nodes(context: DistributedContext) -> list[list[int]]:
+    """Return the ranks of each node; launchers number those of a node one after the other."""
+    nodes: list[list[int]] = []
+    for rank, local_rank in enumerate(context.gather(context.local_rank)):
+        if local_rank == 0 or not nodes:
+            nodes.append([])
+        nodes[-1].append(rank)
+    return nodes
+
+
+def _world(context: DistributedContext) -> Finding:
+    text = f"{context.world_size} over {context.backend or 'nothing, being alone'}"
+    return Finding(section=SECTION, name="processes", text=text)
+
+
+def _places(everyone: Sequence[dict[str, Any]], nodes: Sequence[Sequence[int]]) -> list[Finding]:
+    """Return a line per node: its name, ranks, devices, and interface."""
+    findings = []
+    for number, ranks in enumerate(nodes):
+        places = [everyone[rank]["place"] for rank in ranks]
+        devices = list(dict.fromkeys(place["device"] for place in places))
+        text = f"{places[0]['host']}: {rank_list(ranks)} on {', '.join(devices)}"
+        if places[0]["interface"]:
+            text += f", by the interface {places[0]['interface']}"
+        findings.append(Finding(section=SECTION, name=f"node {number}", text=text))
+    return findings
+
+
+def _combine(
+    reports: Sequence[tuple[list[Finding], dict[str, Any]] | None],
+    nodes: Sequence[Sequence[int]],
+    hosts: Sequence[str],
+) -> tuple[list[Finding], dict[str, Any]]:
+    """Return the first node's report whole, and of the others what is wrong there."""
+    findings: list[Finding] = []
+    facts: dict[str, Any] = {}
+    for number, ranks in enumerate(nodes):
+        report = reports[ranks[0]]
+        if report is None:
+            continue
+        if number == 0:
+            findings += report[0]
+            facts = dict(report[1])
+            continue
+        heading = f"Node {number}, {hosts[ranks[0]]}"
+        wrong = [finding for finding in report[0] if finding.state in ("warning", "problem")]
+        findings += [
+            dataclasses.replace(finding, section=heading, name=f"{finding.name} (node {number})")
+            for finding in wrong
+        ]
+    return findings, facts

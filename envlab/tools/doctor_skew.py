@@ -1,0 +1,149 @@
+"""What differs between ranks that should not: versions, files, settings, clocks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from collections.abc import Mapping, Sequence
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interface import VARIABLE, interfaces
+from envlab.tools.doctor_devices import driver_version
+from envlab.tools.doctor_libraries import versions
+from envlab.tools.doctor_report import Finding, State
+from envlab.tools.doctor_source import git_state, source_digests
+
+SECTION = "Differences between ranks"
+CLOCKS_S = 1.0
+"""Clocks that differ by more make logs and manifests misleading."""
+_FATAL = ("torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax", "envlab")
+"""Of different versions of these, ranks would compute different things."""
+_SETTINGS = ("NCCL_", "TORCH_", "OMP_", "MKL_", "XLA_", "MUJOCO_GL", "CUDA_LAUNCH_BLOCKING")
+"""Beginnings of environment variables that should be the same on all ranks."""
+_OWN = ("NCCL_SOCKET_IFNAME", VARIABLE)
+"""Those of them that each node rightly has its own of."""
+
+
+def rank_facts(context: DistributedContext) -> dict[str, dict[str, str]]:
+    """Return what this rank is to be compared by: kind of fact, name, value."""
+    git = git_state()
+    settings = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_SETTINGS) and name not in _OWN
+    }
+    return {
+        "version": {name: version or "absent" for name, version in versions().items()},
+        "files": source_digests(),
+        "commit": {"commit": "none" if git is None else git["commit"][:12]},
+        "setting": settings,
+        "machine": {
+            "device": context.device.type,
+            "driver": driver_version() or "none",
+            "system": platform.machine(),
+            "CPU threads": str(context.num_threads),
+        },
+        "place": {
+            "host": socket.gethostname(),
+            "device": str(context.device),
+            "interface": _interface(os.environ.get(VARIABLE)),
+        },
+    }
+
+
+def _interface(name: str | None) -> str:
+    """Return the interface that gloo uses with its address; empty where it is gloo's choice."""
+    if not name:
+        return ""
+    address = next((each.address for each in interfaces() if each.name == name), "no address")
+    return f"{name} ({address})"
+
+
+def compare_facts(everyone: Sequence[Mapping[str, Mapping[str, str]]]) -> list[Finding]:
+    """Return a line per fact that differs, or one that nothing does.
+
+    Args:
+        everyone: What :func:`rank_facts` returned on each rank, in rank order.
+    """
+    findings = []
+    for kind in ("version", "files", "machine", "setting", "commit"):
+        names = dict.fromkeys(name for facts in everyone for name in facts[kind])
+        for name in names:
+            values = [facts[kind].get(name, "not set") for facts in everyone]
+            if len(set(values)) > 1:
+                findings.append(_difference(kind, name, values, everyone))
+    if not findings:
+        text = "none: versions, files, settings and machines agree"
+        findings = [Finding(section=SECTION, name="ranks", text=text)]
+    return findings
+
+
+def _difference(
+    kind: str,
+    name: str,
+    values: Sequence[str],
+    everyone: Sequence[Mapping[str, Mapping[str, str]]],
+) -> Finding:
+    same_files = len({str(facts["files"]) for facts in everyone}) == 1
+    state: State = "warning"
+    if kind == "version":
+        state = "problem" if name in _FATAL else "warning"
+        advice = "install the same versions on all nodes: pip install -c constraints.txt -e ."
+    elif kind == "files":
+        state, name = "problem", f"{name} files"
+        advice = "ranks would train on different code: copy or check out the same on all nodes"
+    elif kind == "commit":
+        state = "note" if same_files else "warning"
+        advice = "" if same_files else "check out the same commit on all nodes"
+    elif kind == "setting":
+        advice = "set it alike on all nodes, or nowhere"
+    else:
+        state = "problem" if name == "device" else "warning"
+        advice = "ranks wait for the slowest of them, and a GPU's rank cannot average with a CPU's"
+        if name == "driver":
+            advice = "install the same NVIDIA driver on all nodes"
+    return Finding(section=SECTION, name=name, text=name_ranks(values), state=state, advice=advice)
+
+
+def name_ranks(values: Sequence[str]) -> str:
+    """Return who has which value: ``2.13.0 on ranks 0-2, 2.12.1 on rank 3``."""
+    parts = []
+    for value in dict.fromkeys(values):
+        ranks = [rank for rank, other in enumerate(values) if other == value]
+        parts.append(f"{value} on {rank_list(ranks)}")
+    return ", ".join(parts)
+
+
+def rank_list(ranks: Sequence[int]) -> str:
+    """Return ranks in words: ``rank 3``, ``ranks 0-2, 5``."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    words = [str(low) if low == high else f"{low}-{high}" for low, high in spans]
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(words)}"
+
+
+def judge_clocks(offsets_s: Sequence[float], error_s: float) -> Finding:
+    """Return the line of the clocks.
+
+    Args:
+        offsets_s: How far each rank's clock is ahead of rank 0's.
+        error_s: How well that is known.
+    """
+    worst = max(range(len(offsets_s)), key=lambda rank: abs(offsets_s[rank]))
+    offset = offsets_s[worst]
+    if abs(offset) > max(CLOCKS_S, error_s):
+        return Finding(
+            section=SECTION,
+            name="clocks",
+            text=f"rank {worst}'s is {abs(offset):.1f} s {'ahead of' if offset > 0 else 'behind'} "
+            "rank 0's",
+            state="warning",
+            advice="logs of different nodes cannot be compared: let NTP or chrony set the clocks",
+        )
+    text = f"within {max(abs(offset), error_s):.3f} s of rank 0's"
+    return Finding(section=SECTION, name="clocks", text=text)

@@ -1,0 +1,77 @@
+"""Which code runs here: the commit, and a digest of the files that define tasks and engine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from envlab.registry import ENTRY_POINT_GROUP
+from envlab.tools.doctor_report import Finding
+
+SECTION = "Source"
+GIT_DEADLINE_S = 10.0
+_SUFFIXES = (".py", ".xml", ".yaml")
+
+
+def examine_source() -> tuple[list[Finding], dict[str, Any]]:
+    """Tell commit and digests."""
+    facts: dict[str, Any] = {"git": git_state(), "digests": source_digests()}
+    git = facts["git"]
+    if git is None:
+        text = f"no git checkout: {Path(__file__).parents[2]}"
+    else:
+        text = f"{git['commit'][:12]}{', with changes not committed' if git['changed'] else ''}"
+    findings = [Finding(section=SECTION, name="commit", text=text)]
+    findings += [
+        Finding(section=SECTION, name=name, text=f"files with digest {digest}")
+        for name, digest in facts["digests"].items()
+    ]
+    return findings, facts
+
+
+def source_digests() -> dict[str, str]:
+    """Return a digest of the code, models and settings of envlab, its tasks, and other suites."""
+    suites = {
+        entry_point.value.partition(":")[0].split(".")[0]
+        for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    }
+    digests = {}
+    for name in dict.fromkeys(("envlab", "envlab_tasks", "envlab_assets", *sorted(suites))):
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.origin is not None:
+            digests[name] = digest_of(Path(spec.origin))
+    return digests
+
+
+def digest_of(origin: Path) -> str:
+    """Return a digest of a package's files by name and content, or of a lone module."""
+    is_package = origin.name == "__init__.py"
+    files = origin.parent.rglob("*") if is_package else iter([origin])
+    total = hashlib.sha256()
+    for path in sorted(path for path in files if path.suffix in _SUFFIXES and path.is_file()):
+        total.update(str(path.relative_to(origin.parent)).encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:12]
+
+
+def git_state() -> dict[str, Any] | None:
+    """Return the commit that envlab runs from and whether files differ from it; null without."""
+    command = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        commit, status = (
+            subprocess.run(
+                [*command, *words],
+                capture_output=True,
+                text=True,
+                timeout=GIT_DEADLINE_S,
+                check=True,
+            ).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "changed": bool(status)}

@@ -1,0 +1,63 @@
+"""The commands that launch a job on two nodes, as docs/distribute.md gives them."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.launcher import DEADLINE_S, Launch
+
+ADDRESS = "127.0.0.1"
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at now."""
+    with socket.create_server((ADDRESS, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def agent(
+    node_rank: int,
+    endpoint: str,
+    script: Path,
+    *arguments: str | Path,
+    nnodes: str = "2",
+    num_processes: int = 1,
+    options: Sequence[str] = (),
+) -> list[str | Path]:
+    """Return the command that starts a node's processes by torchrun."""
+    return [
+        *(sys.executable, "-m", "torch.distributed.run", f"--nnodes={nnodes}"),
+        *(f"--nproc_per_node={num_processes}", f"--node_rank={node_rank}", "--rdzv_id=123"),
+        *("--rdzv_backend=c10d", f"--rdzv_endpoint={endpoint}", *options),
+        *(script, *arguments),
+    ]
+
+
+def skrl_agent(
+    node_rank: int, coordinator: str, script: Path, *arguments: str | Path
+) -> list[str | Path]:
+    """Return the command that starts a node's processes by skrl's launcher for JAX."""
+    return [
+        *(sys.executable, "-m", "skrl.utils.distributed.jax", "--nnodes=2", "--nproc_per_node=1"),
+        *(f"--node_rank={node_rank}", f"--coordinator_address={coordinator}"),
+        *(script, *arguments),
+    ]
+
+
+def end(launches: Sequence[Launch], deadline_s: float = DEADLINE_S) -> list[int]:
+    """Return the exit codes of launches that belong together; none of their processes is left."""
+    try:
+        codes = [launch.wait(deadline_s) for launch in launches]
+        # skrl's supervisors may take a moment longer than their launcher.
+        late = time.monotonic() + 10.0
+        while any(launch.living() for launch in launches) and time.monotonic() < late:
+            time.sleep(0.05)
+        assert [launch.living() for launch in launches] == [{} for _ in launches]
+        return codes
+    finally:
+        for launch in launches:
+            launch.close()

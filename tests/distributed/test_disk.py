@@ -1,0 +1,123 @@
+"""Writing where there may be no room: whole files or none, whole records or none."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from envlab.distributed import disk
+from envlab.distributed.disk import RecordFile, append_whole, cut_partial_line, whole_file
+from tests.disk import no_file_beyond
+
+
+def test_a_file_takes_the_place_of_the_old_one_when_it_is_whole(tmp_path: Path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with whole_file(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+
+    def write() -> None:
+        with whole_file(path) as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("length", [100, 1_000_000])  # below what Python buffers, and above
+def test_want_of_room_is_an_os_error_whatever_the_writer_makes_of_it(tmp_path: Path, length: int):
+    def write() -> None:
+        with no_file_beyond(10), whole_file(tmp_path / "a") as file:
+            try:
+                file.write(bytes(length))
+                file.flush()
+            except OSError as error:
+                raise RuntimeError("unexpected position") from error
+
+    with pytest.raises(OSError, match="File too large") as caught:
+        write()
+    assert caught.value.errno == errno.EFBIG
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_is_flushed_after_the_rename(tmp_path: Path, monkeypatch):
+    """Else a power cut may lose the new name, though the file itself was flushed."""
+    synced = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    monkeypatch.setattr(disk.os, "fsync", fsync)
+    with whole_file(tmp_path / "a") as file:
+        file.write(b"new")
+    assert [Path(path).name for path in synced] == [f".a.{os.getpid()}.tmp", tmp_path.name]
+
+
+def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    path = tmp_path / "records"
+    records = RecordFile(path, "metrics")
+    with no_file_beyond(10):
+        for record in (b"first\n", b"second\n", b"third\n"):
+            records.append(record)
+            assert path.read_bytes() == b"first\n"
+    assert records.num_waiting == 2
+    (said,) = [entry.message for entry in caplog.records]  # once a minute, not for each record
+    assert "metrics cannot be written" in said
+    assert str(path) in said
+    assert "MiB are free" in said
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        records.append(b"fourth\n")
+    assert path.read_bytes() == b"first\nsecond\nthird\nfourth\n"
+    assert "There is room again: 3 records of metrics" in caplog.text
+    assert records.num_waiting == 0
+
+
+def test_what_waits_in_memory_is_bounded(tmp_path: Path, monkeypatch, caplog):
+    monkeypatch.setattr(disk, "MAX_WAITING_BYTES", 8)
+    records = RecordFile(tmp_path / "records", "metrics")
+    with no_file_beyond(0):
+        for number in range(5):
+            records.append(b"%d...\n" % number)
+    records.flush()
+    assert (tmp_path / "records").read_bytes() == b"4...\n"
+    assert "4 older ones are lost" in caplog.text
+
+
+def test_another_error_of_writing_is_raised(tmp_path: Path):
+    with pytest.raises(FileNotFoundError):
+        RecordFile(tmp_path / "absent/records", "metrics").append(b"a")
+
+
+def test_appending_adds_all_or_nothing(tmp_path: Path):
+    path = tmp_path / "a"
+    append_whole(path, b"12345")
+    with no_file_beyond(8), pytest.raises(OSError, match="File too large"):
+        append_whole(path, b"67890")
+    assert path.read_bytes() == b"12345"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"), [(b"a\nb\n", b"a\nb\n"), (b"a\nb", b"a\n"), (b"a", b""), (b"", b"")]
+)
+def test_half_a_line_is_cut_off(tmp_path: Path, text: bytes, left: bytes):
+    path = tmp_path / "lines"
+    path.write_bytes(text)
+    cut_partial_line(path)
+    assert path.read_bytes() == left
+    cut_partial_line(tmp_path / "absent")

@@ -1,0 +1,77 @@
+"""Which interface reaches the other nodes, and what tells nodes apart."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from envlab.distributed import interface as module
+from envlab.distributed.interface import (
+    Interface,
+    address_towards,
+    interface_named,
+    interface_of,
+    interfaces,
+    network_space,
+    process_space,
+    use_interface,
+)
+from envlab.errors import LaunchError
+
+SEVERAL = [
+    Interface("lo", "127.0.0.1"),
+    Interface("mgmt0", "192.168.1.5"),
+    Interface("ib0", "10.0.0.5"),
+    Interface("ib0", "10.0.0.6"),
+]
+
+
+def test_the_kernel_names_the_loopback_first():
+    assert interfaces()[0] == ("lo", "127.0.0.1")
+
+
+def test_the_way_to_this_node_is_the_loopback():
+    assert address_towards("localhost") == "127.0.0.1"
+    assert interface_of("127.0.0.1") == interface_of("127.0.1.1") == ("lo", "127.0.0.1")
+
+
+def test_the_interface_is_the_one_that_bears_the_address(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
+    assert interface_of("192.168.1.5") == ("mgmt0", "192.168.1.5")
+    # gloo takes an interface's first address, so that is the one that others must connect to.
+    assert interface_of("10.0.0.6") == ("ib0", "10.0.0.5")
+    assert interface_of("10.9.9.9") is None
+
+
+def test_an_interface_that_is_missing_is_refused_with_those_that_exist(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
+    assert interface_named("ib0,eth0") == ("ib0", "10.0.0.5")
+    with pytest.raises(LaunchError, match=r"'eth0'.* has: lo \(127.0.0.1\), mgmt0 .*unset GLOO"):
+        interface_named("eth0")
+
+
+def test_what_the_user_named_stays():
+    environ = {"GLOO_SOCKET_IFNAME": "mine"}
+    use_interface(SEVERAL[2], environ, nccl=True)
+    assert environ == {"GLOO_SOCKET_IFNAME": "mine", "NCCL_SOCKET_IFNAME": "=ib0"}
+    environ = {}
+    use_interface(SEVERAL[2], environ, nccl=False)
+    assert environ == {"GLOO_SOCKET_IFNAME": "ib0"}
+
+
+def test_nodes_of_one_name_are_told_apart(monkeypatch: pytest.MonkeyPatch):
+    before = (network_space(), process_space())
+    assert before == (network_space(), process_space())
+    assert all(socket.gethostname() in space for space in before)
+    monkeypatch.setattr(module, "boot_id", lambda: "another machine's")
+    assert network_space() != before[0]
+    assert process_space() != before[1]
+
+
+def test_clones_of_one_machine_are_told_apart_by_their_addresses(monkeypatch: pytest.MonkeyPatch):
+    before = network_space()
+    monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
+    assert network_space() != before

@@ -1,0 +1,54 @@
+"""What control groups allow, in both of their versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_the_cores_of_a_control_group_are_read(tmp_path: Path, files, cores):
+    write(tmp_path, files)
+    assert cpu_quota(tmp_path) == cores
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({"memory.max": "1073741824\n"}, 1 << 30),
+        ({"memory.max": "max\n"}, None),
+        ({"memory/memory.limit_in_bytes": "1073741824\n"}, 1 << 30),
+        ({"memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"}, None),
+    ],
+)
+def test_the_memory_of_a_control_group_is_read(tmp_path: Path, files, limit):
+    write(tmp_path, files)
+    assert memory_limit(tmp_path) == limit
+
+
+def test_some_memory_is_free():
+    total, free = memory_sizes()
+    assert 0 < free < total
+
+
+def test_sizes_are_told_in_the_unit_that_fits():
+    sizes = [describe_size(count) for count in (12, 2048, 3 << 20, 5 << 30, 7 << 40)]
+    assert sizes == ["12 B", "2.0 KiB", "3.0 MiB", "5.0 GiB", "7.0 TiB"]
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)

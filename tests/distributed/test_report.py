@@ -1,0 +1,103 @@
+"""What the watchdog writes, and stacks."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from envlab.distributed.judgement import Verdict
+from envlab.distributed.report import compose_report, write_heartbeats
+from envlab.distributed.stacks import all_stacks, awaited, in_debugger, main_stack
+from tests.distributed.test_judgement import seen, waiting
+
+STACKS = {0: "Thread MainThread\n  waits\n\nThread other\n", 1: "Thread MainThread\n  sleeps\n"}
+
+
+def test_the_report_has_the_guilty_ranks_stacks_and_the_main_thread_of_one_that_waits():
+    ranks = {0: waiting(0), 1: seen(1, idle_s=61.0), 2: waiting(2)}
+    verdict = Verdict(kind="stalled", guilty={1: "has made no progress for 61 s"})
+    text = compose_report(verdict, ranks, STACKS)
+    assert text.startswith("error: Rank 1 (host node-1, pid 101) has made no progress for 61 s in ")
+    assert "\n-> rank 1   collect of iteration 7, no progress for 61.0 s, host node-1" in text
+    assert "\n   rank 0   reduce (gather, in iteration) of iteration 7, " in text
+    assert "sleeps" in text
+    assert "waits" in text
+    assert "Thread other" not in text
+    assert "Thread other" in compose_report(verdict, ranks, STACKS, full=True)
+
+
+def test_a_report_of_many_ranks_names_those_to_blame():
+    ranks = {rank: waiting(rank) for rank in range(999)} | {999: seen(999, idle_s=61.0)}
+    verdict = Verdict(kind="stalled", guilty={999: "has made no progress for 61 s"})
+    text = compose_report(verdict, ranks, {})
+    assert "-> rank 999" in text
+    assert "and 984 more" in text
+    assert text.count("\n") < 30
+
+
+def test_a_stopped_rank_has_no_stacks_and_that_is_said():
+    ranks = {0: waiting(0), 1: seen(1, process="stopped", silent_s=11.0)}
+    verdict = Verdict(kind="lost", guilty={1: "is stopped (by SIGSTOP)"})
+    text = compose_report(verdict, ranks, {0: STACKS[0]})
+    assert "Stacks of rank 1:\nnone: its process does not answer." in text
+    assert "is stopped (by SIGSTOP), last seen 11 s ago in collect of iteration 7." in text
+
+
+def test_heartbeats_tell_each_ranks_phase(tmp_path: Path):
+    write_heartbeats(tmp_path, {1: seen(1), 0: waiting(0, 2.0)}, timeout_s=120.0)
+    values = json.loads((tmp_path / "heartbeats.json").read_text())
+    assert [one["rank"] for one in values["ranks"]] == [0, 1]
+    first = values["ranks"][0]
+    assert (first["phase"], first["iteration"], first["seconds_since_progress"]) == (
+        "reduce",
+        7,
+        2.0,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
+
+
+def test_heartbeats_that_cannot_be_written_end_nothing(tmp_path: Path, caplog):
+    write_heartbeats(tmp_path / "absent", {0: seen(0)}, timeout_s=120.0)
+    assert "heartbeats.json cannot be written" in caplog.text
+
+
+def frame_in(file: str, function: str) -> object:
+    """Return a frame of a function that a file of this name defines."""
+    names: dict[str, object] = {"sys": sys}
+    exec(compile(f"def {function}(): return sys._getframe()", file, "exec"), names)
+    return names[function]()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "expected"),
+    [
+        ("/x/torch/distributed/distributed_c10d.py", "all_reduce", "all_reduce"),
+        ("/x/torch/autograd/graph.py", "_engine_run_backward", "backward pass"),
+        ("/x/rsl_rl/algorithms/ppo.py", "update", ""),
+    ],
+)
+def test_what_a_thread_waits_for_is_read_off_its_stack(file: str, function: str, expected: str):
+    assert awaited(frame_in(file, function)) == expected  # type: ignore[arg-type]
+
+
+def test_a_debugger_is_no_stall():
+    assert in_debugger(frame_in("/lib/python3.11/pdb.py", "interaction"))  # type: ignore[arg-type]
+    assert not in_debugger(sys._getframe())
+
+
+def test_stacks_show_the_main_thread_first_and_not_the_watchdog():
+    done = threading.Event()
+    for name in ("loader", "watchdog exchange"):
+        threading.Thread(target=done.wait, name=name, daemon=True).start()
+    try:
+        text = all_stacks()
+    finally:
+        done.set()
+    assert text.startswith("Thread MainThread")
+    assert "Thread loader" in text
+    assert "watchdog exchange" not in text
+    assert "Thread loader" not in main_stack(text)

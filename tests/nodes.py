@@ -1,0 +1,166 @@
+"""Several nodes on one machine: network namespaces with addresses and host names of their own.
+
+Two nodes are joined by a veth pair, or, with a delay, by :mod:`tests.wire`. A node has its own
+interfaces, its own /etc/hosts and its own host name, and nothing beyond the other nodes; processes
+and files are the machine's. It needs root, and ``ip`` of Debian's iproute2.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.launcher import Launch
+
+PREFIX = "envlab-test-"
+SUBNET = "10.213.7"
+HOSTS = Path("/etc/netns")
+"""Where ``ip netns exec`` looks for a namespace's own files of /etc."""
+
+_ENTER = 'echo "$0" > /proc/sys/kernel/hostname && exec "$@"'
+
+
+def why_not(*, delayed: bool = False) -> str | None:
+    """Return why nodes cannot be made here, with a delay if asked; None if they can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    if shutil.which("ip") is None or shutil.which("unshare") is None:
+        return "network namespaces need ip and unshare (Debian: apt install iproute2 util-linux)"
+    if delayed and not Path("/dev/net/tun").exists():
+        return "a delay between nodes needs /dev/net/tun"
+    name = f"{PREFIX}{os.getpid()}-probe"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    if made.returncode != 0:
+        return f"network namespaces are not allowed here ({made.stderr.strip()})"
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    return None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A namespace, and its place in the network."""
+
+    namespace: str
+    host: str
+    address: str
+    interface: str
+
+    def command(self, words: Sequence[str | Path]) -> list[str | Path]:
+        """Return a command that runs another on this node."""
+        enter = ["ip", "netns", "exec", self.namespace, "unshare", "--uts"]
+        return [*enter, "sh", "-c", _ENTER, self.host, *words]
+
+    def launch(self, words: Sequence[str | Path], folder: Path, **variables: str) -> Launch:
+        """Start a command on this node, in a folder of its own."""
+        folder.mkdir(exist_ok=True)
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        return Launch(self.command(["env", *settings, *words]), folder)
+
+    def ip(self, *words: str) -> None:
+        """Change this node's network, by ``ip``."""
+        _ip("-n", self.namespace, *words)
+
+    def write_hosts(self, text: str) -> None:
+        """Set this node's /etc/hosts, for what is started from now on."""
+        (HOSTS / self.namespace / "hosts").write_text(text)
+
+
+class Nodes:
+    """Two nodes ``node0`` and ``node1`` at 10.213.7.1 and .2; ``close`` leaves nothing of them.
+
+    Their interfaces bear different names, as they do on real clusters. Neither resolves the other's
+    host name, and each its own to 127.0.1.1, as Debian's installer has it.
+    """
+
+    def __init__(self, delay_s: float | None = None, mtu: int = 1500) -> None:
+        """Make them.
+
+        Args:
+            delay_s: What a packet takes from node to node, in seconds, so half a round trip; None:
+                what the machine needs.
+            mtu: Largest packet in bytes.
+        """
+        _remove_leftovers()
+        token = f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:4]}"
+        self.nodes = [
+            Node(f"{token}-{number}", f"node{number}", f"{SUBNET}.{number + 1}", f"port{number}")
+            for number in range(2)
+        ]
+        self._wire: subprocess.Popen[str] | None = None
+        try:
+            self._build(delay_s, mtu)
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, delay_s: float | None, mtu: int) -> None:
+        first, second = self.nodes
+        for node in self.nodes:
+            _ip("netns", "add", node.namespace)
+            (HOSTS / node.namespace).mkdir(parents=True, exist_ok=True)
+            node.write_hosts(f"127.0.0.1 localhost\n127.0.1.1 {node.host}\n")
+            node.ip("link", "set", "lo", "up")
+        if delay_s is None:
+            first.ip(
+                *("link", "add", first.interface, "type", "veth"),
+                *("peer", "name", second.interface, "netns", second.namespace),
+            )
+        else:
+            self._lay_wire(delay_s)
+        for node in self.nodes:
+            node.ip("address", "add", f"{node.address}/24", "dev", node.interface)
+            node.ip("link", "set", node.interface, "mtu", str(mtu), "txqueuelen", "10000", "up")
+
+    def _lay_wire(self, delay_s: float) -> None:
+        names = {f"et{uuid.uuid4().hex[:8]}": node for node in self.nodes}
+        ends = [f"{name}={node.address}" for name, node in names.items()]
+        wire = Path(__file__).with_name("wire.py")
+        self._wire = subprocess.Popen(
+            [sys.executable, wire, str(delay_s), *ends],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._wire.stdout is not None
+        assert self._wire.stdout.readline() == "ready\n", "the wire did not come up; see above"
+        for name, node in names.items():
+            _ip("link", "set", name, "netns", node.namespace, "name", node.interface)
+
+    def set_delay(self, delay_s: float) -> None:
+        """Change the delay of nodes that were made with one."""
+        assert self._wire is not None, "a veth pair has no delay"
+        assert self._wire.stdin is not None
+        print(delay_s, file=self._wire.stdin, flush=True)
+
+    def close(self) -> None:
+        """Remove them, with their interfaces and files. What runs on them must have ended."""
+        if self._wire is not None:
+            self._wire.kill()
+            self._wire.communicate(timeout=10)
+        for node in self.nodes:
+            _remove(node.namespace)
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+
+
+def _remove(namespace: str) -> None:
+    if Path("/run/netns", namespace).exists():
+        _ip("netns", "del", namespace)
+    shutil.rmtree(HOSTS / namespace, ignore_errors=True)
+
+
+def _remove_leftovers() -> None:
+    """Remove the nodes of test processes that were killed."""
+    for path in Path("/run/netns").glob(f"{PREFIX}*"):
+        pid = path.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _remove(path.name)

@@ -1,0 +1,387 @@
+"""``envlab doctor``: what it finds, that it names skew between ranks, and that it never hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+from envlab import cli
+from envlab.tools import doctor_libraries, doctor_machine
+from envlab.tools.doctor_devices import examine_devices
+from envlab.tools.doctor_libraries import Package, judge_package
+from envlab.tools.doctor_machine import examine_machine
+from envlab.tools.doctor_network import examine_variables, judge_host
+from envlab.tools.doctor_probe import Answer, Probe, ask
+from envlab.tools.doctor_report import Finding, as_text, exit_code
+from envlab.tools.doctor_skew import compare_facts, judge_clocks, name_ranks
+from tests.launcher import ROOT, Launch, torchrun
+
+HERE = Path(__file__).parent
+TOKEN = "ENVLAB_TEST_PROBE"
+
+
+@dataclass
+class EndedDoctor:
+    """What a doctor of two ranks printed, and what it left."""
+
+    code: int
+    output: str
+    left: dict[int, int | None]
+
+    @property
+    def report(self) -> dict[str, Any]:
+        lines = self.output.splitlines()
+        return json.loads("\n".join(lines[lines.index("{") : lines.index("}") + 1]))
+
+    def line(self, name: str) -> dict[str, Any]:
+        """Return the one finding of a name."""
+        (found,) = (each for each in self.report["findings"] if each["name"] == name)
+        return found
+
+
+def run_pair(folder: Path, *command: str | Path) -> EndedDoctor:
+    launch = Launch(torchrun(2, *command), folder)
+    try:
+        return EndedDoctor(launch.wait(240), launch.output, launch.living())
+    finally:
+        launch.close()
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory) -> EndedDoctor:
+    """The whole doctor on two ranks of this machine."""
+    folder = tmp_path_factory.mktemp("healthy")
+    words = ["doctor", "--distributed", "--device=cpu", "--json"]
+    return run_pair(folder, "-m", "envlab.cli", *words)
+
+
+@pytest.fixture(scope="module")
+def skewed(tmp_path_factory) -> EndedDoctor:
+    """Two ranks that differ."""
+    return run_pair(tmp_path_factory.mktemp("skewed"), HERE / "worker_doctor.py", "--json")
+
+
+def test_two_equal_ranks_are_found_well(healthy):
+    problems = [each for each in healthy.report["findings"] if each["state"] == "problem"]
+    assert (healthy.code, healthy.report["problems"], problems) == (0, 0, []), healthy.output
+    assert healthy.left == {}
+    assert healthy.line("ranks")["text"].startswith("none:")
+    assert "ranks 0-1 on cpu, by the interface " in healthy.line("node 0")["text"]
+
+
+def test_reductions_between_ranks_are_measured(healthy):
+    measured = healthy.report["facts"]["collectives"]
+    assert 0 < measured["latency_s"] < 10
+    assert measured["bandwidth"]["4"] > 1e6  # a byte per microsecond is less than any machine's
+    assert len(measured["work_s"]) == len(measured["barrier_s"]) == 2
+    assert abs(measured["clock_offsets_s"][1]) < 1.0  # one machine has one clock
+
+
+def test_each_library_is_loaded_and_named_with_its_version(healthy):
+    libraries = healthy.report["facts"]["libraries"]
+    for name in ("rsl-rl-lib", "rl-games", "skrl", "torch", "mujoco"):
+        found = healthy.line(name)
+        assert found["state"] == "ok"
+        assert found["text"].startswith(libraries["versions"][name])
+    assert "all ranks; here on " in healthy.line("rl-games")["text"]
+    assert libraries["loads"]["rl_games.torch_runner"] is None
+
+
+def test_each_process_gets_a_device_and_threads(healthy):
+    devices = healthy.report["facts"]["devices"]["devices"]
+    assert devices["2"] == ["cpu", "cpu"]
+    assert "CPU thread" in healthy.line("2 processes")["text"]
+
+
+def test_the_disk_is_measured_and_left_clean(healthy, tmp_path):
+    (folder,) = {healthy.report["facts"]["machine"]["log_folder"]}
+    assert healthy.report["facts"]["machine"]["disk_mib_per_s"] > 0
+    assert [path.name.split("_")[0] for path in Path(folder).iterdir()] == ["output"]
+
+
+def test_skew_between_ranks_is_named_with_the_ranks(skewed):
+    version = skewed.line("torch")
+    assert version["state"] == "problem"
+    assert version["text"].endswith(" on rank 0, 2.12.1 on rank 1")
+    assert "0123456789ab on rank 1" in skewed.line("envlab_tasks files")["text"]
+    assert skewed.line("NCCL_DEBUG")["text"] == "not set on rank 0, INFO on rank 1"
+    offsets = skewed.report["facts"]["collectives"]["clock_offsets_s"]
+    assert offsets == pytest.approx([0.0, 100.0], abs=5.0)
+    assert skewed.line("clocks")["text"].startswith("rank 1's is ")
+    assert skewed.line("clocks")["text"].endswith(" s ahead of rank 0's")
+
+
+def test_a_problem_ends_all_ranks_with_code_1(skewed):
+    assert skewed.report["problems"] == 2
+    assert skewed.code == 1
+    assert skewed.left == {}
+
+
+def test_a_rank_that_never_comes_is_told_in_time(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    command = ["env", "RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"]
+    command += [f"MASTER_PORT={port}", sys.executable, "-m", "envlab.cli", "doctor"]
+    launch = Launch([*command, "--distributed", "--device=cpu", "--timeout_s=2"], tmp_path)
+    try:
+        assert launch.wait(60) == 1
+        assert "rank 0 has waited 2 s in the rendezvous for the other ranks" in launch.output
+        assert "Traceback" not in launch.output
+        assert launch.living() == {}
+    finally:
+        launch.close()
+
+
+def processes_of(token: str) -> list[int]:
+    """Return the running processes that have a token in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if f"{TOKEN}={token}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def test_a_probe_that_hangs_is_killed_with_what_it_started(tmp_path):
+    (tmp_path / "quick_one.py").write_text("")
+    (tmp_path / "hanging_one.py").write_text(
+        "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\ntime.sleep(600)\n"
+    )
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", TOKEN: tmp_path.name}
+    probe = Probe(
+        name="imports_test",
+        deadline_s=3.0,
+        arguments=["quick_one", "hanging_one"],
+        environment=environment,
+    )
+    start = time.monotonic()
+    try:
+        answer = ask([probe])["imports_test"]
+        left = processes_of(tmp_path.name)
+    finally:
+        for pid in processes_of(tmp_path.name):
+            os.kill(pid, signal.SIGKILL)
+    assert time.monotonic() - start < 20
+    assert answer.problem == "no answer within 3 s"
+    assert answer.get("module") == "quick_one"  # what it told before still counts
+    assert left == []
+
+
+def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypatch):
+    (tmp_path / "fine_one.py").write_text("")
+    (tmp_path / "dying_one.py").write_text("import os, signal\nos.kill(os.getpid(), 11)\n")
+    (tmp_path / "broken_one.py").write_text("raise ValueError('numpy is too new')\n")
+    names = {"numpy": "fine_one", "tqdm": "dying_one", "PyYAML": "broken_one", "torch": "fine_one"}
+    packages = [
+        Package(distribution=name, module=module, group="test", role="test")
+        for name, module in names.items()
+    ]
+    monkeypatch.setattr(doctor_libraries, "PACKAGES", packages)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+    answers = {"torch": Answer()} | ask(doctor_libraries.library_probes())
+    findings, _ = doctor_libraries.examine_libraries(answers)
+    states = {finding.name: (finding.state, finding.text) for finding in findings}
+    assert states["numpy"][0] == states["torch"][0] == "ok"
+    assert states["tqdm"][0] == "problem"
+    assert "ended by SIGSEGV" in states["tqdm"][1]
+    assert "ValueError: numpy is too new" in states["PyYAML"][1]
+
+
+RSL_RL = Package(distribution="rsl-rl-lib", role="rsl_rl")
+JAX = Package(distribution="jax", role="skrl on JAX", needed=False, hint="pip install jax")
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "problem", "state", "said"),
+    [
+        (RSL_RL, "5.5.1", None, "ok", "5.5.1 (supported: ==5.5.1); able"),
+        (RSL_RL, "5.4.2", None, "problem", "5.4.2, but envlab supports ==5.5.1"),
+        (RSL_RL, None, None, "problem", "not installed"),
+        (RSL_RL, "5.5.1", "ImportError: no", "problem", "does not load: ImportError: no"),
+        (JAX, None, None, "note", "only for skrl on JAX (pip install jax)"),
+        (JAX, "0.1", "ImportError: no", "warning", "does not load"),
+    ],
+)
+def test_a_package_is_judged_by_version_and_need(package, version, problem, state, said):
+    wanted = Requirement("rsl-rl-lib==5.5.1") if package is RSL_RL else None
+    found = judge_package(package, version, wanted, problem, "able")
+    assert (found.state, said in found.text) == (state, True), found
+
+
+def test_fewer_gpus_than_processes_are_told_with_the_map():
+    gpu = {"name": "GPU", "memory_bytes": 8 << 30, "capability": "9.0", "uuid": "a"}
+    devices = {"1": ["cuda:0"], "2": ["cuda:0", "cuda:1"]}
+    torch = Answer(
+        facts=[
+            {"cuda_build": "13.0", "nccl": "2.28", "gloo": True, "gpus": [gpu, gpu]},
+            {"devices": devices, "refused_at": 3, "refusal": "3 processes, but 2 GPUs."},
+        ]
+    )
+    findings, _ = examine_devices(torch, Answer(facts=[{"chosen": "egl", "problems": ""}]))
+    by_name = {finding.name: finding for finding in findings}
+    assert by_name["2 processes"].text.startswith("cuda:0, cuda:1, ")
+    assert by_name["3 or more"].text == "refused: 3 processes, but 2 GPUs."
+    assert "cuda:1 GPU (8.0 GiB)" in by_name["GPUs"].text
+
+
+def test_what_cannot_render_is_a_warning_with_the_cure():
+    renderer = Answer(facts=[{"chosen": "disable", "problems": "MUJOCO_GL=egl: no library"}])
+    findings, _ = examine_devices(Answer(facts=[{"devices": {}}]), renderer)
+    (found,) = (finding for finding in findings if finding.name == "renderer")
+    assert (found.state, "MUJOCO_GL=egl: no library" in found.text) == ("warning", True)
+    assert "libegl1" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("resolved", "state", "said"),
+    [
+        (["192.0.2.2"], "ok", "which resolves to 192.0.2.2"),
+        (["127.0.1.1"], "note", "good for one node, not for several"),
+        (["198.51.100.7"], "warning", "no interface here has that address"),
+        ([], "warning", "does not resolve"),
+        (None, "warning", "no answer within 15 s"),
+    ],
+)
+def test_a_host_name_that_misleads_other_nodes_is_told(resolved, state, said):
+    addresses = {"eth0": ["192.0.2.2"], "lo": ["127.0.0.1"]}
+    found = judge_host("one", resolved, addresses, "no answer within 15 s")
+    assert (found.state, said in found.text) == (state, True), found
+
+
+def test_variables_are_judged_and_secrets_are_not_shown():
+    environ = {
+        "GLOO_SOCKET_IFNAME": "nope0",
+        "NCCL_SOCKET_IFNAME": "=lo",
+        "TORCH_DISTRIBUTED_DEBUG": "DETAIL",
+        "WANDB_API_KEY": "secret",
+        "SLURM_JWT": "secret",
+        "HOME": "/root",
+    }
+    findings, shown = examine_variables(environ)
+    states = {finding.name: finding.state for finding in findings}
+    assert states == {
+        "GLOO_SOCKET_IFNAME": "problem",
+        "NCCL_SOCKET_IFNAME": "ok",
+        "TORCH_DISTRIBUTED_DEBUG": "warning",
+    }
+    assert "secret" not in str(findings) + str(shown)
+    negated, _ = examine_variables({"NCCL_SOCKET_IFNAME": "^nope"})
+    assert negated[0].state == "ok"
+
+
+def machine(monkeypatch, **facts: Any) -> dict[str, Finding]:
+    """Look at this machine, with some of its facts replaced."""
+    monkeypatch.setattr(doctor_machine, "cpu_quota", lambda: facts.get("quota"))
+    monkeypatch.setattr(doctor_machine, "_free", lambda folder: facts.get("free", 64 << 30))
+    disk = facts.get("disk", Answer(facts=[{"mib_per_s": 500.0}]))
+    return {finding.name: finding for finding in examine_machine(disk)[0]}
+
+
+def test_a_quota_below_the_cores_is_a_warning(monkeypatch):
+    assert machine(monkeypatch, quota=0.5)["cores"].state == "warning"
+    assert machine(monkeypatch)["cores"].state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "state"),
+    [
+        ({"free": 50 << 20}, "log folder", "problem"),
+        ({"free": 1 << 30}, "log folder", "warning"),
+        ({"free": 50 << 20}, "/dev/shm", "warning"),
+        ({"disk": Answer(problem="Read-only file system")}, "log folder", "problem"),
+        ({"disk": Answer(facts=[{"mib_per_s": 2.0}])}, "log folder", "warning"),
+    ],
+)
+def test_a_disk_without_room_or_speed_is_told(monkeypatch, facts, name, state):
+    found = machine(monkeypatch, **facts)[name]
+    assert (found.state, bool(found.advice)) == (state, True)
+
+
+def facts_of(rank: int, **version: str) -> dict[str, dict[str, str]]:
+    return {
+        "version": {"torch": "2.13.0", "numpy": "2.4.6"} | version,
+        "files": {"envlab": "a"},
+        "commit": {"commit": "c0ffee" if rank else "beef"},
+        "setting": {},
+        "machine": {"device": "cpu", "driver": "none"},
+        "place": {"host": "one", "device": "cpu", "interface": ""},
+    }
+
+
+def test_a_commit_that_differs_over_equal_files_is_no_more_than_a_note():
+    (found,) = compare_facts([facts_of(rank) for rank in range(2)])
+    assert (found.name, found.state) == ("commit", "note")
+
+
+def test_ranks_are_named_in_spans():
+    assert name_ranks(list("aabab")) == "a on ranks 0-1, 3, b on ranks 2, 4"
+
+
+def test_clocks_within_what_is_known_of_them_are_no_warning():
+    assert judge_clocks([0.0, -5.0], error_s=6.0).state == "ok"
+    behind = judge_clocks([0.0, -5.0], error_s=0.1)
+    assert (behind.state, "5.0 s behind rank 0's" in behind.text) == ("warning", True)
+
+
+def test_what_is_to_be_done_stands_at_the_end_problems_first():
+    findings = [
+        Finding(section="A", name="one", text="odd", state="warning", advice="mend it"),
+        Finding(section="A", name="two", text="fine"),
+        Finding(section="B", name="three", text="bad " * 40, state="problem", advice="act"),
+    ]
+    lines = as_text(findings).splitlines()
+    assert lines[0] == "envlab doctor: 1 problem, 1 warning."
+    assert lines[-2:] == ["  problem  three: act", "  warning  one: mend it"]
+    assert max(map(len, lines)) <= 100
+    assert lines[3].index("odd") == lines[4].index("fine")  # aligned
+    assert (exit_code(findings), exit_code(findings[:2])) == (1, 0)
+
+
+def test_a_problem_is_code_1_and_in_the_report(capsys, monkeypatch):
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "nope0")
+    assert cli.main(["doctor", "--only=variables,source"]) == 1
+    out = capsys.readouterr().out
+    assert "there is no interface nope0" in out
+    assert "To do\n  problem  GLOO_SOCKET_IFNAME: name one of " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only=machin"], "'machin', but there are source, machine, "),
+        (["--timeout_s=5"], "--timeout_s has no effect without --distributed"),
+        (["--distributed"], "RANK, LOCAL_RANK"),
+        (["--jsn"], "--jsn"),
+    ],
+)
+def test_bad_input_is_one_sentence(capsys, arguments, said):
+    assert cli.main(["doctor", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_it_starts_without_torch(tmp_path):
+    code = (
+        "import sys; from envlab.cli import main\n"
+        "code = main(['doctor', '--only=variables,machine,network'])\n"
+        "raise SystemExit('torch was loaded' if 'torch' in sys.modules else 0)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, timeout=60, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,26 @@
+"""A rank of the doctor, of which rank 1 has other versions, files, settings and time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from envlab.tools import doctor_ranks, doctor_skew
+
+if os.environ["RANK"] == "1":
+    own_facts, own_time = doctor_skew.rank_facts, time.time
+
+    def planted(context):
+        facts = own_facts(context)
+        facts["version"]["torch"] = "2.12.1"
+        facts["files"]["envlab_tasks"] = "0123456789ab"
+        facts["setting"]["NCCL_DEBUG"] = "INFO"
+        return facts
+
+    doctor_ranks.rank_facts = planted
+    time.time = lambda: own_time() + 100.0
+
+from envlab.cli import main
+
+raise SystemExit(main(["doctor", "--distributed", "--device=cpu", "--only=none", *sys.argv[1:]]))

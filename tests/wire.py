@@ -1,0 +1,75 @@
+"""A switch with a delay, in user space: ``wire.py DELAY_S NAME=ADDRESS...``.
+
+Linux delays packets by ``tc netem``, a kernel module that small kernels lack. This does the same
+with what every kernel has: each node's interface is a TUN device whose other side is here. A packet
+that a node sends is written to the device with its destination's address after DELAY_S; the TCP
+above it (windows, acknowledgements, slow start) is the kernel's own. Another delay may be written
+to standard input, on a line. See :mod:`tests.nodes`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from collections import deque
+
+TUNSETIFF = 0x400454CA
+IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
+
+
+def open_device(name: str) -> int:
+    """Make a TUN device and return what its packets are read from and written to."""
+    device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH14x", name.encode(), IFF_TUN | IFF_NO_PI))
+    return device
+
+
+def forward(devices: dict[bytes, int], delay_s: float) -> None:
+    """Pass packets between devices, by the 4-byte address of each, until standard input ends."""
+    waiting: deque[tuple[float, int, bytes]] = deque()
+    control = sys.stdin.fileno()
+    while True:
+        left = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
+        ready, _, _ = select.select([control, *devices.values()], (), (), left)
+        now = time.monotonic()
+        if control in ready:
+            line = os.read(control, 64)
+            if not line:
+                return
+            delay_s = float(line)
+        for device in ready:
+            for packet in _packets(device) if device != control else ():
+                target = devices.get(packet[16:20])  # the destination in an IPv4 header
+                if target is not None:
+                    waiting.append((now + delay_s, target, packet))
+        while waiting and waiting[0][0] <= now:
+            _, target, packet = waiting.popleft()
+            os.write(target, packet)
+
+
+def _packets(device: int, at_most: int = 64) -> list[bytes]:
+    found = []
+    for _ in range(at_most):
+        try:
+            found.append(os.read(device, 65536))
+        except BlockingIOError:
+            break
+    return found
+
+
+def main(delay_s: float, *nodes: str) -> None:
+    names = dict(node.split("=") for node in nodes)
+    devices = {socket.inet_aton(address): open_device(name) for name, address in names.items()}
+    # Come first when packets do: what the delay is to be is all the delay there should be.
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    print("ready", flush=True)
+    forward(devices, delay_s)
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), *sys.argv[2:])
