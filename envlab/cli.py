@@ -91,7 +91,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         "zero": "envlab.tools.agents:zero_main",
         "warm": "envlab.tools.warm:main",
         "compare": "envlab.tools.compare:main",
-        "doctor": "envlab.tools.doctor:main",
+        "doctor": "envlab.doctor.command:main",
         "cluster": "envlab.cluster.verbs:main",
     }
     if command not in commands:

@@ -13,8 +13,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from envlab import __version__
-from envlab.tools.doctor_probe import Answer, Probe, ask
-from envlab.tools.doctor_report import Finding
+from envlab.doctor.probe import Answer, Probe, ask
+from envlab.doctor.report import Finding
 
 SECTION = "Libraries"
 IMPORT_DEADLINE_S = 120.0

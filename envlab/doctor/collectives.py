@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 
 from envlab.distributed.context import DistributedContext
-from envlab.tools.doctor_report import Finding
-from envlab.tools.doctor_skew import rank_list
+from envlab.doctor.report import Finding
+from envlab.doctor.skew import rank_list
 
 SECTION = "Between ranks"
 LARGE_MIB = (4, 64)

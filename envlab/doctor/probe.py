@@ -1,6 +1,6 @@
 """Looking at what may hang or crash: in processes of their own, all at once, each with a deadline.
 
-A probe is a function of :mod:`envlab.tools.doctor_child` that yields facts. What it has yielded
+A probe is a function of :mod:`envlab.doctor.child` that yields facts. What it has yielded
 before it crashed or was too slow still counts.
 """
 
@@ -38,7 +38,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """A function of :mod:`envlab.tools.doctor_child` to call in another process."""
+    """A function of :mod:`envlab.doctor.child` to call in another process."""
 
     name: str
     """The function's name without ``probe_``."""
@@ -78,7 +78,7 @@ def _start(probe: Probe) -> subprocess.Popen[str]:
         for name, value in os.environ.items()
         if name not in (*TORCHRUN, *SKRL_LAUNCHER, "LOCAL_WORLD_SIZE")
     }
-    command = [sys.executable, "-m", "envlab.tools.doctor_child", probe.name, *probe.arguments]
+    command = [sys.executable, "-m", "envlab.doctor.child", probe.name, *probe.arguments]
     return subprocess.Popen(
         command,
         env=environment | dict(probe.environment),

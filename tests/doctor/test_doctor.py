@@ -17,14 +17,14 @@ import pytest
 from packaging.requirements import Requirement
 
 from envlab import cli
-from envlab.tools import doctor_libraries, doctor_machine
-from envlab.tools.doctor_devices import examine_devices
-from envlab.tools.doctor_libraries import Package, judge_package
-from envlab.tools.doctor_machine import examine_machine
-from envlab.tools.doctor_network import examine_variables, judge_host
-from envlab.tools.doctor_probe import Answer, Probe, ask
-from envlab.tools.doctor_report import Finding, as_text, exit_code
-from envlab.tools.doctor_skew import compare_facts, judge_clocks, name_ranks
+from envlab.doctor import libraries, machine
+from envlab.doctor.devices import examine_devices
+from envlab.doctor.libraries import Package, judge_package
+from envlab.doctor.machine import examine_machine
+from envlab.doctor.network import examine_variables, judge_host
+from envlab.doctor.probe import Answer, Probe, ask
+from envlab.doctor.report import Finding, as_text, exit_code
+from envlab.doctor.skew import compare_facts, judge_clocks, name_ranks
 from tests.launcher import ROOT, Launch, torchrun
 
 HERE = Path(__file__).parent
@@ -189,10 +189,10 @@ def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypa
         Package(distribution=name, module=module, group="test", role="test")
         for name, module in names.items()
     ]
-    monkeypatch.setattr(doctor_libraries, "PACKAGES", packages)
+    monkeypatch.setattr(libraries, "PACKAGES", packages)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
-    answers = {"torch": Answer()} | ask(doctor_libraries.library_probes())
-    findings, _ = doctor_libraries.examine_libraries(answers)
+    answers = {"torch": Answer()} | ask(libraries.library_probes())
+    findings, _ = libraries.examine_libraries(answers)
     states = {finding.name: (finding.state, finding.text) for finding in findings}
     assert states["numpy"][0] == states["torch"][0] == "ok"
     assert states["tqdm"][0] == "problem"
@@ -282,17 +282,17 @@ def test_variables_are_judged_and_secrets_are_not_shown():
     assert negated[0].state == "ok"
 
 
-def machine(monkeypatch, **facts: Any) -> dict[str, Finding]:
+def this_machine(monkeypatch, **facts: Any) -> dict[str, Finding]:
     """Look at this machine, with some of its facts replaced."""
-    monkeypatch.setattr(doctor_machine, "cpu_quota", lambda: facts.get("quota"))
-    monkeypatch.setattr(doctor_machine, "_free", lambda folder: facts.get("free", 64 << 30))
+    monkeypatch.setattr(machine, "cpu_quota", lambda: facts.get("quota"))
+    monkeypatch.setattr(machine, "_free", lambda folder: facts.get("free", 64 << 30))
     disk = facts.get("disk", Answer(facts=[{"mib_per_s": 500.0}]))
     return {finding.name: finding for finding in examine_machine(disk)[0]}
 
 
 def test_a_quota_below_the_cores_is_a_warning(monkeypatch):
-    assert machine(monkeypatch, quota=0.5)["cores"].state == "warning"
-    assert machine(monkeypatch)["cores"].state == "ok"
+    assert this_machine(monkeypatch, quota=0.5)["cores"].state == "warning"
+    assert this_machine(monkeypatch)["cores"].state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_a_quota_below_the_cores_is_a_warning(monkeypatch):
     ],
 )
 def test_a_disk_without_room_or_speed_is_told(monkeypatch, facts, name, state):
-    found = machine(monkeypatch, **facts)[name]
+    found = this_machine(monkeypatch, **facts)[name]
     assert (found.state, bool(found.advice)) == (state, True)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.limits import describe_size
-from envlab.tools.doctor_probe import Answer, Probe
-from envlab.tools.doctor_report import Finding
+from envlab.doctor.probe import Answer, Probe
+from envlab.doctor.report import Finding
 
 SECTION = "Devices"
 DEADLINE_S = 120.0

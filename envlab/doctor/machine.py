@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
-from envlab.tools.doctor_probe import Answer, Probe
-from envlab.tools.doctor_report import Finding, State
+from envlab.doctor.probe import Answer, Probe
+from envlab.doctor.report import Finding, State
 
 SECTION = "Machine"
 LEAST_MEMORY = 2 << 30

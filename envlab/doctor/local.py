@@ -6,13 +6,13 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from envlab.tools.doctor_devices import examine_devices, renderer_probe, torch_probe
-from envlab.tools.doctor_libraries import examine_libraries, library_probes
-from envlab.tools.doctor_machine import disk_probe, examine_machine
-from envlab.tools.doctor_network import examine_network, examine_variables, names_probe
-from envlab.tools.doctor_probe import Answer, ask
-from envlab.tools.doctor_report import Finding
-from envlab.tools.doctor_source import examine_source
+from envlab.doctor.devices import examine_devices, renderer_probe, torch_probe
+from envlab.doctor.libraries import examine_libraries, library_probes
+from envlab.doctor.machine import disk_probe, examine_machine
+from envlab.doctor.network import examine_network, examine_variables, names_probe
+from envlab.doctor.probe import Answer, ask
+from envlab.doctor.report import Finding
+from envlab.doctor.source import examine_source
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
-"""What the doctor does in processes of its own: ``python -m envlab.tools.doctor_child NAME``.
+"""What the doctor does in processes of its own: ``python -m envlab.doctor.child NAME``.
 
-A probe yields facts, which are printed as lines of JSON. See :mod:`envlab.tools.doctor_probe`.
+A probe yields facts, which are printed as lines of JSON. See :mod:`envlab.doctor.probe`.
 """
 
 from __future__ import annotations

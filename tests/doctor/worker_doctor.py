@@ -6,10 +6,10 @@ import os
 import sys
 import time
 
-from envlab.tools import doctor_ranks, doctor_skew
+from envlab.doctor import ranks, skew
 
 if os.environ["RANK"] == "1":
-    own_facts, own_time = doctor_skew.rank_facts, time.time
+    own_facts, own_time = skew.rank_facts, time.time
 
     def planted(context):
         facts = own_facts(context)
@@ -18,7 +18,7 @@ if os.environ["RANK"] == "1":
         facts["setting"]["NCCL_DEBUG"] = "INFO"
         return facts
 
-    doctor_ranks.rank_facts = planted
+    ranks.rank_facts = planted
     time.time = lambda: own_time() + 100.0
 
 from envlab.cli import main

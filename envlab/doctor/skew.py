@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interface import VARIABLE, interfaces
-from envlab.tools.doctor_devices import driver_version
-from envlab.tools.doctor_libraries import versions
-from envlab.tools.doctor_report import Finding, State
-from envlab.tools.doctor_source import git_state, source_digests
+from envlab.doctor.devices import driver_version
+from envlab.doctor.libraries import versions
+from envlab.doctor.report import Finding, State
+from envlab.doctor.source import git_state, source_digests
 
 SECTION = "Differences between ranks"
 CLOCKS_S = 1.0

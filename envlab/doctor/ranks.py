@@ -11,10 +11,10 @@ from typing import Any
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.ranks import launched_rank
-from envlab.tools.doctor_collectives import SECTION, Watch, judge, measure
-from envlab.tools.doctor_local import examine_machine_of
-from envlab.tools.doctor_report import Finding
-from envlab.tools.doctor_skew import compare_facts, judge_clocks, rank_facts, rank_list
+from envlab.doctor.collectives import SECTION, Watch, judge, measure
+from envlab.doctor.local import examine_machine_of
+from envlab.doctor.report import Finding
+from envlab.doctor.skew import compare_facts, judge_clocks, rank_facts, rank_list
 
 logger = logging.getLogger(__name__)
 

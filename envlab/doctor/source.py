@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from envlab.doctor.report import Finding
 from envlab.registry import ENTRY_POINT_GROUP
-from envlab.tools.doctor_report import Finding
 
 SECTION = "Source"
 GIT_DEADLINE_S = 10.0

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.interface import VARIABLE, interfaces
-from envlab.tools.doctor_probe import Answer, Probe
-from envlab.tools.doctor_report import Finding, State
+from envlab.doctor.probe import Answer, Probe
+from envlab.doctor.report import Finding, State
 
 SECTION = "Network"
 VARIABLES = "Environment variables"

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.log import configure_logging
 from envlab.distributed.ranks import launched_rank, read_ranks
+from envlab.doctor.local import SECTIONS, examine_machine_of
+from envlab.doctor.report import as_json, as_text, exit_code
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.arguments import ArgumentParser
-from envlab.tools.doctor_local import SECTIONS, examine_machine_of
-from envlab.tools.doctor_report import as_json, as_text, exit_code
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with interruptible():
             if flags.distributed:
-                from envlab.tools.doctor_ranks import examine_ranks  # loads torch
+                from envlab.doctor.ranks import examine_ranks  # loads torch
 
                 report = examine_ranks(sections, flags.device, flags.timeout_s or TIMEOUT_S)
             else:
