@@ -14,6 +14,8 @@ from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
 # at most a quarter on an idle machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 TRAINERS = {
     "rsl_rl": "envlab.rl.rsl_rl:main",

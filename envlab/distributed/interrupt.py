@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 PREEMPTION_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+"""The last of them that any rank has heard names the reason."""
 SIGNALS = (signal.SIGINT, *PREEMPTION_SIGNALS)
 PREEMPTED_EXIT_CODE = 75
 """``EX_TEMPFAIL`` of sysexits.h: not finished, and the same command may be run again to go on."""

@@ -51,7 +51,9 @@ def main(connection: int, memory: int, parent: int) -> None:
         memory: File descriptor of the shared arrays.
         parent: Process id of the parent.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends us
+    # Signals that reach all processes of a job are the parent's, which ends us, or saves first.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
     logging.getLogger("envlab").setLevel(logging.ERROR)  # the parent has said the rest
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with Connection(connection) as pipe, contextlib.suppress(EOFError, OSError):

@@ -126,7 +126,7 @@ def train_parser(library: str) -> ArgumentParser:
     parser.add_argument(
         "--requeue",
         action="store_true",
-        help="have Slurm start the job again after SIGTERM or SIGUSR1 has ended it",
+        help="have Slurm start the job again when SIGUSR1 (--signal=USR1@180) has ended it",
     )
     parser.add_argument(
         "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"

@@ -6,12 +6,13 @@ import argparse
 import functools
 import logging
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from envlab.config import expand_sweep
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import Interrupted, Preempted, interruptible
+from envlab.distributed.interrupt import Interrupted, InterruptFlag, Preempted, interruptible
 from envlab.distributed.log import configure_logging
 from envlab.distributed.pulse import LostPeerError
 from envlab.distributed.ranks import launched_rank, meeting_point
@@ -47,8 +48,8 @@ def run_training(
         prepare: Called before the process group is joined, for a library that needs a word first.
 
     Returns:
-        The exit code: 0, 75 for a run that was preempted and saved, or 128 + the number of the
-        signal that ended the run.
+        The exit code: 0, 70 where another rank was lost, 75 for a run that was preempted and saved,
+        or 128 + the number of the signal that ended the run.
 
     Raises:
         EnvlabError: For bad input, before anything is written.
@@ -60,6 +61,30 @@ def run_training(
     check_requeue(flags)
     compose = functools.partial(_compose, flags, library, agent_cfg)
     sessions = [compose(job, run_params(flags)) for job in jobs]
+
+    def work(
+        number: int, session: Session, context: DistributedContext, flag: InterruptFlag
+    ) -> None:
+        again = functools.partial(compose, session.overrides)
+        continued = continue_session(session, context, again, library=library, number=number)
+        if continued is None:
+            return
+        if flags.dry_run:
+            defaults = _compose(default_flags(flags), library, agent_cfg, [], None)
+            dry_run(continued, context, defaults=defaults, library=library, build=build)
+        else:
+            train_session(continued, context, flag, library=library, build=build)
+
+    return _with_all_ranks(flags, sessions, work, prepare)
+
+
+def _with_all_ranks(
+    flags: argparse.Namespace,
+    sessions: Sequence[Session],
+    work: Callable[[int, Session, DistributedContext, InterruptFlag], None],
+    prepare: Callable[[argparse.Namespace], None],
+) -> int:
+    """Join the other ranks, work on the sessions, and leave in order; return the exit code."""
     with interruptible() as flag:
         context = watchdog = None
         try:
@@ -74,15 +99,7 @@ def run_training(
                     if flags.multirun:
                         words = " ".join(session.overrides)
                         logger.info("Run %d of %d: %s", number, len(sessions), words)
-                    again = functools.partial(compose, session.overrides)
-                    continued = continue_session(
-                        session, context, again, library=library, number=number
-                    )
-                    if continued is not None and flags.dry_run:
-                        defaults = _compose(default_flags(flags), library, agent_cfg, [], None)
-                        dry_run(continued, context, defaults=defaults, library=library, build=build)
-                    elif continued is not None:
-                        train_session(continued, context, flag, library=library, build=build)
+                    work(number, session, context, flag)
         except Interrupted as interrupted:
             if isinstance(interrupted, Preempted):
                 flag.ignore_more()
@@ -94,7 +111,8 @@ def run_training(
             return HUNG_EXIT_CODE
         except Exception as error:
             if flag.signal_number is None:
-                flag.ignore_more()
+                if context is not None and context.is_distributed:
+                    flag.ignore_more()
                 if watchdog is not None:
                     watchdog.tell_failure(error)
                 raise
@@ -132,7 +150,7 @@ def _leave(
         logger.warning(
             "Preempted: %s, and %s; exit code %d.", interrupted, saved, interrupted.exit_code
         )
-        if flags.requeue:
+        if flags.requeue and interrupted.signal_number == signal.SIGUSR1:
             requeue()
     return interrupted.exit_code
 

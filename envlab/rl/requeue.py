@@ -1,4 +1,8 @@
-"""Slurm's requeue: the job that was preempted is started again, and goes on where it stopped."""
+"""Slurm's requeue: the job whose time is up is started again, and goes on where it stopped.
+
+It follows SIGUSR1 only. SIGTERM is what ``scancel`` sends, and what a preemption sends that
+requeues by itself.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import Preempted
+from envlab.distributed.interrupt import PREEMPTION_SIGNALS, Preempted
 from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import VectorEnv
 from envlab.errors import ResultLostError
@@ -177,12 +177,14 @@ class Training:
             and self._save_interval_s > 0
             and time.monotonic() - self._saved_at >= self._save_interval_s
         )
-        signal_number, minutes_due = self._context.max(self._stop_signal() or 0, int(is_main_due))
+        number = self._stop_signal()
+        heard = PREEMPTION_SIGNALS.index(number) + 1 if number in PREEMPTION_SIGNALS else 0
+        heard, minutes_due = self._context.max(heard, int(is_main_due))
         if done == self._total:
             return True
-        if signal_number:
-            self._preemption = Preempted(signal_number)
-        return bool(signal_number or minutes_due) or done % self._save_interval == 0
+        if heard:
+            self._preemption = Preempted(PREEMPTION_SIGNALS[heard - 1])
+        return bool(heard or minutes_due) or done % self._save_interval == 0
 
     def write_scalars(self, step: int, scalars: Mapping[str, float | None]) -> None:
         """Write curves under the library's own tags, on rank 0; None is left out.

@@ -18,7 +18,6 @@ import torch
 from rl_games.algos_torch.a2c_continuous import A2CAgent
 from rl_games.common.schedulers import IdentityScheduler
 
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
@@ -57,7 +56,6 @@ DISCRETE = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *CE
 JOBS: dict[str, list[str]] = {
     "ddp": [*CARTPOLE, "--max_iterations=4"],
     "library": [*CARTPOLE, "--max_iterations=4", "--grad_sync=library"],
-    "resumed": [*CARTPOLE, "--max_iterations=4"],
     "central": ["--task=Isaac-Cartpole-v0", *SMALL, *CENTRAL, "--max_iterations=2"],
     "central_library": [
         "--task=Isaac-Cartpole-v0",
@@ -107,12 +105,10 @@ CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-def train(context: DistributedContext, arguments: list[str], resumed: Path | None) -> Any:
+def train(context: DistributedContext, arguments: list[str]) -> Any:
     """Train, and return what this rank ends with, and all observations that it learned from."""
     flags, overrides = train_parser("rl_games").parse_with_overrides(arguments)
     session = compose_session(flags, overrides, library="rl_games", agent_cfg=RlGamesCfg())
-    if resumed is not None:
-        session.checkpoint, session.resumed = resumed, load_checkpoint(resumed)
     found: dict[str, Any] = {"obs": [], "frames": []}
     learn, prepare = PooledAgent.learn, PooledAgent.prepare_dataset
 
@@ -152,12 +148,9 @@ def main() -> None:
         (folder / name).mkdir(exist_ok=True)
         context.gather(None)  # the folder exists
         os.chdir(folder / name)
-        resumed = None
-        if name == "resumed":
-            (resumed,) = folder.glob("ddp/logs/*/*/*/checkpoints/model_2.pt")
         with CHANGES.get(name, nullcontext)():
             try:
-                values = train(context, arguments, resumed)
+                values = train(context, arguments)
             except RankDivergenceError as error:
                 values = {"error": str(error)}
         torch.save(values, folder / f"{name}_rank{context.rank}.pt")

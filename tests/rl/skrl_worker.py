@@ -16,7 +16,6 @@ from unittest import mock
 
 import torch
 
-from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
@@ -48,7 +47,6 @@ LIBRARY = "--grad_sync=library"
 JOBS: dict[str, list[str]] = {
     "ddp": [*PPO, "--max_iterations=4"],
     "library": [*PPO, "--max_iterations=4", LIBRARY],
-    "resumed": [*PPO, "--max_iterations=4"],
     "stock_scalers": [*PPO, "--max_iterations=2"],
     "sac": [*SAC, "--max_iterations=2"],
     "sac_library": [*SAC, "--max_iterations=2", LIBRARY],
@@ -90,13 +88,11 @@ CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-def train(context: DistributedContext, arguments: list[str], resumed: Path | None) -> Any:
+def train(context: DistributedContext, arguments: list[str]) -> Any:
     """Train, and return what this rank ends with, and all observations that it learned from."""
     flags, overrides = train_parser("skrl").parse_with_overrides([*arguments, "--distributed"])
     defaults = SkrlCfg.of(flags.algorithm or "ppo")
     session = compose_session(flags, overrides, library="skrl", agent_cfg=defaults)
-    if resumed is not None:
-        session.checkpoint, session.resumed = resumed, load_checkpoint(resumed)
     found: dict[str, Any] = {"obs": []}
     learn = skrl.TorchLearner.learn
 
@@ -146,12 +142,9 @@ def main() -> None:
         (folder / name).mkdir(exist_ok=True)
         context.gather(None)  # the folder exists
         os.chdir(folder / name)
-        resumed = None
-        if name == "resumed":
-            (resumed,) = folder.glob("ddp/logs/*/*/*/checkpoints/model_2.pt")
         with CHANGES.get(name, nullcontext)():
             try:
-                values = train(context, arguments, resumed)
+                values = train(context, arguments)
             except EnvlabError as error:
                 values = {"error": str(error)}
         torch.save(values, folder / f"{name}_rank{context.rank}.pt")

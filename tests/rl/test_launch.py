@@ -22,6 +22,13 @@ def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunc
     assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
 
 
+def test_a_killed_rank_is_named_once_without_a_traceback(killed_pair: EndedLaunch):
+    error = manifest_of(only_run(killed_pair.folder))["error"]
+    assert re.match(r"Rank 1 .* died \(killed, .*\), last seen \d+ s ago in ", error)
+    assert killed_pair.output.count(error) == 1
+    assert "Connection closed by peer" not in killed_pair.output
+
+
 def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
     ended = end_launch(tmp_path, 0, signal.SIGKILL)
     assert ended.code != 0

@@ -81,13 +81,15 @@ def slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> Path:
     return asked
 
 
-def preempt_one_process(folder: Path, *flags: str) -> tuple[int, str]:
-    """Train until a checkpoint is written, and then send SIGTERM."""
+def preempt_one_process(
+    folder: Path, *flags: str, by: signal.Signals = signal.SIGTERM
+) -> tuple[int, str]:
+    """Train until a checkpoint is written, and then send a signal."""
     before = set(folder.glob("logs/*/*/*/checkpoints/model_*.pt"))
     launch = Launch([sys.executable, TRAIN, *SMALL, "--max_iterations=100000", *flags], folder)
     try:
         launch.wait_until(lambda: set(folder.glob("logs/*/*/*/checkpoints/model_*.pt")) - before)
-        os.kill(launch.process.pid, signal.SIGTERM)
+        os.kill(launch.process.pid, by)
         code = launch.wait(30)
         assert launch.living() == {}
         return code, launch.output
@@ -99,15 +101,16 @@ def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked = slurm(tmp_path, monkeypatch, "exit 0")
-    code, output = preempt_one_process(tmp_path, "--requeue")
+    code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
     assert code == PREEMPTED_EXIT_CODE
     assert "Traceback" not in output
     assert asked.read_text() == "requeue 77\n"
-    last = assert_saved(tmp_path, "SIGTERM")
-    # What Slurm does then: the same command, in the same job.
+    last = assert_saved(tmp_path, "SIGUSR1")
+    # What Slurm does then: the same command, in the same job. This time it is cancelled.
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     code, output = preempt_one_process(tmp_path, "--requeue")
     assert code == PREEMPTED_EXIT_CODE, output
+    assert asked.read_text() == "requeue 77\n"
     manifest = manifest_of(only_run(tmp_path))
     (restart,) = manifest["restarts"]
     assert (restart["iteration"], restart["after"]) == (last, "preempted")
@@ -117,7 +120,7 @@ def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
 
 def test_a_refused_requeue_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     slurm(tmp_path, monkeypatch, 'echo "Requested operation is presently disabled" >&2; exit 1')
-    code, output = preempt_one_process(tmp_path, "--requeue")
+    code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
     assert code == PREEMPTED_EXIT_CODE
     wanted = "Slurm does not requeue job 77 (Requested operation is presently disabled)"
     assert wanted in output

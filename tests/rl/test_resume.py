@@ -16,7 +16,6 @@ from tests.launcher import TRAIN, run, torchrun
 from tests.rl.conftest import (
     SMALL,
     TASK,
-    EndedLaunch,
     TrainedPair,
     checkpoint_of,
     manifest_of,
@@ -91,10 +90,10 @@ def test_a_run_to_load_beside_a_path_is_refused(
 
 
 @pytest.fixture(scope="module")
-def resumed_pair(killed_pair: EndedLaunch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on two ranks that goes on from where the killed one had its first checkpoint."""
+def resumed_pair(trained_pair: TrainedPair, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on two ranks that goes on from the middle of another."""
     folder = tmp_path_factory.mktemp("resumed")
-    checkpoint = only_run(killed_pair.folder) / "checkpoints/model_2.pt"
+    checkpoint = trained_pair.run("ddp") / "checkpoints/model_2.pt"
     flags = ["--distributed", "--max_iterations=4", "--resume", f"--checkpoint={checkpoint}"]
     code, output = run(torchrun(2, TRAIN, *SMALL, *flags), folder)
     assert code == 0, output
@@ -102,9 +101,7 @@ def resumed_pair(killed_pair: EndedLaunch, tmp_path_factory: pytest.TempPathFact
     return only_run(folder)
 
 
-def test_two_ranks_resume_a_killed_run_bit_identically(
-    resumed_pair: Path, trained_pair: TrainedPair
-):
+def test_two_ranks_resume_bit_identically(resumed_pair: Path, trained_pair: TrainedPair):
     whole = trained_pair.run("ddp")
     assert digests(checkpoint_of(resumed_pair, 4)) == digests(checkpoint_of(whole, 4))
     assert timeless(resumed_pair) == timeless(whole)[2:]

@@ -1,0 +1,121 @@
+"""``envlab cluster command``: any command on all hosts at the same time, output by host."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+
+from envlab.cluster.arguments import (
+    add_host_flags,
+    add_run_flag,
+    check_positive,
+    hosts_of,
+    ssh_of,
+    verb_parser,
+)
+from envlab.cluster.hosts import Host
+from envlab.cluster.ssh import (
+    MARKER,
+    TIMEOUT_S,
+    HostError,
+    Ssh,
+    UnreachableError,
+    compose_script,
+    explain_failure,
+    on_all,
+)
+from envlab.cluster.state import find_run
+from envlab.errors import ConfigurationError
+
+_DEFAULT = "load.sh"
+_TIMED_OUT = 124
+"""What ``timeout`` of coreutils ends with."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab cluster command``; return 0, or the first exit code that is not."""
+    flags = _parser().parse_args(list(arguments))
+    check_positive(flags, "timeout_s")
+    text = _text(flags)
+    run = None
+    if flags.runs_on is None and flags.hosts is None:
+        run = find_run(flags.run)
+    elif flags.run is not None:
+        raise ConfigurationError("--run and --runs_on both name hosts: give one of them.")
+    hosts = hosts_of(flags) if run is None else run.hosts
+    if flags.dry_run:
+        for host in hosts:
+            print(f"Would run on {host.name} ({host.target}): {text or 'GPU use, or load'}")
+        return 0
+    ssh = ssh_of(flags, run)
+    answers = on_all(hosts, lambda host: run_command(host, ssh, text, flags.timeout_s))
+    return _print(answers)
+
+
+def run_command(host: Host, ssh: Ssh, text: str | None, timeout_s: float) -> tuple[int, str]:
+    """Run a shell command in a host's home folder; return its exit code and all that it printed.
+
+    Raises:
+        HostError: If the host cannot be reached, or it takes too long.
+    """
+    if text is None:
+        script = compose_script(_DEFAULT, ())
+    else:
+        script = compose_script("command.sh", (host.path, text, timeout_s))
+    code, out, err = ssh.feed(host, script, timeout_s + ssh.connect_timeout_s + 5.0)
+    _, is_marked, printed = out.partition(MARKER)
+    if code == 255 and not is_marked:
+        raise UnreachableError(host, explain_failure(err, host, ssh))
+    if not is_marked:
+        raise HostError(host, f"its shell cannot run bash: {err.strip() or out.strip()}")
+    if code == _TIMED_OUT:
+        raise HostError(host, f"the command took more than {timeout_s:g} s, and was ended there.")
+    return code, printed
+
+
+def _print(answers: dict[Host, tuple[int, str] | HostError]) -> int:
+    result = 0
+    for host, answer in answers.items():
+        if isinstance(answer, HostError):
+            print(f"== {host.name}: {answer}")
+            result = result or 1
+            continue
+        code, text = answer
+        print(f"== {host.name}" + (f": exit code {code}" if code else ""))
+        if text.strip():
+            print(text.rstrip("\n"))
+        result = result or code
+    return result
+
+
+def _text(flags: argparse.Namespace) -> str | None:
+    words = flags.words[1:] if flags.words[:1] == ["--"] else flags.words
+    if flags.command is not None and words:
+        raise ConfigurationError(
+            f"The command is given twice: --command {flags.command!r} and {shlex.join(words)!r}."
+        )
+    if len(words) == 1:
+        return words[0]
+    return shlex.join(words) if words else flags.command
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = verb_parser(
+        "command",
+        "Run a shell command on all hosts of a run, or of --runs_on, at the same time. Without "
+        "one: use of GPUs, or load and memory where there is none.",
+        "envlab cluster command --runs_on a,b 'tail -n 5 ~/envlab-cluster/setup/log.txt'",
+    )
+    add_host_flags(parser)
+    add_run_flag(parser)
+    parser.add_argument("--command", metavar="CMD", help="the command, if not given as words")
+    parser.add_argument(
+        "--timeout_s",
+        type=float,
+        default=TIMEOUT_S,
+        metavar="SECONDS",
+        help="how long it may take (default: %(default)g)",
+    )
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command")
+    return parser

@@ -1,0 +1,110 @@
+"""``--config_kwargs``: a configuration as JSON, in the words of Hydra's overrides.
+
+``{"agent": {"max_iterations": 20}}`` is ``agent.max_iterations=20``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from envlab.errors import ConfigurationError, did_you_mean
+
+ROOTS = ("env", "agent")
+NUM_NODES = "distributed_nodes"
+"""What AllenAct's own experiments are told; here it is the number of hosts."""
+
+_KEY = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
+
+
+def read_config_kwargs(given: str) -> dict[str, Any]:
+    """Return the JSON that is given, or that is in the file of that name.
+
+    Raises:
+        ConfigurationError: If it is none, or no object.
+    """
+    text = given
+    if not given.lstrip().startswith("{"):
+        try:
+            text = Path(given).expanduser().read_text()
+        except (OSError, UnicodeDecodeError):
+            raise ConfigurationError(
+                f"--config_kwargs is {given!r}, which is neither JSON nor a file that can be read. "
+                """Write it in single quotes, as in --config_kwargs '{"agent": {"seed": 1}}'."""
+            ) from None
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(
+            f"--config_kwargs is not JSON: {error.msg} at character {error.pos + 1} of {text!r}. "
+            "JSON has double quotes, true, false and null; put it in single quotes for the shell."
+        ) from None
+    if not isinstance(values, dict):
+        raise ConfigurationError(
+            f"--config_kwargs is {text!r}, but must be a JSON object with keys env and agent."
+        )
+    return values
+
+
+def overrides_of(values: dict[str, Any], num_hosts: int | None = None) -> list[str]:
+    """Return the overrides that say the same.
+
+    Args:
+        values: By ``env`` and ``agent``; and ``distributed_nodes``, which must be the number of
+            hosts and is no override.
+        num_hosts: How many hosts there are; None if that is not known.
+
+    Raises:
+        ConfigurationError: If a key has no meaning here.
+    """
+    found = []
+    for key, value in values.items():
+        if key == NUM_NODES:
+            if num_hosts not in (None, value):
+                raise ConfigurationError(
+                    f"--config_kwargs says {NUM_NODES}: {json.dumps(value)}, but --runs_on names "
+                    f"{num_hosts} hosts. Leave it out, or make them agree."
+                )
+        elif key.partition(".")[0] not in ROOTS:
+            raise ConfigurationError(
+                f"--config_kwargs has the key {key!r}, but what is configured lies below env and "
+                f"agent.{did_you_mean(key, (*ROOTS, NUM_NODES))} Flags of train.py are given as "
+                "flags."
+            )
+        else:
+            found += _below(key, value)
+    return found
+
+
+def _below(path: str, value: Any) -> list[str]:
+    """Return an override for each leaf at or below a path."""
+    if not _KEY.fullmatch(path):
+        raise ConfigurationError(
+            f"--config_kwargs has the key {path!r}, but keys are names: letters, digits and _."
+        )
+    if isinstance(value, dict) and value:
+        return [word for key, one in value.items() for word in _below(f"{path}.{key}", one)]
+    return [f"{path}={_text(value)}"]
+
+
+def _text(value: Any) -> str:
+    """Return a value in Hydra's grammar."""
+    if isinstance(value, dict):
+        for key in value:
+            if not _KEY.fullmatch(key):
+                raise ConfigurationError(
+                    f"--config_kwargs has the key {key!r} in a list, but keys are names."
+                )
+        return "{" + ",".join(f"{key}:{_text(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_text, value)) + "]"
+    if isinstance(value, str):
+        # Backslashes escape only before a quote, or before what is escaped at the end.
+        escaped = re.sub(r"(\\*)'", r"\1\1\\'", value)
+        escaped = re.sub(r"(\\+)$", r"\1\1", escaped)
+        return f"'{escaped}'"
+    return {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(
+        text := json.dumps(value), text
+    )

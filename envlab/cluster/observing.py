@@ -1,0 +1,117 @@
+"""How a run does, as its hosts tell: processes, load, and what the run directory says of ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envlab.cluster.hosts import Host
+from envlab.cluster.ssh import Answer, HostError, Ssh, on_all
+from envlab.cluster.state import RunState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What a process uses."""
+
+    pid: int
+    cpu: float
+    """Cores in use, over half a second."""
+    memory_mb: int
+
+
+@dataclass(kw_only=True)
+class HostReport:
+    """How a host does."""
+
+    alive: bool
+    exit_code: int | None
+    last_line: str
+    ranks: dict[int, Load]
+    """The processes of ranks that run there."""
+    lines: dict[int, str]
+    """The last line that each process printed, by its number on the host."""
+    gpus: list[str] = field(default_factory=list)
+    run: str = ""
+    """The run directory, where this host has it."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    heartbeats: dict[str, Any] = field(default_factory=dict)
+
+
+def observe(run: RunState, ssh: Ssh) -> dict[Host, HostReport | HostError]:
+    """Ask all hosts at the same time, and note exit codes in the run."""
+
+    def ask(host: Host) -> HostReport:
+        node = run.node_of(host)
+        words = [node.path, node.folder, run.token(node), run.run_id]
+        return _parse(ssh.run(host, "status.sh", *words))
+
+    reports = on_all(run.hosts, ask)
+    for host, report in reports.items():
+        if isinstance(report, HostReport) and report.exit_code is not None:
+            run.node_of(host).exit_code = report.exit_code
+    heard = [report for report in reports.values() if isinstance(report, HostReport)]
+    if len(heard) == len(reports) and not any(one.alive or one.ranks for one in heard):
+        run.status = "ended"
+    return reports
+
+
+def heartbeats_of(reports: Mapping[Host, HostReport | HostError]) -> dict[int, dict[str, Any]]:
+    """Return what the run's watchdog last wrote of each rank, from the host that has the run."""
+    for report in reports.values():
+        if isinstance(report, HostReport) and report.heartbeats:
+            return {int(one["rank"]): one for one in report.heartbeats["ranks"]}
+    return {}
+
+
+def _parse(answer: Answer) -> HostReport:
+    values = answer.values
+    code = values.get("code", "")
+    lines: dict[int, str] = {}
+    for key, value in answer.pairs:
+        if key == "line":
+            number, _, text = value.partition(" ")
+            lines[int(number)] = text
+    return HostReport(
+        alive=values.get("alive") == "1",
+        exit_code=int(code) if code.lstrip("-").isdigit() else None,
+        last_line=values.get("last", ""),
+        ranks=_loads(answer),
+        lines=lines,
+        gpus=[value for key, value in answer.pairs if key == "gpu"],
+        run=values.get("run", ""),
+        manifest=_json(values.get("manifest", "")),
+        metrics=_json(values.get("metrics", "")),
+        heartbeats=_json(values.get("heartbeats", "")),
+    )
+
+
+def _loads(answer: Answer) -> dict[int, Load]:
+    """Return the load of each rank from two looks at /proc/<pid>/stat; see proc(5)."""
+    hertz, page_kb = int(answer.values["hertz"]), int(answer.values["page_kb"])
+    looks: dict[int, list[tuple[float, int, int, int]]] = {}
+    for key, value in answer.pairs:
+        words = value.split(" ")
+        if key != "process" or not words[2].isdigit():
+            continue
+        stat = words[3:]
+        ticks, pages = int(stat[11]) + int(stat[12]), int(stat[21])
+        looks.setdefault(int(words[1]), []).append((float(words[0]), int(words[2]), ticks, pages))
+    found: dict[int, Load] = {}
+    for pid in sorted(looks, reverse=True):  # a rank's helpers are younger than itself
+        (before, rank, first, _), (after, _, second, pages) = looks[pid][0], looks[pid][-1]
+        cpu = (second - first) / hertz / (after - before) if after > before else 0.0
+        found[rank] = Load(pid=pid, cpu=cpu, memory_mb=pages * page_kb // 1024)
+    return found
+
+
+def _json(text: str) -> dict[str, Any]:
+    """Return a JSON object; an empty one where the file was being written."""
+    with contextlib.suppress(json.JSONDecodeError):
+        value = json.loads(text)
+        return value if isinstance(value, dict) else {}
+    return {}

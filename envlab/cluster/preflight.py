@@ -1,0 +1,204 @@
+"""What is checked on every host before anything starts on any."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from envlab.cluster.hosts import Host
+from envlab.cluster.ssh import HostError, Ssh, on_all, remote_text, results_of
+from envlab.errors import LaunchError
+
+PACKAGES = (
+    *("torch", "numpy", "mujoco", "gymnasium", "hydra-core", "omegaconf"),
+    *("rsl-rl-lib", "rl-games", "skrl", "tensordict", "mujoco-warp", "warp-lang", "jax", "flax"),
+)
+"""Packages that must be the same everywhere: ranks compute the same with them, or exchange data."""
+MIN_FREE_MB = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a host tells of itself."""
+
+    path: str
+    activate: str
+    hostname: str
+    python: str
+    packages: Mapping[str, str]
+    num_gpus: int
+    port: int | None
+    port_problem: str
+    client: str
+    """The address by which this machine appears there; empty where ssh does not tell."""
+    server: str
+    """The address by which it was reached."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the nodes meet, and the address of each towards there."""
+
+    host: Host
+    address: str
+    port: int
+    local: Mapping[Host, str]
+
+
+def probe(
+    hosts: list[Host],
+    ssh: Ssh,
+    run: str,
+    *,
+    port: int | None,
+    port_host: Host,
+    min_free_mb: int,
+    beside: bool,
+) -> dict[Host, Facts | HostError]:
+    """Look at all hosts, and claim a folder for the run on each; return facts, or what is wrong.
+
+    Args:
+        hosts: The hosts.
+        ssh: How they are reached.
+        run: The launch's id.
+        port: The port that must be free on ``port_host``; None: any.
+        port_host: Where the nodes will meet.
+        min_free_mb: Free space that each path must have, in MB.
+        beside: Whether other runs may be there.
+    """
+    python = remote_text("probe.py")
+
+    def look(host: Host) -> Facts:
+        wanted = port if port is not None and host == port_host else ""
+        words = [
+            host.path,
+            host.env_activate_path,
+            run,
+            min_free_mb,
+            wanted,
+            int(beside),
+            python,
+            *PACKAGES,
+        ]
+        values = ssh.run(host, "probe.sh", *words).values
+        facts = json.loads(values["facts"])
+        if facts["port"] is None:
+            raise HostError(
+                host,
+                f"port {port}, for the rendezvous, is in use there ({facts['port_problem']}): name "
+                "another by --distributed_ip_and_port.",
+            )
+        client, _, server, _ = (*values["connection"].split(), "", "", "", "")[:4]
+        return Facts(
+            path=values["path"],
+            activate=values["activate"],
+            hostname=facts["hostname"],
+            python=facts["python"],
+            packages=facts["packages"],
+            num_gpus=int(values["gpus"] or 0),
+            port=facts["port"],
+            port_problem=facts.get("port_problem", ""),
+            client=client,
+            server=server,
+        )
+
+    return on_all(hosts, look)
+
+
+def check_versions(facts: Mapping[Host, Facts]) -> None:
+    """Refuse hosts whose Python or packages differ, or that have no torch.
+
+    Raises:
+        LaunchError: Naming hosts and versions; the versions that most hosts have are the measure.
+    """
+    versions = {
+        host: {
+            "python": ".".join(one.python.split(".")[:2]),
+            **{name: one.packages.get(name, "none") for name in PACKAGES},
+        }
+        for host, one in facts.items()
+    }
+    for host, one in versions.items():
+        if one["torch"] == "none":
+            raise HostError(
+                host,
+                f"the environment {facts[host].activate} has no torch: set it up by envlab cluster "
+                "setup, or name another by --env_activate_path.",
+            )
+    usual = {
+        name: Counter(one[name] for one in versions.values()).most_common(1)[0][0]
+        for name in ("python", *PACKAGES)
+    }
+    lines = []
+    for host, one in versions.items():
+        odd = [f"{name} {one[name]}" for name in usual if one[name] != usual[name]]
+        others = [f"{name} {usual[name]}" for name in usual if one[name] != usual[name]]
+        if odd:
+            lines.append(
+                f"host {host.name} has {', '.join(odd)} where others have {', '.join(others)}"
+            )
+    if lines:
+        raise LaunchError(
+            f"Python and packages differ: {'; '.join(lines)}. Ranks would compute differently: set "
+            "all hosts up alike by envlab cluster setup, or give --allow_different_versions."
+        )
+
+
+def meet(
+    facts: Mapping[Host, Facts], ssh: Ssh, host: Host, address: str | None, port: int | None
+) -> Meeting:
+    """Find where the nodes meet, and see that each of them gets there.
+
+    Args:
+        facts: What the hosts told.
+        ssh: How they are reached.
+        host: Where the nodes meet.
+        address: Its address for the others; None: found.
+        port: The port; None: the one that was found free.
+
+    Raises:
+        EnvlabError: With a line for each host that does not.
+    """
+    found = port if port is not None else facts[host].port
+    assert found is not None, "probe refuses a host without a free port"
+    where = address or _address_for_others(facts, host)
+    others = len(facts) - 1
+    if not others:
+        return Meeting(host, where, found, {host: where})
+    python = remote_text("meet.py")
+
+    def connect(one: Host) -> str:
+        count = others if one == host else 0
+        words = [facts[one].activate, where, found, count, python]
+        return ssh.run(one, "meet.sh", *words, timeout_s=60.0).values["local"]
+
+    return Meeting(host, where, found, results_of(on_all(facts, connect)))
+
+
+def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
+    """Return the address of a host that the others are most likely to reach.
+
+    It is the one by which it was reached from here. If that is a loopback, then the host is this
+    machine, which the others see as where their connections come from.
+    """
+    if len(facts) == 1:
+        return "127.0.0.1"
+    server = facts[host].server
+    if server and not _is_loopback(server):
+        return server
+    seen = [one.client for other, one in facts.items() if other != host and one.client]
+    return next((one for one in seen if not _is_loopback(one)), server or "127.0.0.1")
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
+
+
+def reporting(say: Callable[[str], None], facts: Mapping[Host, Facts]) -> None:
+    """Say what was found."""
+    for host, one in facts.items():
+        gpus = f"{one.num_gpus} GPUs" if one.num_gpus else "no GPU"
+        torch = one.packages.get("torch", "none")
+        say(f"{host.name}: {one.hostname}, Python {one.python}, torch {torch}, {gpus}")

@@ -1,0 +1,26 @@
+# shellcheck shell=bash
+# Sees to a copy of the working tree here. Arguments: look, keep or drop; path; name; unfinished name.
+
+main() {
+    local folder part
+    folder=$(absolute "$2")/snapshots
+    part=$folder/$4
+    case $1 in
+        look)
+            mkdir -p -- "$folder" 2>/dev/null || fail "the folder $folder cannot be made."
+            [ ! -d "$folder/$3" ] || printf 'exists=1\n'
+            printf 'folder=%s\n' "$(cd -- "$folder" && pwd -P)"
+            find "$folder" -mindepth 1 -maxdepth 1 -type d ! -name '.*' -printf '%T@ %f\n' |
+                sort -n | tail -n 1 | sed 's/^[^ ]* /previous=/'
+            ;;
+        keep)
+            mv -T -- "$part" "$folder/$3" 2>/dev/null || [ -d "$folder/$3" ] ||
+                fail "the snapshot $folder/$3 cannot be put into place."
+            rm -rf -- "$part"
+            touch -- "$folder/$3"
+            ;;
+        drop) rm -rf -- "$part" ;;
+    esac
+}
+
+main "$@" </dev/null

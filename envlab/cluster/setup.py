@@ -1,0 +1,165 @@
+"""``envlab cluster setup``: run a configuration script on every host, detached and logged there."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from envlab.cluster.arguments import (
+    add_host_flags,
+    check_positive,
+    hosts_of,
+    ssh_of,
+    verb_parser,
+)
+from envlab.cluster.hosts import Host
+from envlab.cluster.node_script import node_script
+from envlab.cluster.snapshot import Snapshot, send_snapshot, take_snapshot
+from envlab.cluster.ssh import Answer, HostError, Ssh, on_all, remote_text, results_of
+from envlab.errors import ConfigurationError
+
+POLL_S = 1.0
+TIMEOUT_S = 3600.0
+
+say = functools.partial(print, flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab cluster setup``; with ``--wait``, return 1 if it failed on a host."""
+    flags = _parser().parse_args(list(arguments))
+    check_positive(flags, "timeout_s")
+    hosts = hosts_of(flags)
+    text = _read(flags.config_script)
+    snapshot = take_snapshot(Path.cwd()) if flags.config_script is None else None
+    if flags.dry_run:
+        _show(hosts, snapshot, text)
+        return 0
+    ssh = ssh_of(flags)
+    begin = functools.partial(_begin, ssh=ssh, snapshot=snapshot, text=text, extras=flags.extras)
+    folders = results_of(on_all(hosts, begin))
+    if flags.wait:
+        return _wait(folders, ssh, flags.timeout_s)
+    first = next(iter(folders.values()))
+    names = ",".join(host.name for host in hosts)
+    say(
+        f"Setting up {names}; the log is {first}/log.txt on each. See how it does: envlab cluster "
+        f"command --runs_on {names} 'tail -n 5 {first}/log.txt'"
+    )
+    return 0
+
+
+def _begin(host: Host, *, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: str) -> str:
+    """Send what is needed and start the script; return the folder of its log there."""
+    values = ssh.run(host, "settle.sh", host.path).values
+    path, folder = values["path"], values["folder"]
+    exports = {"ENVLAB_PATH": path, "ENVLAB_EXTRAS": extras}
+    if snapshot is not None:
+        exports["ENVLAB_SNAPSHOT"] = send_snapshot(snapshot, host, path, ssh).folder
+    script = node_script(
+        title=f"Setup of {host.name}.",
+        cwd=path,
+        run_folder=folder,
+        activate="",
+        exports=exports,
+        command=["bash", f"{folder}/config.sh"],
+    )
+    ssh.run(host, "start.sh", folder, "setup", script, "config.sh", text)
+    return folder
+
+
+def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
+    """Show what the scripts do until all have ended; return 1 if one failed."""
+    end = time.monotonic() + timeout_s
+    waiting, last, result = dict(folders), dict.fromkeys(folders, ""), 0
+    while waiting:
+        ask = functools.partial(_ask, ssh=ssh, folders=folders)
+        for host, answer in on_all(waiting, ask).items():
+            if isinstance(answer, HostError):
+                say(str(answer))
+                result, _ = 1, waiting.pop(host)
+                continue
+            line = answer.values.get("last", "")
+            if line and line != last[host]:
+                say(f"{host.name} | {line}")
+                last[host] = line
+            if answer.values["alive"] == "0":
+                code = answer.values["code"] or "unknown"
+                say(f"{host.name}: {'ready' if code == '0' else f'failed with exit code {code}'}")
+                if code != "0":
+                    result = 1
+                    say(f"  its log, {folders[host]}/log.txt there, ends with:")
+                    say(
+                        "\n".join(
+                            f"  {one}" for one in answer.text.split("log=\n")[-1].splitlines()
+                        )
+                    )
+                waiting.pop(host)
+        if waiting and time.monotonic() > end:
+            names = ", ".join(host.name for host in waiting)
+            say(f"Not ready within {timeout_s:g} s: {names}. It goes on there.")
+            return 1
+        if waiting:
+            time.sleep(POLL_S)
+    return result
+
+
+def _ask(host: Host, *, ssh: Ssh, folders: dict[Host, str]) -> Answer:
+    return ssh.run(host, "setup_status.sh", folders[host])
+
+
+def _read(file: str | None) -> str:
+    """Return the text of the configuration script.
+
+    Raises:
+        ConfigurationError: If it cannot be read.
+    """
+    if file is None:
+        return remote_text("default_config.sh")
+    try:
+        return Path(file).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"--config_script {file} cannot be read ({error}): give a bash script."
+        ) from error
+
+
+def _show(hosts: list[Host], snapshot: Snapshot | None, text: str) -> None:
+    for host in hosts:
+        code = f"send {len(snapshot.files)} files to it, and " if snapshot is not None else ""
+        say(f"{host.name} ({host.target}): would {code}run this in {host.path}:")
+    say(text, end="")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = verb_parser(
+        "setup",
+        "Run a configuration script on every host, detached, with its log there. Without one of "
+        "your own it makes a virtual environment with envlab from this working tree.",
+        "envlab cluster setup --runs_on 10.0.0.1,10.0.0.2 --wait",
+    )
+    add_host_flags(parser)
+    parser.add_argument(
+        "--config_script",
+        metavar="FILE",
+        help="bash script to run in place of ours; it finds its folder in $ENVLAB_PATH",
+    )
+    parser.add_argument(
+        "--extras",
+        default="",
+        metavar="A,B",
+        help="extras of pyproject.toml for our script to install, as jax,warp (default: none)",
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="show its progress until it has ended everywhere"
+    )
+    parser.add_argument(
+        "--timeout_s",
+        type=float,
+        default=TIMEOUT_S,
+        metavar="SECONDS",
+        help="how long --wait waits (default: %(default)g)",
+    )
+    return parser

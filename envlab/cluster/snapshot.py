@@ -1,0 +1,172 @@
+"""The working tree as it is now, on every host, under a name that is made of its content.
+
+What git tracks, and what it neither tracks nor ignores, goes by rsync to
+``<path>/snapshots/<content hash>``. Files that an earlier snapshot there has already become hard
+links to them, so a second launch sends changes only, and a third of the same tree nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlab.cluster.hosts import Host
+from envlab.cluster.ssh import Answer, HostError, Ssh
+from envlab.errors import LaunchError
+
+TRANSFER_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A working tree: its files, and the hash of their names, modes and contents."""
+
+    root: Path
+    files: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a host got of a snapshot."""
+
+    folder: str
+    """The snapshot there, absolute."""
+    num_files: int
+    """Files that were sent, rather than there already."""
+    num_bytes: int
+
+
+def take_snapshot(start: Path) -> Snapshot:
+    """Return the snapshot of the working tree that holds a folder.
+
+    Raises:
+        LaunchError: If it is no git working tree, or git or rsync is missing here.
+    """
+    for tool in ("git", "rsync"):
+        if shutil.which(tool) is None:
+            raise LaunchError(
+                f"There is no {tool} here, which sends the code: install it (Debian, Ubuntu: apt "
+                f"install {tool})."
+            )
+    root = Path(_git(start, "rev-parse", "--show-toplevel").strip())
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = sorted({name for name in listed.split("\0") if name})
+    files = tuple(name for name in names if _is_file(root / name))
+    whole = hashlib.sha256()
+    for name in files:
+        for part in (os.fsencode(name), *_content(root / name)):
+            whole.update(len(part).to_bytes(8, "little") + part)
+    return Snapshot(root, files, whole.hexdigest()[:16])
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, errors="surrogateescape"
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise LaunchError(
+            f"{folder} is in no git working tree, which is what is sent to the hosts "
+            f"({said[0] if said else 'git failed'}): run this command in your clone of envlab."
+        )
+    return done.stdout
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _content(path: Path) -> tuple[bytes, bytes]:
+    """Return what kind of file it is, and its content or target."""
+    if path.is_symlink():
+        return b"link", os.fsencode(os.readlink(path))
+    kind = b"script" if path.stat().st_mode & 0o100 else b"file"
+    return kind, hashlib.sha256(path.read_bytes()).digest()
+
+
+def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
+    """Have a snapshot at a host.
+
+    Args:
+        snapshot: What to send.
+        host: Where to.
+        path: Folder there.
+        ssh: How to get there.
+
+    Raises:
+        HostError: If it cannot be sent whole; then nothing of it is left there.
+    """
+    part = f".part-{secrets.token_hex(4)}"
+
+    def see_to(verb: str) -> Answer:
+        return ssh.run(host, "snapshot.sh", verb, path, snapshot.name, part)
+
+    found = see_to("look").values
+    folder = found["folder"]
+    if "exists" in found:
+        return Sent(f"{folder}/{snapshot.name}", 0, 0)
+    options = ["--from0", "--files-from=-", "--stats"]
+    if "previous" in found:
+        options.append(f"--link-dest={folder}/{found['previous']}")
+    try:
+        names = b"".join(os.fsencode(name) + b"\0" for name in snapshot.files)
+        stats = rsync(ssh, host, [*options, f"{snapshot.root}/", f"host:{folder}/{part}/"], names)
+        see_to("keep")
+    except HostError:
+        see_to("drop")
+        raise
+    return Sent(
+        f"{folder}/{snapshot.name}",
+        _number(r"regular files transferred: ([\d,.]+)", stats),
+        _number(r"Total transferred file size: ([\d,.]+)", stats),
+    )
+
+
+def _number(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(re.sub(r"\D", "", match[1])) if match else 0
+
+
+def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
+    """Copy between here and a host, which is called ``host`` in ``words``; return what rsync says.
+
+    Raises:
+        HostError: If it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="envlab-") as folder:
+        shell = Path(folder, "ssh")
+        shell.write_text(f'#!/bin/sh\nshift\nexec {shlex.join(ssh.words(host))} "$@"\n')
+        shell.chmod(0o700)
+        # By content (-c), not by time: a checkout sets the time anew.
+        command = ["rsync", "-rlpc", "-s", "--timeout=60", f"--rsh='{shell}'", *words]
+        try:
+            done = subprocess.run(
+                command,
+                input=stdin,
+                capture_output=True,
+                timeout=TRANSFER_TIMEOUT_S,
+                start_new_session=True,
+                env={**os.environ, "LC_ALL": "C"},
+            )
+        except subprocess.TimeoutExpired:
+            raise HostError(host, f"rsync took more than {TRANSFER_TIMEOUT_S:g} s.") from None
+    if done.returncode == 0:
+        return done.stdout.decode(errors="replace")
+    said = done.stderr.decode(errors="replace")
+    if "No space left" in said or "Disk quota exceeded" in said:
+        raise HostError(
+            host, "its disk is full: make room there, or name another by --envlab_path."
+        )
+    if "rsync: command not found" in said or "rsync: not found" in said:
+        raise HostError(host, "has no rsync: install it (Debian, Ubuntu: apt install rsync).")
+    lines = [line for line in said.splitlines() if line.strip()] or ["without a word"]
+    raise HostError(host, f"rsync failed with code {done.returncode} ({lines[0].strip()}).")

@@ -1,0 +1,262 @@
+"""Scripts on hosts, by the system's OpenSSH: its configuration, agents and jump hosts just work.
+
+A script goes to ``bash -s`` over standard input, its arguments quoted once by :mod:`shlex` in its
+first line. So no word passes through a second shell, and the login shell there may be any.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import resources
+from typing import IO, TypeVar
+
+from envlab.cluster.hosts import Host
+from envlab.errors import ConfigurationError, EnvlabError
+
+SSH_CMD = "ssh {addr}"
+CONNECT_TIMEOUT_S = 10
+TIMEOUT_S = 60.0
+MARKER = "\n--envlab--\n"
+"""What comes before it may be a login shell's greeting; ``remote/common.sh`` prints it."""
+
+_REFUSED = 3
+"""Exit code of ``fail`` in ``remote/common.sh``, after one sentence."""
+_SSH_FAILED = 255
+_MAX_AT_ONCE = 32
+Result = TypeVar("Result")
+
+
+class HostError(EnvlabError):
+    """A host cannot do what it was asked for; the text names it."""
+
+    def __init__(self, host: Host, sentence: str) -> None:
+        super().__init__(f"Host {host.name}: {sentence}")
+        self.host = host
+
+
+class UnreachableError(HostError):
+    """ssh cannot log in there, or lost the connection."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a script on a host printed."""
+
+    text: str
+
+    @functools.cached_property
+    def values(self) -> dict[str, str]:
+        """Return its ``key=value`` lines, the last of each key."""
+        return dict(self.pairs)
+
+    @functools.cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return all its ``key=value`` lines."""
+        split = (line.partition("=") for line in self.text.splitlines())
+        return [(key, value) for key, is_pair, value in split if is_pair]
+
+
+@functools.cache
+def remote_text(name: str) -> str:
+    """Return a file of ``envlab/cluster/remote/``."""
+    return resources.files("envlab.cluster").joinpath("remote", name).read_text()
+
+
+def compose_script(name: str, arguments: Sequence[object]) -> str:
+    """Return the text that runs a script of ``remote/`` with arguments."""
+    words = shlex.join(str(argument) for argument in arguments)
+    return f"set -- {words}\n{remote_text('common.sh')}\n{remote_text(name)}"
+
+
+@dataclass(frozen=True)
+class Ssh:
+    """How hosts are reached."""
+
+    command: str = SSH_CMD
+    """The command that logs in, with ``{addr}`` for ``user@address``."""
+    connect_timeout_s: int = CONNECT_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        try:
+            words = shlex.split(self.command)
+        except ValueError as error:
+            raise ConfigurationError(f"--ssh_cmd is {self.command!r}: {error}.") from error
+        if sum("{addr}" in word for word in words) != 1 or "{addr}" in words[0]:
+            raise ConfigurationError(
+                f"--ssh_cmd is {self.command!r}, but must be a command with {{addr}} once, as in "
+                "'ssh -J gateway {addr}'."
+            )
+        if shutil.which(words[0]) is None:
+            raise ConfigurationError(
+                f"There is no command {words[0]!r} here: install OpenSSH's client (Debian, "
+                "Ubuntu: apt install openssh-client), or name another command by --ssh_cmd."
+            )
+
+    def words(self, host: Host) -> list[str]:
+        """Return the command that logs in at a host; what it is to run there comes behind it."""
+        words = shlex.split(self.command)
+        place = next(index for index, word in enumerate(words) if "{addr}" in word)
+        words[place] = words[place].replace("{addr}", host.target)
+        if os.path.basename(words[0]) != "ssh":
+            return words
+        options = ["-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={self.connect_timeout_s}"]
+        options += ["-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"]
+        options += ["-o", "LogLevel=ERROR"]
+        if host.port is not None:
+            options += ["-p", str(host.port)]
+        if host.key:
+            options += ["-i", os.path.expanduser(host.key), "-o", "IdentitiesOnly=yes"]
+        # ssh takes the first value of an option: the user's own come first. -f and -n would take
+        # the standard input away.
+        given = [word for word in words[:place] if word not in ("-f", "-n")]
+        return [*given, *options, *words[place:]]
+
+    def run(
+        self, host: Host, script: str, *arguments: object, timeout_s: float = TIMEOUT_S
+    ) -> Answer:
+        """Run a script of ``remote/`` on a host.
+
+        Raises:
+            UnreachableError: If ssh cannot log in.
+            HostError: If the script refuses, fails, or takes too long.
+        """
+        code, out, err = self.feed(host, compose_script(script, arguments), timeout_s)
+        greeting, is_marked, text = out.partition(MARKER)
+        if code == 0 and is_marked:
+            return Answer(text)
+        lines = [line for line in err.splitlines() if line.strip()]
+        last = lines[-1].strip() if lines else f"{script} ended with code {code}"
+        if code == _REFUSED and is_marked:
+            raise HostError(host, last)
+        if code == _SSH_FAILED:
+            raise UnreachableError(host, explain_failure(err, host, self))
+        if not is_marked:
+            said = last if lines else greeting.strip()[-200:]
+            raise HostError(
+                host,
+                f"its shell cannot run bash ({said}): install bash there, and see that "
+                f"`{shlex.join(self.words(host))} bash -c true` works.",
+            )
+        raise HostError(host, f"{last}.")
+
+    def feed(self, host: Host, text: str, timeout_s: float) -> tuple[int, str, str]:
+        """Return exit code, output and errors of bash on a host, which reads ``text``.
+
+        Raises:
+            HostError: If it takes too long.
+        """
+        process = subprocess.Popen(
+            [*self.words(host), "bash -s"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is this program's, not ssh's
+        )
+        try:
+            out, err = process.communicate(text, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise HostError(host, f"no answer within {timeout_s:g} s.") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+        return process.returncode, out, err
+
+    def stream(self, host: Host, script: str, *arguments: object) -> subprocess.Popen[bytes]:
+        """Start a script of ``remote/`` on a host, and return its process to be read from."""
+        process = subprocess.Popen(
+            [*self.words(host), "bash -s"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        pipe: IO[bytes] | None = process.stdin
+        assert pipe is not None
+        try:
+            pipe.write(compose_script(script, arguments).encode())
+            pipe.close()
+        except BrokenPipeError:  # ssh has ended already; its exit code tells
+            process.stdin = None
+        return process
+
+
+_CAUSES = (
+    (
+        "Could not resolve hostname",
+        "its name cannot be resolved: see the spelling, or give an IP address",
+    ),
+    (
+        "REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "its host key is another than it was: if the "
+        "machine was set up anew, remove the old key by ssh-keygen -R",
+    ),
+    (
+        "Host key verification failed",
+        "its host key is not known here: log in once by hand, {command}, and accept it",
+    ),
+    ("bad permissions", "the key's file may be read by others: chmod 600"),
+    ("not accessible", "the key's file cannot be read: see `key` and -i"),
+    (
+        "Permission denied",
+        "it refuses the key: put your public key into ~/.ssh/authorized_keys "
+        "there (ssh-copy-id), or name the right key and user",
+    ),
+    (
+        "Connection refused",
+        "nothing listens at its ssh port: start its ssh server, or give its port",
+    ),
+    ("timed out", "it does not answer: see that it is up, and reachable from here"),
+    ("No route to host", "no network reaches it: see that it is up, and reachable from here"),
+    ("Network is unreachable", "no network reaches it: see that it is up, and reachable from here"),
+    ("not responding", "the connection was lost"),
+    ("closed by", "it closed the connection: see its ssh server's log"),
+)
+
+
+def explain_failure(err: str, host: Host, ssh: Ssh) -> str:
+    """Return a sentence for what ssh said when it failed with code 255."""
+    lines = [line.strip() for line in err.splitlines() if line.strip()]
+    cause = next((cure for sign, cure in _CAUSES if sign in err), "ssh failed")
+    said = lines[-1].removeprefix("ssh: ").rstrip(".") if lines else "without a word"
+    command = ssh.command.replace("{addr}", host.target)
+    port = "" if host.port is None else f" -p {host.port}"
+    return f"{cause.replace('{command}', command + port)} (ssh: {said})."
+
+
+def on_all(
+    hosts: Iterable[Host], function: Callable[[Host], Result]
+) -> dict[Host, Result | HostError]:
+    """Return ``function(host)`` of all hosts, called at the same time; an error in its place."""
+
+    def attempt(host: Host) -> Result | HostError:
+        try:
+            return function(host)
+        except HostError as error:
+            return error
+
+    every = list(hosts)
+    with ThreadPoolExecutor(min(_MAX_AT_ONCE, max(1, len(every)))) as pool:
+        return dict(zip(every, pool.map(attempt, every), strict=True))
+
+
+def results_of(answers: dict[Host, Result | HostError]) -> dict[Host, Result]:
+    """Return the results, if all hosts gave one.
+
+    Raises:
+        EnvlabError: With a line for each host that did not.
+    """
+    errors = [answer for answer in answers.values() if isinstance(answer, HostError)]
+    if errors:
+        raise errors[0] if len(errors) == 1 else EnvlabError("\n".join(map(str, errors)))
+    return {host: one for host, one in answers.items() if not isinstance(one, HostError)}

@@ -1,0 +1,193 @@
+"""``envlab cluster status``: a table of a run's hosts and ranks."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlab.cluster.arguments import (
+    add_run_flag,
+    add_ssh_flags,
+    check_positive,
+    ssh_of,
+    verb_parser,
+)
+from envlab.cluster.attending import attend
+from envlab.cluster.fetch import fetch_run
+from envlab.cluster.hosts import Host
+from envlab.cluster.observing import HostReport, heartbeats_of, observe
+from envlab.cluster.ssh import HostError, Ssh
+from envlab.cluster.state import Node, RunState, all_runs, find_run
+from envlab.errors import ConfigurationError
+
+HEADER = ("host", "rank", "state", "phase", "iteration", "cpu", "memory", "exit", "last line")
+LINE_WIDTH = 60
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab cluster status``; return 0 if all hosts answered."""
+    flags = _parser().parse_args(list(arguments))
+    check_positive(flags, "watch")
+    if flags.all:
+        return _list_runs(flags)
+    if flags.follow and flags.watch is not None:
+        raise ConfigurationError("--follow shows logs and --watch the table: give one of them.")
+    run = find_run(flags.run)
+    if flags.dry_run:
+        print(f"Would ask {', '.join(host.name for host in run.hosts)} for run {run.id}.")
+        return 0
+    ssh = ssh_of(flags, run)
+    if flags.follow:
+        return attend(run, ssh, fetch=flags.fetch, say=functools.partial(print, flush=True))
+    while True:
+        reports = observe(run, ssh)
+        run.save()
+        text = compose_status(run, reports)
+        print(f"\x1b[2J\x1b[H{text}" if flags.watch else text, flush=True)
+        if not flags.watch or run.status == "ended":
+            break
+        try:
+            time.sleep(flags.watch)
+        except KeyboardInterrupt:
+            break
+    if flags.fetch:
+        _fetch(run, ssh)
+    return 1 if any(isinstance(report, HostError) for report in reports.values()) else 0
+
+
+def compose_status(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> str:
+    """Return the table, with what the run as a whole does above it."""
+    beats = heartbeats_of(reports)
+    rows: list[Sequence[str]] = [HEADER]
+    for node in run.nodes:
+        rows += _rows(node, reports[node.host], beats)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
+    table = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*_summary(run, reports), *table, *_notes(reports)])
+
+
+def _summary(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> list[str]:
+    lines = [f"Run {run.id}, started {run.created_at}: {' '.join(run.command)}"]
+    for host, report in reports.items():
+        if isinstance(report, HostReport) and report.run:
+            metrics = report.metrics
+            done = ""
+            if metrics:
+                done = (
+                    f": iteration {metrics['iteration']}, {metrics['frames']} frames, "
+                    f"{metrics['fps']:.0f} frames per second"
+                )
+            lines.append(f"{report.manifest.get('status', 'running')}{done}")
+            lines.append(f"{host.name}:{report.run}")
+            if error := report.manifest.get("error"):
+                lines.append(f"error: {error}")
+    return lines
+
+
+def _rows(
+    node: Node, report: HostReport | HostError, beats: Mapping[int, dict[str, Any]]
+) -> list[Sequence[str]]:
+    """Return the rows of a host's ranks, or one for the host where no rank is known."""
+    ranks = {rank for rank, beat in beats.items() if _is_at(node, report, rank, beat)}
+    code = "" if node.exit_code is None else str(node.exit_code)
+    if isinstance(report, HostError):
+        rest = ("", "", code, _cut(str(report)))
+        rows = [
+            (node.host.name, str(rank), "unreachable", *_progress(beats.get(rank)), *rest)
+            for rank in sorted(ranks)
+        ]
+        return [*rows] or [(node.host.name, "?", "unreachable", "", "", *rest)]
+    ranks |= set(report.ranks)
+    if not ranks:
+        state = "running" if report.alive else "ended"
+        return [(node.host.name, "-", state, "", "", "", "", code, _cut(report.last_line))]
+    found: list[Sequence[str]] = []
+    for number, rank in enumerate(sorted(ranks)):
+        load = report.ranks.get(rank)
+        if load is not None:
+            state, used = "running", (f"{load.cpu:.0%}", f"{load.memory_mb} MB")
+        else:
+            state, used = "gone" if report.alive else "ended", ("", "")
+        line = _cut(report.lines.get(number, ""))
+        progress = _progress(beats.get(rank), is_over=node.exit_code == 0)
+        found.append((node.host.name, str(rank), state, *progress, *used, code, line))
+    return found
+
+
+def _is_at(node: Node, report: HostReport | HostError, rank: int, beat: Mapping[str, Any]) -> bool:
+    """Return whether a rank is a node's: torchrun numbers ranks node by node."""
+    if isinstance(report, HostReport) and rank in report.ranks:
+        return report.ranks[rank].pid == beat["pid"]
+    return node.first_rank <= rank < node.first_rank + node.num_processes
+
+
+def _progress(beat: Mapping[str, Any] | None, *, is_over: bool = False) -> tuple[str, str]:
+    """Return phase and iteration; no phase of a rank that is done with all of them."""
+    if beat is None or is_over:
+        return "", "" if beat is None else str(beat["iteration"])
+    since = beat["seconds_since_progress"]
+    late = f" ({since:.0f} s)" if since > 10.0 else ""
+    return f"{beat['phase']}{late}", str(beat["iteration"])
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE_WIDTH else line[: LINE_WIDTH - 1] + "…"
+
+
+def _notes(reports: Mapping[Host, HostReport | HostError]) -> list[str]:
+    notes = [str(report) for report in reports.values() if isinstance(report, HostError)]
+    for host, report in reports.items():
+        for gpu in report.gpus if isinstance(report, HostReport) else []:
+            index, used, memory, total = (word.strip() for word in gpu.split(","))
+            notes.append(f"{host.name}: GPU {index} at {used} %, {memory} of {total} MB")
+    return ["", *notes] if notes else []
+
+
+def _list_runs(flags: argparse.Namespace) -> int:
+    if flags.run is not None or flags.watch is not None or flags.fetch or flags.follow:
+        raise ConfigurationError("--all lists runs: leave the other flags out.")
+    for run in all_runs():
+        if run.status != "ended" and not flags.dry_run:
+            observe(run, ssh_of(flags, run))
+            run.save()
+        names = ", ".join(host.name for host in run.hosts)
+        print(f"{run.id}  {run.status:<8}  {names}: {' '.join(run.command)}")
+    return 0
+
+
+def _fetch(run: RunState, ssh: Ssh) -> None:
+    for path in fetch_run(run, ssh, Path.cwd()):
+        print(f"Run directory: {path.relative_to(Path.cwd())}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = verb_parser(
+        "status",
+        "Show how a run does: for each host and rank whether its process lives, phase and "
+        "iteration, use of CPU, memory and GPUs, exit code, and the last line of its log.",
+        "envlab cluster status --watch",
+    )
+    add_run_flag(parser)
+    parser.add_argument("--all", action="store_true", help="list all runs that are known here")
+    parser.add_argument(
+        "--watch",
+        nargs="?",
+        type=float,
+        const=2.0,
+        metavar="SECONDS",
+        help="show it again every so many seconds (2) until the run has ended",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="show the logs of all hosts, as launch does"
+    )
+    parser.add_argument("--fetch", action="store_true", help="copy the run directory to ./logs")
+    add_ssh_flags(parser)
+    return parser

@@ -1,0 +1,9 @@
+"""Run a command on all nodes: envlab cluster command, with AllenAct's flags; see --help."""
+
+import sys
+
+from envlab.cli import guarded
+from envlab.cluster.seed_flags import dcommand
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(dcommand, sys.argv[1:]))

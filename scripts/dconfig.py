@@ -1,0 +1,9 @@
+"""Set up the nodes of a cluster: envlab cluster setup, with AllenAct's flags; see --help."""
+
+import sys
+
+from envlab.cli import guarded
+from envlab.cluster.seed_flags import dconfig
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(dconfig, sys.argv[1:]))

@@ -1,0 +1,9 @@
+"""Stop a run on all nodes: envlab cluster kill, with AllenAct's flags; see --help."""
+
+import sys
+
+from envlab.cli import guarded
+from envlab.cluster.seed_flags import dkill
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(dkill, sys.argv[1:]))

@@ -1,0 +1,9 @@
+"""Train on the nodes of a cluster: envlab cluster launch, with AllenAct's flags; see --help."""
+
+import sys
+
+from envlab.cli import guarded
+from envlab.cluster.seed_flags import dmain
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(dmain, sys.argv[1:]))

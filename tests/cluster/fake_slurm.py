@@ -1,0 +1,101 @@
+"""A Slurm of commands that do on this machine what Slurm does on many, and keep what was asked.
+
+``sbatch`` keeps the script that it is given. :meth:`FakeSlurm.start` runs it as slurmd would: in
+the folder of its ``--chdir``, with the job's variables, its output in a file. ``srun`` starts its
+command once for each node, all of them here, and waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.launcher import Launch
+
+JOB = 77
+PORT = 10000 + JOB
+
+SRUN = """\
+import os, subprocess, sys
+
+words = sys.argv[1:]
+command = words[words.index("bash"):]  # what is before are srun's own options
+names = os.environ["FAKE_SLURM_NODES"].split()
+nodes = [
+    subprocess.Popen(command, env={**os.environ, "SLURMD_NODENAME": name, "SLURM_NODEID": str(id)})
+    for id, name in enumerate(names)
+]
+sys.exit(max(node.wait() & 0xFF for node in nodes))
+"""
+SCONTROL = """\
+case "$1" in
+    show) echo "$3" | tr , '\\n' ;;
+    requeue) echo "$2" >>"{folder}/requeued.txt" ;;
+esac
+"""
+SBATCH = """\
+if [ -n "$FAKE_SBATCH_REFUSES" ]; then echo "$FAKE_SBATCH_REFUSES" >&2; exit 1; fi
+cat >"{folder}/submitted.sh"
+echo 77
+"""
+
+
+class FakeSlurm:
+    """Slurm's commands on PATH. The first node is called ``localhost``, as it must be reachable."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.script = folder / "submitted.sh"
+        self._environment = monkeypatch
+        programs = {
+            "srun": f"#!{sys.executable}\n{SRUN}",
+            "scontrol": f"#!/bin/bash\n{SCONTROL.format(folder=folder)}",
+            "sbatch": f"#!/bin/bash\n{SBATCH.format(folder=folder)}",
+        }
+        bin_folder = folder / "bin"
+        bin_folder.mkdir()
+        for name, text in programs.items():
+            (bin_folder / name).write_text(text)
+            (bin_folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
+
+    @property
+    def requeued(self) -> list[str]:
+        """The jobs that were requeued, in that order."""
+        path = self.folder / "requeued.txt"
+        return path.read_text().split() if path.exists() else []
+
+    def directive(self, name: str) -> str:
+        """Return a directive of the script that was submitted."""
+        (value,) = re.findall(rf"^#SBATCH --{name}=(.*)$", self.script.read_text(), re.MULTILINE)
+        return value.strip('"')
+
+    def start(self, *, restart: int = 0, task: int | None = None) -> Launch:
+        """Start the job; ``restart`` counts its requeues, ``task`` is its place in the array."""
+        count = int(self.directive("nodes"))
+        nodes = ["localhost", *(f"node{number}" for number in range(1, count))]
+        variables = {
+            "SLURM_JOB_ID": str(JOB + (task or 0)),
+            "SLURM_JOB_NODELIST": ",".join(nodes),
+            "SLURM_NNODES": str(count),
+            "FAKE_SLURM_NODES": " ".join(nodes),
+        }
+        if restart:
+            variables["SLURM_RESTART_COUNT"] = str(restart)
+        if task is not None:
+            variables["SLURM_ARRAY_TASK_ID"] = str(task)
+        for name, value in variables.items():
+            self._environment.setenv(name, value)
+        return Launch(["bash", self.script], Path(self.directive("chdir")))
+
+    def signal(self, launch: Launch, number: int) -> None:
+        """Signal the job as ``--signal`` has it: every process that srun started, not the shell."""
+        for pid in launch.living():
+            with contextlib.suppress(OSError):  # it has just ended
+                if b"SLURMD_NODENAME=" in Path("/proc", str(pid), "environ").read_bytes():
+                    os.kill(pid, number)

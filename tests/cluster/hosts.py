@@ -1,0 +1,265 @@
+"""Hosts for tests: real OpenSSH servers, each with a key, a port and a home folder of its own.
+
+Either all on the loopback, which any user may have, or each in a network namespace with an address
+of its own on one bridge, which needs root. Processes and files are this machine's in both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.agents import free_port
+from tests.launcher import ROOT, Launch
+from tests.nodes import HOSTS, Node, why_not
+
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+ACTIVATE = Path(sys.prefix, "bin/activate")
+SUBNET = "10.213.9"
+PREFIX = "envlab-ssh-"
+DEADLINE_S = 120.0
+
+
+def why_no_servers() -> str | None:
+    """Return why no ssh servers can be started here, None if they can."""
+    for tool in ("ssh", "ssh-keygen", "rsync", "git"):
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed (Debian: apt install openssh-client rsync git)"
+    if not Path(SSHD).exists():
+        return "sshd is not installed (Debian: apt install openssh-server)"
+    if not ACTIVATE.exists():
+        return f"{sys.prefix} is no virtual environment that a host could activate"
+    return None
+
+
+def why_no_namespaces() -> str | None:
+    """Return why hosts cannot have networks of their own here, None if they can."""
+    return why_no_servers() or why_not()
+
+
+@dataclass
+class TestHost:
+    """A host: its server, and where its files are."""
+
+    __test__ = False
+    name: str
+    address: str
+    port: int
+    home: Path
+    node: Node | None
+    server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.home / "envlab-cluster"
+
+
+class Cluster:
+    """Some hosts, the machine that commands them, and its ``hosts.yaml``; ``close`` ends it all."""
+
+    def __init__(self, folder: Path, count: int, *, namespaces: bool) -> None:
+        self.folder = folder
+        self.key = folder / "key"
+        self._launches: list[Launch] = []
+        self._token = f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:4]}"
+        self._manager: str | None = None
+        self.hosts: list[TestHost] = []
+        try:
+            if namespaces:
+                self._manager = f"{self._token}-m"
+                _build_bridge(self._manager)
+            _keygen(self.key)
+            for number in range(count):
+                self.hosts.append(self._make_host(number))
+            for host in self.hosts:
+                self.serve(host)
+            self._write_files()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_host(self, number: int) -> TestHost:
+        name, home = f"host{number}", self.folder / f"home{number}"
+        home.mkdir()
+        if self._manager is None:
+            return TestHost(name, "127.0.0.1", free_port(), home, None)
+        address = f"{SUBNET}.{number + 1}"
+        node = Node(f"{self._token}-{number}", name, address, "eth0")
+        _build_node(node, self._manager, number)
+        return TestHost(name, address, 22, home, node)
+
+    def serve(self, host: TestHost) -> None:
+        """Start a host's server, and wait until it answers."""
+        folder = self.folder / f"sshd_{host.name}"
+        if not folder.exists():
+            folder.mkdir()
+            _keygen(folder / "host_key")
+        (folder / "sshd_config").write_text(
+            f"ListenAddress {host.address}:{host.port}\n"
+            f"HostKey {folder}/host_key\nAuthorizedKeysFile {self.key}.pub\nPidFile none\n"
+            f"StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n"
+            f"KbdInteractiveAuthentication no\nSetEnv HOME={host.home}\nMaxStartups 100\n"
+        )
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        command: Sequence[str | Path] = [SSHD, "-D", "-e", "-f", folder / "sshd_config"]
+        with (folder / "log.txt").open("wb") as log:
+            host.server = subprocess.Popen(
+                [str(word) for word in (host.node.command(command) if host.node else command)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        end = time.monotonic() + 15.0
+        while "Server listening" not in (folder / "log.txt").read_text():
+            assert host.server.poll() is None, (folder / "log.txt").read_text()
+            assert time.monotonic() < end, "sshd did not come up"
+            time.sleep(0.02)
+
+    def _write_files(self) -> None:
+        lines = []
+        for host in self.hosts:
+            where = host.address if host.port == 22 else f"[{host.address}]:{host.port}"
+            public = (self.folder / f"sshd_{host.name}/host_key.pub").read_text()
+            lines.append(f"{where} {public}")
+        (self.folder / "known_hosts").write_text("".join(lines))
+        entries = [
+            f"  - {{name: {host.name}, address: {host.address}, port: {host.port}}}\n"
+            for host in self.hosts
+        ]
+        (self.folder / "hosts.yaml").write_text(
+            f"key: {self.key}\nenv_activate_path: {ACTIVATE}\nhosts:\n{''.join(entries)}"
+        )
+
+    @property
+    def ssh_cmd(self) -> str:
+        known = self.folder / "known_hosts"
+        return f"ssh -F none -o UserKnownHostsFile={known} -o StrictHostKeyChecking=yes {{addr}}"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    def start(
+        self,
+        verb: str,
+        *words: str | Path,
+        cwd: Path = ROOT,
+        ssh_cmd: str | None = None,
+        terminal: str = "/dev/null",
+    ) -> Launch:
+        """Start ``envlab cluster VERB`` on the machine that commands the hosts."""
+        command: list[str | Path] = [sys.executable, "-m", "envlab.cli", "cluster", verb]
+        command += [f"--ssh_cmd={ssh_cmd or self.ssh_cmd}"]
+        if verb in ("setup", "launch") or (verb == "command" and "--run" not in words):
+            command += [f"--hosts={self.folder / 'hosts.yaml'}"]
+        enter = ["ip", "netns", "exec", self._manager] if self._manager else []
+        variables = [f"XDG_STATE_HOME={self.state}", f"HOME={self.folder}", "PYTHONUNBUFFERED=1"]
+        folder = self.folder / "outputs"
+        folder.mkdir(exist_ok=True)
+        run_in = ["sh", "-c", f'cd "$0" && exec "$@" <{terminal}', str(cwd)]
+        launch = Launch([*enter, "env", *variables, *run_in, *command, *words], folder)
+        self._launches.append(launch)
+        return launch
+
+    def run(
+        self,
+        verb: str,
+        *words: str | Path,
+        deadline_s: float = DEADLINE_S,
+        cwd: Path = ROOT,
+        ssh_cmd: str | None = None,
+    ) -> tuple[int, str]:
+        """Run ``envlab cluster VERB`` to its end; return its exit code and output."""
+        launch = self.start(verb, *words, cwd=cwd, ssh_cmd=ssh_cmd)
+        return launch.wait(deadline_s), launch.output
+
+    def living(self) -> dict[int, str]:
+        """Return the processes of launches on these hosts, and what each of them is."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if not entry.name.isdigit():
+                    continue
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                homes = {f"HOME={host.home}".encode() for host in self.hosts}
+                if homes & set(variables) and any(
+                    word.startswith(b"ENVLAB_CLUSTER_RUN=") for word in variables
+                ):
+                    words = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(entry.name)] = words.decode()[:200]
+        return found
+
+    def end_all(self) -> None:
+        """Kill what runs on the hosts."""
+        for pid in self.living():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End servers, launches and all that they started; remove the network."""
+        for launch in self._launches:
+            launch.close()
+        self.end_all()
+        for host in self.hosts:
+            if host.server is not None:
+                host.server.terminate()
+                host.server.wait(10)
+        spaces = [host.node.namespace for host in self.hosts if host.node is not None]
+        for name in [*spaces, *([self._manager] if self._manager else [])]:
+            _remove(name)
+
+
+def _keygen(file: Path) -> None:
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)]
+    subprocess.run(words, check=True, timeout=30)
+
+
+def _ip(*words: str) -> None:
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+
+
+def _build_bridge(manager: str) -> None:
+    """Make the namespace of the machine that commands the hosts, with the bridge between all."""
+    _remove_leftovers()
+    _ip("netns", "add", manager)
+    _ip("-n", manager, "link", "set", "lo", "up")
+    _ip("-n", manager, "link", "add", "bridge", "type", "bridge")
+    _ip("-n", manager, "address", "add", f"{SUBNET}.254/24", "dev", "bridge")
+    _ip("-n", manager, "link", "set", "bridge", "up")
+
+
+def _build_node(node: Node, manager: str, number: int) -> None:
+    _ip("netns", "add", node.namespace)
+    (HOSTS / node.namespace).mkdir(parents=True, exist_ok=True)
+    node.write_hosts(f"127.0.0.1 localhost\n127.0.1.1 {node.host}\n")
+    node.ip("link", "set", "lo", "up")
+    node.ip("link", "add", "eth0", "type", "veth", "peer", "name", f"v{number}", "netns", manager)
+    node.ip("address", "add", f"{node.address}/24", "dev", "eth0")
+    node.ip("link", "set", "eth0", "up")
+    _ip("-n", manager, "link", "set", f"v{number}", "master", "bridge", "up")
+
+
+def _remove(namespace: str) -> None:
+    if Path("/run/netns", namespace).exists():
+        _ip("netns", "del", namespace)
+    shutil.rmtree(HOSTS / namespace, ignore_errors=True)
+
+
+def _remove_leftovers() -> None:
+    """Remove the networks of test processes that were killed."""
+    for path in Path("/run/netns").glob(f"{PREFIX}*"):
+        pid = path.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _remove(path.name)

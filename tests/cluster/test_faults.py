@@ -1,0 +1,231 @@
+"""What is wrong with a host is one sentence that names it, and nothing is left half started."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from envlab import cli
+from envlab.cluster.state import launch_lock
+from tests.agents import free_port
+from tests.cluster.conftest import Commander
+
+
+def hosts_file(command: Commander, folder: Path, **changes: dict[str, Any]) -> Path:
+    """Return a copy of the cluster's ``hosts.yaml`` in which hosts have other values."""
+    content = yaml.safe_load((command.cluster.folder / "hosts.yaml").read_text())
+    for entry in content["hosts"]:
+        entry.update(changes.get(entry["name"], {}))
+    path = folder / "changed.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> None:
+    """Check that a launch was refused in one sentence, and that nothing of it is on any host."""
+    code, output = answer
+    assert code == 2, output
+    (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
+    for part in parts:
+        assert part in line
+    assert "Traceback" not in output
+    assert command.cluster.living() == {}
+    homes = [host.home for host in command.cluster.hosts]
+    assert not [path for home in homes for path in home.rglob("runs/*/")]
+    assert not [path for home in homes for path in home.rglob(".part-*")]
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json"))
+
+
+def test_a_host_that_does_not_answer(command: Commander, tree: Path, tmp_path: Path):
+    hosts = hosts_file(command, tmp_path, host1={"port": free_port()})
+    answer = command.launch(tree, f"--hosts={hosts}")
+    assert_refused(answer, command, "Host host1: nothing listens at its ssh port")
+
+
+def test_a_key_that_a_host_does_not_know(command: Commander, tree: Path, tmp_path: Path):
+    key = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    hosts = hosts_file(command, tmp_path, host2={"key": str(key)})
+    answer = command.launch(tree, f"--hosts={hosts}")
+    assert_refused(answer, command, "Host host2: it refuses the key", "Permission denied")
+
+
+def test_a_host_key_that_is_not_known_here(command: Commander, tree: Path):
+    known = "ssh -F none -o UserKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes {addr}"
+    answer = command.launch(tree, "--runs_on=host0", ssh_cmd=known)
+    assert_refused(answer, command, "Host host0: its host key is not known here: log in once by")
+
+
+def test_a_host_without_rsync(command: Commander, tree: Path):
+    home = command.cluster.hosts[1].home
+    tools = home / "tools"
+    tools.mkdir()
+    for folder in map(Path, ("/usr/bin", "/bin")):
+        for tool in folder.iterdir():
+            if tool.name != "rsync" and not (tools / tool.name).is_symlink():
+                (tools / tool.name).symlink_to(tool)
+    # What bash reads when ssh starts it; else a host's PATH is the server's own.
+    (home / ".bashrc").write_text(f"export PATH={tools}\n")
+    answer = command.launch(tree)
+    assert_refused(answer, command, "Host host1: has no rsync", "apt install")
+
+
+def test_packages_of_another_version(command: Commander, tree: Path):
+    # A host's PYTHONPATH, by what bash reads when ssh starts it.
+    home = command.cluster.hosts[2].home
+    info = home / "older/numpy-1.0.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0.0\n")
+    (home / ".bashrc").write_text(f"export PYTHONPATH='{info.parent}'\n")
+    answer = command.launch(tree)
+    assert_refused(answer, command, "host host2 has numpy 1.0.0 where others have numpy ")
+    code, output = command.launch(tree, "--allow_different_versions")
+    assert code == 0, output
+    assert command("kill", "--yes")[0] == 0
+
+
+def test_a_host_without_the_environment(command: Commander, tree: Path):
+    answer = command.launch(tree, "--runs_on=host0", "--env_activate_path=~/none/activate")
+    home = command.cluster.hosts[0].home
+    assert_refused(answer, command, f"host0: has no Python environment at {home}/none/activate")
+
+
+def test_a_port_in_use(command: Commander, tree: Path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = command.launch(tree, f"--distributed_ip_and_port=127.0.0.1:{port}")
+    assert_refused(answer, command, f"Host host0: port {port}, for the rendezvous, is in use there")
+
+
+def test_too_little_room(command: Commander, tree: Path):
+    answer = command.launch(tree, "--runs_on=host1", "--min_free_mb=1000000000")
+    assert_refused(answer, command, "Host host1: only ", "but 1000000000 are needed: make room")
+
+
+@pytest.fixture
+def full_disk(command: Commander) -> Iterator[Path]:
+    """The folder of host1 on a disk of 2 MB."""
+    path = command.cluster.hosts[1].path
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)]
+    made = subprocess.run(mount, capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here ({made.stderr.strip()})")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_a_disk_that_fills_up(command: Commander, tree: Path, full_disk: Path):
+    (tree / "larger.txt").write_bytes(bytes(3_000_000))
+    answer = command.launch(tree, "--min_free_mb=1")
+    assert_refused(answer, command, "Host host1: its disk is full: make room there")
+    assert {path.name for path in full_disk.rglob("*.txt")} == set()
+
+
+def test_a_launch_while_another_one_starts(command: Commander, tree: Path):
+    with launch_lock():
+        answer = command.launch(tree)
+    assert_refused(answer, command, f"Another launch is starting from here (process {os.getpid()}")
+
+
+def test_a_launch_where_a_run_of_somebody_else_is(
+    command: Commander, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    code, output = command.launch(tree, "--runs_on=host1")
+    assert code == 0, output
+    (state,) = Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json")
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+        code, output = command.launch(tree)
+        assert code == 2
+        assert f"error: Host host1: the run {state.stem} is there already" in output
+        code, output = command.launch(tree, "--runs_on=host0,host1", "--beside_others")
+        assert code == 0, output
+        assert command("kill", "--yes")[0] == 0
+    assert command("kill", "--yes")[0] == 0
+
+
+def test_all_or_nothing(command: Commander, tree: Path):
+    (command.cluster.hosts[2].home / "fails").touch()
+    code, output = command.launch(tree)
+    assert code == 2
+    assert "error: Host host2: its part ended with code 9 at once; its log ends with:" in output
+    assert "no such device" in output
+    assert command.cluster.living() == {}
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json"))
+
+
+NASTY = """env.note={"a": {"b": ["it's", "\\"$HOME\\" `id` \\\\ *", 1]}, "c": null}"""
+
+
+def test_words_and_paths_with_spaces_and_quotes(command: Commander, tree: Path):
+    path = """it's a "folder" of $HOME; & more"""
+    more = [NASTY, "--run_name=two  words"]
+    code, output = command.launch(tree, "--runs_on=host1", f"--envlab_path={path}", more=more)
+    assert code == 0, output
+    words = command.words_of(1)
+    assert NASTY in words
+    assert "--run_name=two  words" in words
+    home = command.cluster.hosts[1].home
+    (script,) = (home / path).glob("snapshots/*/scripts/reinforcement_learning/rsl_rl/train.py")
+    assert str(script) in words
+    assert not (home / path / f"snapshots/{script.parts[-5]}/a.secret").exists()
+    code, output = command("status")
+    assert code == 0
+    assert "running" in output
+    assert command("kill", "--yes")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["launch", "--runs_on=a,,b", "rsl_rl"], "--runs_on has '', which is no host"),
+        (["launch", "--runs_on=a,a", "rsl_rl"], "The host 'a' is named 2 times"),
+        (["launch", "--runs_on=-oProxyCommand=x", "rsl_rl"], "which is no host"),
+        (["launch", "--runs_on=host0"], "Say what to train"),
+        (["launch", "--runs_on=host0", "rslrl"], "neither a library (rsl_rl, rl_games, skrl) nor"),
+        (["launch", "--runs_on=host0", "rsl_rl", "--task=Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
+        (["launch", "--distributed_ip_and_port=a:b", "rsl_rl"], "must be ADDRESS:PORT"),
+        (["launch", "--ssh_cmd=ssh", "--runs_on=host0", "rsl_rl", "--task=Isaac-Cartpole-v0"],
+         "with {addr} once"),
+        (["launch", "--nproc_per_node=0", "rsl_rl"], "--nproc_per_node is 0"),
+        (["status"], "No run is known here"),
+        (["kill", "--run=x", "--all"], "give one of them"),
+        (["lanch"], "no verb 'lanch'; there are setup, launch, status, command, kill, slurm. Did"),
+    ],
+)  # fmt: skip
+def test_wrong_words_are_one_sentence(
+    words: list[str], message: str, tree: Path, tmp_path: Path, monkeypatch, capsys
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.chdir(tree)
+    (tree / "hosts.yaml").write_text("hosts: [host0]\n")
+    words = [word for word in words if word != "--runs_on=host0"]
+    assert cli.main(["cluster", *words]) == 2
+    captured = capsys.readouterr().err
+    assert message in captured
+    assert captured.count("\n") == 1
+
+
+def test_no_working_tree_is_one_sentence(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["cluster", "launch", "--runs_on=a", "rsl_rl"]) == 2
+    assert f"{tmp_path} is in no git working tree" in capsys.readouterr().err
+
+
+def test_a_host_without_bash(command: Commander, tree: Path, tmp_path: Path):
+    """As an appliance's shell answers, or a container's."""
+    shell = tmp_path / "login"
+    shell.write_text("#!/bin/sh\necho 'Welcome!'\necho 'sh: 1: bash: not found' >&2\nexit 127\n")
+    shell.chmod(0o755)
+    answer = command.launch(tree, "--runs_on=host0", ssh_cmd=f"{shell} {{addr}}")
+    assert_refused(
+        answer, command, "Host host0: its shell cannot run bash (sh: 1: bash: not found)"
+    )

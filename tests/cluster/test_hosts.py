@@ -1,0 +1,66 @@
+"""Hosts from ``--runs_on`` and from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlab.cluster.hosts import Host, choose_hosts
+from envlab.errors import ConfigurationError
+
+FILE = """
+user: me
+path: /data
+hosts:
+  - {name: big, address: 10.0.0.1, port: 2222, key: ~/.ssh/id, slots: 4}
+  - {address: small, user: you, path: ~/x}
+  - plain
+"""
+
+
+def test_a_list_may_have_users_and_ports():
+    hosts = choose_hosts("a,me@b, me@10.0.0.3:2222,[fe80::1]:22", None)
+    assert [(host.target, host.port) for host in hosts] == [
+        *(("a", None), ("me@b", None), ("me@10.0.0.3", 2222), ("fe80::1", 22))
+    ]
+
+
+def test_a_file_has_defaults_that_a_host_may_change(tmp_path: Path):
+    file = tmp_path / "hosts.yaml"
+    file.write_text(FILE)
+    key = "~/.ssh/id"
+    assert choose_hosts(None, str(file)) == [
+        Host(name="big", address="10.0.0.1", user="me", port=2222, key=key, slots=4, path="/data"),
+        Host(name="small", address="small", user="you", path="~/x"),
+        Host(name="plain", address="plain", user="me", path="/data"),
+    ]
+    (one,) = choose_hosts("small", str(file), path="/other", activate="/venv/bin/activate")
+    assert (one.path, one.env_activate_path) == ("/other", "/venv/bin/activate")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hosts: []", "names no hosts"),
+        ("hosts: [{nme: a}]", "there is no key 'nme'; there are name, .* Did you mean name"),
+        ("hosts: [{name: a, port: x}]", "host a: port is 'x', but must be a number above 0"),
+        ("hosts: [{name: a, slots: 0}]", "slots is 0, but must be a number above 0"),
+        ("hosts: [{user: a}]", "has neither a name nor an address"),
+        ("hosts: [a, a]", "The host 'a' is named 2 times"),
+        ("hosts: [3]", "host 1 is 3, but must be a mapping"),
+        ("name: a\nhosts: [a]", "there is no key 'name'"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str):
+    file = tmp_path / "hosts.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        choose_hosts(None, str(file))
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path):
+    file = tmp_path / "hosts.yaml"
+    file.write_text(FILE)
+    with pytest.raises(ConfigurationError, match=r"--runs_on names 'bug'.* Did you mean big"):
+        choose_hosts("bug", str(file))

@@ -1,0 +1,243 @@
+"""Launch, attend, observe and stop, on real ssh servers with a torchrun that only waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from envlab import cli
+from envlab.cluster.node_script import RANK_PREFIX, node_script
+from envlab.cluster.state import find_run, read_run
+from tests.cluster.conftest import Commander
+from tests.launcher import Launch
+
+LIBRARY = ["rsl_rl", "--task=Isaac-Cartpole-v0"]
+
+
+def wait_for(condition: Callable[[], object], deadline_s: float = 60.0) -> None:
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"waited {deadline_s} s in vain"
+        time.sleep(0.05)
+
+
+def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path):
+    code, output = command.launch(tree, "--nproc_per_node=2")
+    assert code == 0, output
+    run = find_run(None)
+    assert f"Run {run.id} trains on host0, host1, host2." in output
+    # One rendezvous, which the first host keeps; one name by which the run is found again.
+    words = [command.words_of(number) for number in range(3)]
+    for name in ("nnodes=3", "nproc_per_node=2", f"rdzv_id={run.id}", f"run_id={run.id}"):
+        assert all(f"--{name}" in one for one in words)
+    assert all(f"--rdzv_endpoint={run.endpoint}" in one for one in words)
+    hosting = [next(word for word in one if word.startswith("--rdzv_conf")) for one in words]
+    assert ["is_host=true" in one for one in hosting] == [True, False, False]
+    assert all("--distributed" in one for one in words)
+    # A later terminal finds processes by number and start, each in a session of its own.
+    saved = read_run(run.file)
+    for node in saved.nodes:
+        assert node.pid is not None
+        assert os.getsid(node.pid) == node.pid
+        assert (
+            Path(f"/proc/{node.pid}/stat").read_text().rpartition(")")[2].split()[19] == node.ticks
+        )
+    code, output = command("status")
+    assert code == 0
+    assert output.count("running") == 3
+    assert output.count("[rank 0] training") == 3
+    code, output = command("kill", "--yes")
+    assert code == 0, output
+    assert output.count("ended, nothing is left") == 3
+    assert command.cluster.living() == {}
+    assert not run.file.exists()
+
+
+def test_later_launches_send_changes_and_what_ignores_term_is_killed(
+    command: Commander, tree: Path
+):
+    sent = []
+    for text in ("one", "one", "two"):
+        (tree / "small.txt").write_text(text)
+        if text == "two":
+            (command.cluster.hosts[0].home / "stubborn").touch()
+        code, output = command.launch(tree, "--runs_on=host0")
+        assert code == 0, output
+        sent.append(re.findall(r"host0: (sent \d+ files|has this code already)", output))
+        code, output = command("kill", "--yes", "--grace_s=1")
+        assert code == 0
+    assert "host0: did not end in time and was killed, nothing is left" in output
+    assert sent == [["sent 4 files"], ["has this code already"], ["sent 1 files"]]
+    copies = sorted(command.cluster.hosts[0].path.glob("snapshots/*/large.txt"))
+    assert len(copies) == 2
+    assert os.path.samefile(*copies)
+    assert not list(command.cluster.hosts[0].path.glob("snapshots/*/a.secret"))
+
+
+def test_a_stale_run_is_recognised(command: Commander, tree: Path):
+    assert command.launch(tree, "--runs_on=host0")[0] == 0
+    (node,) = find_run(None).nodes
+    assert node.pid is not None
+    os.killpg(node.pid, signal.SIGKILL)
+    wait_for(lambda: not command.cluster.living())
+    code, output = command("status", "--all")
+    assert code == 0
+    assert " ended " in output
+    code, output = command("kill")  # nobody to ask
+    assert code == 2
+    assert f"whether to stop run {find_run(None).id} on host0: give --yes" in output
+    code, output = command("kill", "--yes")
+    assert code == 0
+    assert output.count("nothing was running") == 1
+
+
+def test_a_host_out_of_reach_keeps_the_state(command: Commander, tree: Path):
+    assert command.launch(tree, "--runs_on=host0,host1")[0] == 0
+    run = find_run(None)
+    server = command.cluster.hosts[1].server
+    assert server is not None
+    server.terminate()
+    server.wait(10)
+    code, output = command("status")
+    assert code == 1
+    assert re.search(r"^host1 .* unreachable", output, re.MULTILINE), output
+    code, output = command("kill", "--yes")
+    assert code == 1
+    assert "host0: ended, nothing is left" in output
+    assert "Host host1: nothing listens at its ssh port" in output
+    assert run.file.exists()
+    command.cluster.serve(command.cluster.hosts[1])
+    assert command("kill", "--yes")[0] == 0
+    assert not run.file.exists()
+
+
+def attended(command: Commander, tree: Path, activate: Path) -> tuple[Launch, int]:
+    """Start an attended launch on a terminal of its own; return it and the terminal's other end."""
+    leader, follower = pty.openpty()
+    words = [f"--env_activate_path={activate}", "--runs_on=host0,host1", *LIBRARY]
+    launch = command.cluster.start("launch", *words, cwd=tree, terminal=os.ttyname(follower))
+    launch.wait_until(lambda: launch.output.count("training") == 2)
+    os.kill(launch.process.pid, signal.SIGINT)
+    launch.wait_until(lambda: "[d/s]" in launch.output)
+    os.close(follower)
+    return launch, leader
+
+
+def test_ctrl_c_can_stop_it_everywhere(command: Commander, tree: Path, fake_environment: Path):
+    launch, terminal = attended(command, tree, fake_environment)
+    os.write(terminal, b"s\n")
+    assert launch.wait(30.0) == 130
+    os.close(terminal)
+    assert launch.output.count("ended, nothing is left") == 2
+    assert command.cluster.living() == {}
+
+
+def test_a_run_that_was_left_alone_can_be_followed_to_its_end(
+    command: Commander, tree: Path, fake_environment: Path
+):
+    launch, terminal = attended(command, tree, fake_environment)
+    os.write(terminal, b"d\n")
+    assert launch.wait(30.0) == 130
+    os.close(terminal)
+    assert launch.living() == {}
+    assert command.cluster.living() != {}
+    following = command.cluster.start("status", "--follow")
+    following.wait_until(lambda: following.output.count("training") == 2)
+    for host in command.cluster.hosts:
+        (host.home / "enough").touch()
+    assert following.wait(30.0) == 0, following.output
+    for name in ("host0", "host1"):
+        lines = [line for line in following.output.splitlines() if line.startswith(f"{name} | ")]
+        assert lines == [f"{name} | [rank 0] training", f"{name} | [rank 0] trained"]
+    (state,) = command.cluster.state.glob("envlab/cluster/*.json")
+    values = json.loads(state.read_text())
+    assert (values["status"], [node["exit_code"] for node in values["nodes"]]) == ("ended", [0, 0])
+
+
+def test_commands_run_on_all_hosts_at_once(command: Commander):
+    began = time.monotonic()
+    code, output = command("command", 'sleep 1; echo "it\'s $HOME" >&2; exit 4')
+    assert code == 4
+    assert time.monotonic() - began < 15.0
+    for host in command.cluster.hosts:
+        assert f"== {host.name}: exit code 4\nit's {host.home}\n" in output
+    code, output = command("command", "--runs_on=host1", "--timeout_s=1", "echo before; sleep 60")
+    assert code == 1
+    assert "Host host1: the command took more than 1 s, and was ended there." in output
+    code, output = command("command", "--runs_on=host1")
+    assert code == 0
+    assert re.search(r"load .* on \d+ cores|NVIDIA", output)
+
+
+def test_setup_runs_a_script_detached_and_logs_there(command: Commander, tmp_path: Path):
+    script = tmp_path / "configure.sh"
+    script.write_text('echo "in $ENVLAB_PATH"; [ ! -e "$HOME/broken" ] || exit 5; echo DONE\n')
+    code, output = command("setup", f"--config_script={script}", "--wait")
+    assert code == 0, output
+    for host in command.cluster.hosts:
+        assert (host.path / "setup/log.txt").read_text() == f"in {host.path}\nDONE\n"
+        assert f"{host.name}: ready" in output
+    (command.cluster.hosts[2].home / "broken").touch()
+    code, output = command("setup", f"--config_script={script}", "--wait")
+    assert code == 1
+    assert "host2: failed with exit code 5" in output
+    assert "host1: ready" in output
+
+
+@pytest.mark.parametrize("verb", ["setup", "launch", "status", "command", "kill"])
+def test_every_verb_has_an_example_and_a_dry_run(
+    verb: str, command: Commander, tree: Path, capsys: pytest.CaptureFixture
+):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["cluster", verb, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert f"Example:\n  envlab cluster {verb} " in text
+    assert "--dry_run" in text
+    if verb in ("setup", "launch", "command"):
+        more = LIBRARY if verb == "launch" else []
+        code, output = command(verb, "--dry_run", *more, cwd=tree)
+        assert code == 0, output
+        assert all(host.name in output for host in command.cluster.hosts)
+    assert not [path for host in command.cluster.hosts for path in host.home.iterdir()]
+
+
+def test_help_loads_neither_torch_nor_mujoco(tmp_path: Path):
+    code = (
+        "import sys, envlab.cli\nenvlab.cli.main(['cluster', '--help'])\n"
+        "import envlab.cluster.launch, envlab.cluster.status, envlab.cluster.kill\n"
+        "print([name for name in ('torch', 'mujoco', 'hydra') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.endswith("[]\n"), done.stdout + done.stderr
+
+
+def test_scripts_are_clean(tmp_path: Path):
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed (Debian: apt install shellcheck)")
+    file = tmp_path / "run.sh"
+    text = node_script(
+        title="it's\n\"a $(title)",
+        cwd="/a folder of 'mine'",
+        run_folder="/runs/$HOME",
+        activate="/it's/activate",
+        exports={"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": RANK_PREFIX, "A": '`b` "c"'},
+        command=["python", "-m", "x", "--y=$Z", "a b.py", '{"a": "it\'s"}', ""],
+    )
+    file.write_text(text)
+    remote = Path(__file__).parents[2] / "envlab/cluster/remote"
+    done = subprocess.run(
+        ["shellcheck", file, *remote.glob("*.sh")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,87 @@
+"""What is concluded from what hosts tell of themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envlab.cluster.hosts import Host
+from envlab.cluster.preflight import Facts, _address_for_others, check_versions
+from envlab.cluster.ssh import Ssh, explain_failure
+from envlab.errors import EnvlabError, LaunchError
+
+A, B, C = (Host(name=name, address=name) for name in "abc")
+
+
+def facts(**changes: Any) -> Facts:
+    values = {
+        "path": "/p",
+        "activate": "/p/venv/bin/activate",
+        "hostname": "h",
+        "python": "3.11.7",
+        "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
+        "num_gpus": 0,
+        "port": 29400,
+        "port_problem": "",
+        "client": "",
+        "server": "",
+    }
+    return Facts(**{**values, **changes})
+
+
+def test_the_odd_one_out_is_named():
+    check_versions({A: facts(), B: facts(python="3.11.2")})
+    odd = {"torch": "2.12.0", "numpy": "2.4.6"}
+    with pytest.raises(LaunchError) as error:
+        check_versions({A: facts(), B: facts(packages=odd, python="3.12.1"), C: facts()})
+    wanted = "host b has python 3.12, torch 2.12.0 where others have python 3.11, torch 2.13.0."
+    assert wanted in str(error.value)
+    assert "host a" not in str(error.value)
+
+
+def test_a_host_without_torch_is_named():
+    with pytest.raises(EnvlabError, match="Host b: the environment /p/venv/bin/activate has no"):
+        check_versions({A: facts(), B: facts(packages={})})
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "address"),
+    [
+        ("10.0.0.1", "10.0.0.9", "10.0.0.1"),
+        # The first host is this machine: it is where the others' connections come from.
+        ("127.0.0.1", "10.0.0.9", "10.0.0.9"),
+        ("::1", "10.0.0.9", "10.0.0.9"),
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_the_nodes_meet_where_others_reach_the_first(server: str, client: str, address: str):
+    found = {A: facts(server=server, client=server), B: facts(server="10.0.0.2", client=client)}
+    assert _address_for_others(found, A) == address
+
+
+@pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        ("ssh: Could not resolve hostname a: Name or service not known", "cannot be resolved"),
+        ("ssh: connect to host a port 22: Connection timed out", "does not answer"),
+        ("ssh: connect to host a port 22: No route to host", "no network reaches it"),
+        ("@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
+         "its host key is another"),
+        ("a: Permission denied (publickey,password).", "it refuses the key"),
+        ("Timeout, server a not responding.", "the connection was lost"),
+        ("something new", "ssh failed (ssh: something new)"),
+    ],
+)  # fmt: skip
+def test_what_ssh_says_is_put_into_words(said: str, meaning: str):
+    assert meaning in explain_failure(said + "\n", A, Ssh())
+
+
+def test_options_are_given_before_the_host_and_the_users_own_come_first():
+    host = Host(name="a", address="a", user="me", port=2222, key="/k")
+    words = Ssh("ssh -f -o ConnectTimeout=1 {addr}").words(host)
+    assert words[:3] == ["ssh", "-o", "ConnectTimeout=1"]
+    assert words[-1] == "me@a"
+    assert words[words.index("-p") + 1] == "2222"
+    assert words[words.index("-i") + 1] == "/k"
+    assert Ssh("env ssh {addr} -v").words(host) == ["env", "ssh", "me@a", "-v"]

@@ -1,0 +1,244 @@
+"""``envlab cluster slurm``: its script is run for real, on one and on two "nodes"."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envlab.cli import guarded
+from envlab.cluster.slurm import main
+from tests.cluster.fake_slurm import JOB, PORT, FakeSlurm
+from tests.launcher import ROOT, TRAIN
+from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run
+
+
+def slurm(*arguments: str) -> int:
+    return guarded(main, arguments)
+
+
+def checkpoints(folder: Path) -> set[Path]:
+    return set(folder.glob("logs/*/*/*/checkpoints/model_*.pt"))
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    return FakeSlurm(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    return tmp_path
+
+
+def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm, tmp_path: Path):
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    options = ["--nodes=2", "--processes-per-node=1", f"--envlab-path={folder}", "--time=1:0:0"]
+    assert slurm(*options, str(TRAIN), *SMALL, "--max_iterations=100000") == 0
+    ends = []
+    for restart in range(2):
+        before = checkpoints(folder)
+        launch = fake.start(restart=restart)
+        try:
+            launch.wait_until(lambda: checkpoints(folder) - before)  # noqa: B023
+            if restart == 0:
+                commands = [
+                    Path("/proc", str(pid), "cmdline").read_text() for pid in launch.living()
+                ]
+            fake.signal(launch, signal.SIGUSR1)
+            assert launch.wait(60) != 0
+            assert launch.living() == {}
+        finally:
+            launch.close()
+        assert "Preempted: received SIGUSR1, and saved; exit code 75." in launch.output
+        manifest = manifest_of(only_run(folder))
+        assert (manifest["status"], manifest["world"]["size"]) == ("preempted", 2)
+        ends.append(manifest["iteration"])
+    assert sum(f"--rdzv_endpoint=localhost:{PORT}" in one for one in commands) >= 2
+    assert {"is_host=1", "is_host=0"} <= {
+        word.removeprefix("--rdzv_conf=") for one in commands for word in one.split("\0")
+    }
+    assert fake.requeued == [str(JOB), str(JOB)]
+    (restarted,) = manifest["restarts"]
+    assert (restarted["iteration"], restarted["after"]) == (ends[0], "preempted")
+    iterations = [record["iteration"] for record in metrics_of(only_run(folder))]
+    assert iterations == list(range(1, ends[1] + 1))
+
+
+def test_one_node_trains_with_the_seed_of_its_place_in_the_array(fake: FakeSlurm, tmp_path: Path):
+    options = ["--seeds=5,9", f"--envlab-path={tmp_path}"]
+    assert slurm(*options, "rsl_rl", *SMALL, "--max_iterations=1") == 0
+    assert fake.directive("array") == "0-1"
+    launch = fake.start(task=1)
+    try:
+        assert launch.wait() == 0, launch.output
+        assert launch.living() == {}
+    finally:
+        launch.close()
+    manifest = manifest_of(only_run(tmp_path))
+    assert (manifest["seed"], manifest["status"], manifest["world"]["size"]) == (9, "finished", 1)
+    assert only_run(tmp_path).name.endswith("_seed9")
+
+
+def test_a_job_is_submitted_with_a_folder_for_its_log(fake: FakeSlurm, tmp_path: Path, capsys):
+    with contextlib.chdir(tmp_path):
+        assert slurm("--nodes=2", "--gpus-per-node=a100:4", "rsl_rl", *SMALL) == 0
+    said = capsys.readouterr().out
+    assert "Submitted job 77: 2 x 4 processes." in said
+    assert "scancel 77" in said
+    assert (tmp_path / "logs/slurm").is_dir()
+    assert fake.directive("output") == "logs/slurm/%x-%j.out"
+    assert fake.directive("job-name") == "Isaac-Cartpole-v0"
+
+
+def test_what_sbatch_says_against_a_job_is_told(fake: FakeSlurm, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FAKE_SBATCH_REFUSES", "sbatch: error: invalid partition specified: gpu")
+    with contextlib.chdir(tmp_path):
+        assert slurm("--partition=gpu", "rsl_rl", *SMALL) == 2
+    assert "sbatch refused the job: sbatch: error: invalid partition" in capsys.readouterr().err
+
+
+def test_nothing_is_submitted_on_a_dry_run_or_to_a_file(fake: FakeSlurm, tmp_path: Path, capsys):
+    target = tmp_path / "job.sh"
+    with contextlib.chdir(tmp_path):
+        assert slurm("--dry_run", "rsl_rl", *SMALL) == 0
+        printed = capsys.readouterr().out
+        assert printed.startswith("#!/bin/bash\n")
+        assert slurm(f"--output={target}", "rsl_rl", *SMALL) == 0
+        assert slurm(f"--output={target}", "--nodes=3", "rsl_rl", *SMALL) == 0  # over its own file
+    assert "--nodes=3" in target.read_text()
+    assert not fake.script.exists()
+    assert not (tmp_path / "logs").exists()
+
+
+def test_another_file_is_not_written_over(without_slurm: Path, capsys):
+    mine = without_slurm / "mine.txt"
+    mine.write_text("mine")
+    assert slurm(f"--output={mine}", "rsl_rl", *SMALL) == 2
+    assert "which exists and was not made here" in capsys.readouterr().err
+    assert mine.read_text() == "mine"
+
+
+def test_the_script_is_printed_where_there_is_no_sbatch(without_slurm: Path, capsys):
+    assert slurm("rsl_rl", *SMALL) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("#!/bin/bash\n# Made by: envlab cluster slurm rsl_rl")
+    assert "no sbatch here" in printed.err
+
+
+def test_help_has_an_example(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "envlab cluster slurm --nodes 2 --gpus-per-node 4" in capsys.readouterr().out
+
+
+ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(echo c) `d` @train@ ${e}'"]
+CASES = {
+    "least": ["--env_activate_path="],
+    "odd words": ["--", *ODD],
+    "all": [
+        *("--nodes=2", "--gpus-per-node=a100:8", "--partition=a,b", "--account=x", "--qos=high"),
+        *("--time=2-12:30", "--cpus-per-task=16", "--mem=64G", "--constraint=a&b|[c*2]"),
+        *("--exclude=n[1-3],n7", "--job-name=my job", "--seeds=1,2,3", "--max-restarts=3"),
+        *("--sbatch=--exclusive", "--sbatch", "--mail-type=END"),
+        *("--srun", "--container-image=x.sqsh"),
+        *("--env-activate-path=/opt/my env/activate", "--notice-s=300", "--no-requeue"),
+    ],
+}
+
+
+def script_of(capsys: pytest.CaptureFixture[str], case: list[str]) -> str:
+    where = case.index("--") if "--" in case else len(case)
+    options, words = case[:where], case[where + 1 :]
+    assert slurm("--dry_run", *options, "rsl_rl", *SMALL, *words) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_shellcheck_finds_nothing_in_the_script(case: list[str], capsys, tmp_path: Path):
+    path = tmp_path / "job.sh"
+    path.write_text(script_of(capsys, case))
+    done = subprocess.run(["shellcheck", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_option_reaches_slurm(capsys):
+    lines = script_of(capsys, CASES["all"]).splitlines()
+    directives = {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")}
+    assert directives >= {
+        *("--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=a100:8", "--partition=a,b"),
+        *("--account=x", "--qos=high", "--time=2-12:30", "--cpus-per-task=16", "--mem=64G"),
+        *('--constraint="a&b|[c*2]"', '--exclude="n[1-3],n7"', '--job-name="my job"'),
+        *("--array=0-2", "--exclusive", "--mail-type=END", "--signal=USR1@300", "--no-requeue"),
+    }
+    text = "\n".join(lines)
+    assert "--cpus-per-task=16 --container-image=x.sqsh bash -c" in text
+    assert "source '/opt/my env/activate'" in text
+    assert "--nproc_per_node=8 --max_restarts=3" in text
+    assert "--shutdown_timeout=250" in text
+    assert "    --requeue" not in lines
+
+
+def test_odd_words_arrive_as_they_were_given(capsys):
+    """Through the shell that runs the script, and the one on each node."""
+    script = script_of(capsys, CASES["odd words"])
+    body = script[script.index("train=(") : script.index("# torchrun would")]
+    shell = f'{body}bash -c \'printf "%s\\0" "$@"\' node "${{train[@]}}"'
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\0")[1:-1] == [*SMALL, *ODD, "--distributed", "--requeue"]
+    assert shlex.split(script.splitlines()[1].removeprefix("# Made by: "))[-1] == ODD[-1]
+
+
+WRONG = {
+    "--nodes is 0, but must be at least 1": ["--nodes=0", "rsl_rl"],
+    "--gpus-per-node is 'four', but must be a number": ["--gpus-per-node=four", "rsl_rl"],
+    "one process for each of the 4 GPUs": [
+        *("--gpus-per-node=4", "--processes-per-node=2", "rsl_rl")
+    ],
+    "--time is '4 hours', which Slurm does not read": ["--time=4 hours", "rsl_rl"],
+    "--time 2 is 120 s, which is over when the job is told so": ["--time=2", "rsl_rl"],
+    "--mem is '64 GB', but must be a size": ["--mem=64 GB", "rsl_rl"],
+    "--partition is 'a\"b', but must be a word": ['--partition=a"b', "rsl_rl"],
+    "--partition is '', but must be a word": ["--partition=", "rsl_rl"],
+    "holds a line break": ["--partition=a\n#SBATCH --uid=0", "rsl_rl"],
+    "--sbatch is 'exclusive', but must be an option": ["--sbatch=exclusive", "rsl_rl"],
+    "which the script sets itself": ["--sbatch=--signal=B:TERM", "rsl_rl"],
+    "--seeds is '1,1', but must be different": ["--seeds=1,1", "rsl_rl"],
+    "Leave out one": ["--seeds=1,2", "rsl_rl", "--seed=3"],
+    "--notice-s is 5": ["--notice-s=5", "rsl_rl"],
+    "There is no flag '--node'. Did you mean --nodes": ["--node=2", "rsl_rl"],
+    "There is nothing to train": ["--nodes=2"],
+    "Did you mean rsl_rl": ["--nodes=2", "rslrl"],
+    "The script nowhere/train.py is not in": ["nowhere/train.py"],
+    "There is no flag '--max_iteration'. Did you mean --max_iterations": [
+        *("rsl_rl", "--max_iteration=3")
+    ],
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_bad_input_is_one_sentence(sentence: str, without_slurm: Path, capsys):
+    words = WRONG[sentence]
+    task = ["--task=Isaac-Cartpole-v0"] if "rsl_rl" in words else []
+    assert slurm(*words, *task) == 2
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert said.err.startswith("error: ")
+    assert said.out == ""
+
+
+def test_an_unknown_task_is_refused_before_it_waits_in_a_queue(without_slurm: Path, capsys):
+    assert slurm("rsl_rl", "--task=Isaac-Cartpol-v0") == 2
+    assert "Did you mean Isaac-Cartpole-v0" in capsys.readouterr().err

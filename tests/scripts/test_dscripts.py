@@ -1,0 +1,154 @@
+"""scripts/d*.py: AllenAct's flags do what they did, by the verbs of ``envlab cluster``."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envlab.cli import guarded
+from envlab.cluster.hosts import Host
+from envlab.cluster.seed_flags import (
+    command_words,
+    dcommand,
+    dconfig,
+    dkill,
+    dmain,
+    kill_words,
+    launch_words,
+    setup_words,
+)
+from envlab.cluster.state import Node, RunState
+from envlab.config import compose
+from tests.launcher import ROOT
+
+TASK = ["rsl_rl", "--task=Isaac-Cartpole-v0"]
+NODES = ["--runs_on", "node0,node1"]
+
+
+@pytest.fixture
+def run_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunState:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    node = Node(
+        host=Host(name="node0", address="node0"),
+        node_rank=0,
+        first_rank=0,
+        path="/p",
+        folder="/p/runs/1",
+        num_processes=1,
+        local_address="10.0.0.1",
+    )
+    state = RunState(
+        id="20260101-000000-abcd",
+        created_at="2026-01-01T00:00:00+00:00",
+        command=TASK,
+        run_id="1",
+        ssh_cmd="ssh {addr}",
+        endpoint="10.0.0.1:1",
+        snapshot="s",
+        nodes=[node],
+    )
+    state.save()
+    return state
+
+
+def test_dmain_starts_on_every_node_what_its_flags_say(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    kwargs = '{"distributed_nodes": 2, "agent": {"experiment_name": "it\'s \\"it\\"", "seed": 4}}'
+    where = ["--env_activate_path", "/v/bin/activate", "--envlab_path", "/a folder"]
+    meeting = ["--distributed_ip_and_port", "node0:5555", "--ssh_cmd", "ssh -f {addr}"]
+    more = ["--config_kwargs", kwargs, "--num_envs", "16", "--extra_tag", "b", "--dry_run"]
+    assert guarded(dmain, [*TASK, *NODES, *where, *meeting, *more]) == 0
+    printed = capsys.readouterr().out
+    for number in range(2):
+        assert re.search(rf"^# .*\bnode{number}\b", printed, re.MULTILINE)
+    assert ". /v/bin/activate" in printed
+    assert "cd -- '/a folder'" in printed
+    words = shlex.split(
+        printed[printed.rindex("-m torch.distributed.run") : printed.rindex("code=$?")]
+    )
+    assert {"--rdzv_endpoint=node0:5555", "--task=Isaac-Cartpole-v0", "--run_name=b"} <= set(words)
+    assert words[words.index("--num_envs") + 1] == "16"
+    overrides = [word for word in words if word.startswith("agent.")]
+    agent = compose({"agent": {"experiment_name": "", "seed": 0}}, overrides)["agent"]
+    assert agent == {"experiment_name": 'it\'s "it"', "seed": 4}
+
+
+def test_dmain_tells_its_flags_from_those_of_train_py():
+    given = ["--nproc_per_node=2", "-s", "7", "--fetch", "--max_iterations", "5", "--device=cpu"]
+    words = launch_words([*TASK, *NODES, *given])
+    where = words.index("--")
+    assert words[:where] == ["--runs_on=node0,node1", "--nproc_per_node=2", "--fetch"]
+    assert words[where + 1 :] == [*TASK, "--max_iterations", "5", "--device=cpu", "--seed=7"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([*NODES, "--task=Isaac-Cartpole-v0"], "Say what to train first"),
+        ([*TASK, *NODES, "--machine_id=1"], "--machine_id is 1, but nodes are numbered by"),
+        ([*TASK, *NODES, "--max_iteration=3"], "Did you mean --max_iterations"),
+        (["rsl_rl", "--task=Isaac-Cartpol-v0", *NODES], "Did you mean Isaac-Cartpole-v0"),
+        ([*TASK, *NODES, '--config_kwargs={"distributed_nodes": 3}'], "names 2 hosts"),
+        ([*TASK, "--dry_run"], "No hosts are named"),
+    ],
+)
+def test_dmain_refuses_in_one_sentence(given: list[str], sentence: str, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert guarded(dmain, given) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert sentence in said
+
+
+def test_dconfig_runs_a_script_on_every_node(tmp_path: Path, capsys):
+    script = tmp_path / "my config.sh"
+    script.write_text("echo DONE\n")
+    given = [*NODES, "--config_script", str(script), "--ssh_cmd", "ssh -f -p 22 {addr}"]
+    assert setup_words(given) == [
+        *("--runs_on=node0,node1", f"--config_script={script}", "--ssh_cmd=ssh -p 22 '{addr}'")
+    ]
+    assert guarded(dconfig, [*given, "--dry_run"]) == 0
+    printed = capsys.readouterr().out
+    assert "node1" in printed
+    assert "echo DONE" in printed
+
+
+def test_dconfig_names_what_distributes_keys(capsys):
+    assert guarded(dconfig, [*NODES, "--distribute_public_rsa_key"]) == 2
+    assert "run ssh-copy-id <node> once for each" in capsys.readouterr().err
+
+
+def test_dcommand_asks_the_nodes_given_or_those_of_a_run(run_state: RunState, capsys):
+    command = ["--command", "tail -n 5 'a b'"]
+    assert guarded(dcommand, [*NODES, *command, "--dry_run"]) == 0
+    assert "Would run on node1 (node1): tail -n 5 'a b'" in capsys.readouterr().out
+    given = ["--screen_ids_file", str(run_state.file), "--timeout_s=3"]
+    assert command_words(given) == [f"--run={run_state.id}", "--timeout_s=3"]
+    assert guarded(dcommand, [*given, "--dry_run"]) == 0
+    assert "Would run on node0 (node0): GPU use, or load" in capsys.readouterr().out
+
+
+def test_dkill_takes_a_state_file_or_asks_for_each_run(run_state: RunState, capsys):
+    given = ["--screen_ids_file", str(run_state.file), "--yes"]
+    assert kill_words(given) == [f"--run={run_state.id}", "--yes"]
+    assert kill_words([]) == ["--all"]
+    assert kill_words(["--yes"]) == ["--yes"]  # all of them at once would be too much to guess
+    assert guarded(dkill, [*given, "--dry_run"]) == 0
+    assert f"Would end run {run_state.id} on node0" in capsys.readouterr().out
+    assert guarded(dkill, ["--screen_ids_file=x.killfile"]) == 2
+    assert "a run's state file ends with .json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["dconfig", "dmain", "dcommand", "dkill"])
+def test_the_script_has_help_with_an_example(name: str):
+    script = ROOT / f"scripts/{name}.py"
+    done = subprocess.run(
+        [sys.executable, script, "--help"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"Example:\n  scripts/{name}.py" in done.stdout
