@@ -64,7 +64,7 @@ class Node:
 
     def ip(self, *words: str) -> None:
         """Change this node's network, by ``ip``."""
-        _ip("-n", self.namespace, *words)
+        ip("-n", self.namespace, *words)
 
     def write_hosts(self, text: str) -> None:
         """Set this node's /etc/hosts, for what is started from now on."""
@@ -86,7 +86,7 @@ class Nodes:
                 what the machine needs.
             mtu: Largest packet in bytes.
         """
-        _remove_leftovers()
+        remove_leftovers(PREFIX)
         token = f"{PREFIX}{os.getpid()}-{uuid.uuid4().hex[:4]}"
         self.nodes = [
             Node(f"{token}-{number}", f"node{number}", f"{SUBNET}.{number + 1}", f"port{number}")
@@ -102,7 +102,7 @@ class Nodes:
     def _build(self, delay_s: float | None, mtu: int) -> None:
         first, second = self.nodes
         for node in self.nodes:
-            _ip("netns", "add", node.namespace)
+            ip("netns", "add", node.namespace)
             (HOSTS / node.namespace).mkdir(parents=True, exist_ok=True)
             node.write_hosts(f"127.0.0.1 localhost\n127.0.1.1 {node.host}\n")
             node.ip("link", "set", "lo", "up")
@@ -130,7 +130,7 @@ class Nodes:
         assert self._wire.stdout is not None
         assert self._wire.stdout.readline() == "ready\n", "the wire did not come up; see above"
         for name, node in names.items():
-            _ip("link", "set", name, "netns", node.namespace, "name", node.interface)
+            ip("link", "set", name, "netns", node.namespace, "name", node.interface)
 
     def set_delay(self, delay_s: float) -> None:
         """Change the delay of nodes that were made with one."""
@@ -144,23 +144,25 @@ class Nodes:
             self._wire.kill()
             self._wire.communicate(timeout=10)
         for node in self.nodes:
-            _remove(node.namespace)
+            remove(node.namespace)
 
 
-def _ip(*words: str) -> None:
+def ip(*words: str) -> None:
+    """Run ``ip``."""
     done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
 
 
-def _remove(namespace: str) -> None:
+def remove(namespace: str) -> None:
+    """Remove a namespace, with its files of /etc."""
     if Path("/run/netns", namespace).exists():
-        _ip("netns", "del", namespace)
+        ip("netns", "del", namespace)
     shutil.rmtree(HOSTS / namespace, ignore_errors=True)
 
 
-def _remove_leftovers() -> None:
-    """Remove the nodes of test processes that were killed."""
-    for path in Path("/run/netns").glob(f"{PREFIX}*"):
-        pid = path.name.removeprefix(PREFIX).partition("-")[0]
+def remove_leftovers(prefix: str) -> None:
+    """Remove the namespaces ``<prefix><pid>-...`` of test processes that were killed."""
+    for path in Path("/run/netns").glob(f"{prefix}*"):
+        pid = path.name.removeprefix(prefix).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
-            _remove(path.name)
+            remove(path.name)

@@ -89,45 +89,8 @@ def train_parser(library: str) -> ArgumentParser:
         metavar="N",
         help="environment steps of all processes, instead of iterations",
     )
-    parser.add_argument(
-        "--distributed",
-        action="store_true",
-        help="one of several processes of torch.distributed.run",
-    )
-    parser.add_argument(
-        "--grad_sync",
-        choices=("ddp", "library"),
-        default="ddp",
-        help="who averages gradients: torch's DistributedDataParallel (default) or the library",
-    )
-    parser.add_argument(
-        "--timeout_s",
-        type=float,
-        default=DEFAULT_TIMEOUT_S,
-        metavar="SECONDS",
-        help="end the job when a rank makes no progress for so long (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="continue the newest run of the experiment"
-    )
-    parser.add_argument(
-        "--load_run", metavar="RUN", help="with --resume: the run's folder, a name or a pattern"
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="CKPT",
-        help="with --resume: latest (default), best, a file name, or a path",
-    )
-    parser.add_argument(
-        "--run_id",
-        metavar="ID",
-        help="name of this training: the same command again goes on in its run directory",
-    )
-    parser.add_argument(
-        "--requeue",
-        action="store_true",
-        help="have Slurm start the job again when SIGUSR1 (--signal=USR1@180) has ended it",
-    )
+    _add_process_flags(parser)
+    _add_continuation_flags(parser)
     parser.add_argument(
         "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
     )
@@ -151,6 +114,51 @@ def train_parser(library: str) -> ArgumentParser:
     )
     _add_video_flags(parser)
     return parser
+
+
+def _add_process_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--distributed",
+        action="store_true",
+        help="one of several processes of torch.distributed.run",
+    )
+    parser.add_argument(
+        "--grad_sync",
+        choices=("ddp", "library"),
+        default="ddp",
+        help="who averages gradients: torch's DistributedDataParallel (default) or the library",
+    )
+    parser.add_argument(
+        "--timeout_s",
+        type=float,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="end the job when a rank makes no progress for so long (default: %(default)g)",
+    )
+
+
+def _add_continuation_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the newest run of the experiment"
+    )
+    parser.add_argument(
+        "--load_run", metavar="RUN", help="with --resume: the run's folder, a name or a pattern"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="CKPT",
+        help="with --resume: latest (default), best, a file name, or a path",
+    )
+    parser.add_argument(
+        "--run_id",
+        metavar="ID",
+        help="name of this training: the same command again goes on in its run directory",
+    )
+    parser.add_argument(
+        "--requeue",
+        action="store_true",
+        help="have Slurm start the job again when SIGUSR1 (--signal=USR1@180) has ended it",
+    )
 
 
 def play_parser(library: str) -> ArgumentParser:

@@ -260,7 +260,7 @@ def draw(report: dict[str, Any]) -> Any:
         axis.grid(alpha=0.3)
         axis.set_axisbelow(True)
         axis.spines[["top", "right"]].set_visible(False)
-        axis.legend(frameon=False)
+        axis.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     figure.suptitle(f"{report['task']}, {report['library']}")
     return figure
 

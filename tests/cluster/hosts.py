@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.agents import free_port
 from tests.launcher import ROOT, Launch
-from tests.nodes import HOSTS, Node, why_not
+from tests.nodes import HOSTS, Node, ip, remove, remove_leftovers, why_not
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 ACTIVATE = Path(sys.prefix, "bin/activate")
@@ -217,7 +217,7 @@ class Cluster:
                 host.server.wait(10)
         spaces = [host.node.namespace for host in self.hosts if host.node is not None]
         for name in [*spaces, *([self._manager] if self._manager else [])]:
-            _remove(name)
+            remove(name)
 
 
 def _keygen(file: Path) -> None:
@@ -225,41 +225,22 @@ def _keygen(file: Path) -> None:
     subprocess.run(words, check=True, timeout=30)
 
 
-def _ip(*words: str) -> None:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
-
-
 def _build_bridge(manager: str) -> None:
     """Make the namespace of the machine that commands the hosts, with the bridge between all."""
-    _remove_leftovers()
-    _ip("netns", "add", manager)
-    _ip("-n", manager, "link", "set", "lo", "up")
-    _ip("-n", manager, "link", "add", "bridge", "type", "bridge")
-    _ip("-n", manager, "address", "add", f"{SUBNET}.254/24", "dev", "bridge")
-    _ip("-n", manager, "link", "set", "bridge", "up")
+    remove_leftovers(PREFIX)
+    ip("netns", "add", manager)
+    ip("-n", manager, "link", "set", "lo", "up")
+    ip("-n", manager, "link", "add", "bridge", "type", "bridge")
+    ip("-n", manager, "address", "add", f"{SUBNET}.254/24", "dev", "bridge")
+    ip("-n", manager, "link", "set", "bridge", "up")
 
 
 def _build_node(node: Node, manager: str, number: int) -> None:
-    _ip("netns", "add", node.namespace)
+    ip("netns", "add", node.namespace)
     (HOSTS / node.namespace).mkdir(parents=True, exist_ok=True)
     node.write_hosts(f"127.0.0.1 localhost\n127.0.1.1 {node.host}\n")
     node.ip("link", "set", "lo", "up")
     node.ip("link", "add", "eth0", "type", "veth", "peer", "name", f"v{number}", "netns", manager)
     node.ip("address", "add", f"{node.address}/24", "dev", "eth0")
     node.ip("link", "set", "eth0", "up")
-    _ip("-n", manager, "link", "set", f"v{number}", "master", "bridge", "up")
-
-
-def _remove(namespace: str) -> None:
-    if Path("/run/netns", namespace).exists():
-        _ip("netns", "del", namespace)
-    shutil.rmtree(HOSTS / namespace, ignore_errors=True)
-
-
-def _remove_leftovers() -> None:
-    """Remove the networks of test processes that were killed."""
-    for path in Path("/run/netns").glob(f"{PREFIX}*"):
-        pid = path.name.removeprefix(PREFIX).partition("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            _remove(path.name)
+    ip("-n", manager, "link", "set", f"v{number}", "master", "bridge", "up")

@@ -153,7 +153,7 @@ CASES = {
         *("--exclude=n[1-3],n7", "--job-name=my job", "--seeds=1,2,3", "--max-restarts=3"),
         *("--sbatch=--exclusive", "--sbatch", "--mail-type=END"),
         *("--srun", "--container-image=x.sqsh"),
-        *("--env-activate-path=/opt/my env/activate", "--notice-s=300", "--no-requeue"),
+        *("--env-activate-path=/srv/my env/activate", "--notice-s=300", "--no-requeue"),
     ],
 }
 
@@ -185,7 +185,7 @@ def test_every_option_reaches_slurm(capsys):
     }
     text = "\n".join(lines)
     assert "--cpus-per-task=16 --container-image=x.sqsh bash -c" in text
-    assert "source '/opt/my env/activate'" in text
+    assert "source '/srv/my env/activate'" in text
     assert "--nproc_per_node=8 --max_restarts=3" in text
     assert "--shutdown_timeout=250" in text
     assert "    --requeue" not in lines
