@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ INTERRUPTED = 130
 
 def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) -> int:
     """Show a run's logs until it ends or Ctrl-C; return 0 if it ended well on all hosts."""
+    # A shell has what it starts in the background ignore SIGINT, which asks here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     follower = Follower(run, ssh, say)
     try:
         follower.wait()

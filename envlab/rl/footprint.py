@@ -84,6 +84,10 @@ class Scale:
         )
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+"""Tensors that have memory; others, such as those of torch's tracers, only stand for some."""
+
+
 class _Living:
     """All arrays and optimizers that live now.
 
@@ -102,7 +106,7 @@ class _Living:
         for each in [each for each in gc.get_objects() if issubclass(type(each), wanted)]:
             if issubclass(type(each), torch.optim.Optimizer):
                 self.optimizers[id(each)] = each
-            elif each.layout == torch.strided:
+            elif type(each) in _PLAIN and each.layout == torch.strided:
                 storage = each.untyped_storage()
                 key = ("torch", storage.data_ptr())
                 self.arrays[key] = storage.nbytes()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from envlab.cli import train
 from envlab.envs import VectorEnv
@@ -254,3 +255,13 @@ def test_changes_name_what_was_added_and_taken_away():
         "env.rewards.alive": ("absent", None),
         "env.rewards.speed.weight": ("absent", 2.0),
     }
+
+
+def test_tensors_without_memory_of_their_own_are_passed_over():
+    """As an export, by torch's tracers, leaves them in the process."""
+    with FakeTensorMode():
+        fake = torch.ones(1000)
+    scale = Scale()
+    real = torch.ones(5)
+    assert scale.weigh(None).rollouts == real.nbytes
+    assert fake.shape == (1000,)
