@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,18 @@ def test_a_worker_that_dies_is_named():
         batch.step()
     batch.close()
     batch.close()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1"])
+def test_a_signal_to_all_processes_of_a_job_leaves_a_worker_to_its_parent(name):
+    """The parent then saves, for which it still needs its environments."""
+    batch = make(1)
+    worker = batch._workers[0].process
+    worker.send_signal(signal.Signals[name])
+    batch.step()
+    assert worker.poll() is None
+    batch.close()
+    assert worker.poll() is not None
 
 
 def test_a_worker_that_hangs_is_given_up_and_killed(monkeypatch):
