@@ -23,15 +23,27 @@ from envlab.cluster.ssh import Answer, HostError, Ssh
 from envlab.errors import LaunchError
 
 TRANSFER_TIMEOUT_S = 600.0
+_FULL = "its disk is full: make room there, or name another by --envlab_path."
+_LOST_MESSAGE = (11, 12)
+"""rsync's exit codes for an error in file I/O and in its own data stream (rsync(1), 3.2)."""
+
+
+class TransferError(HostError):
+    """rsync failed, for a reason that it does not tell."""
+
+    def __init__(self, host: Host, code: int, said: str) -> None:
+        super().__init__(host, f"rsync failed with code {code} ({said}).")
+        self.code = code
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A working tree: its files, and the hash of their names, modes and contents."""
+    """A working tree: its files, the hash of their names, modes and contents, and their size."""
 
     root: Path
     files: tuple[str, ...]
     name: str
+    num_bytes: int
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,8 @@ def take_snapshot(start: Path) -> Snapshot:
     for name in files:
         for part in (os.fsencode(name), *_content(root / name)):
             whole.update(len(part).to_bytes(8, "little") + part)
-    return Snapshot(root, files, whole.hexdigest()[:16])
+    num_bytes = sum((root / name).lstat().st_size for name in files)
+    return Snapshot(root, files, whole.hexdigest()[:16], num_bytes)
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -121,8 +134,12 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
         names = b"".join(os.fsencode(name) + b"\0" for name in snapshot.files)
         stats = rsync(ssh, host, [*options, f"{snapshot.root}/", f"host:{folder}/{part}/"], names)
         see_to("keep")
-    except HostError:
-        see_to("drop")
+    except HostError as error:
+        free = int(see_to("drop").values["free_bytes"])
+        # Where a disk fills up, rsync's sender may end before the other side's message reaches it.
+        lost = isinstance(error, TransferError) and error.code in _LOST_MESSAGE
+        if lost and free < snapshot.num_bytes:
+            raise HostError(host, _FULL) from error
         raise
     return Sent(
         f"{folder}/{snapshot.name}",
@@ -163,10 +180,8 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
         return done.stdout.decode(errors="replace")
     said = done.stderr.decode(errors="replace")
     if "No space left" in said or "Disk quota exceeded" in said:
-        raise HostError(
-            host, "its disk is full: make room there, or name another by --envlab_path."
-        )
+        raise HostError(host, _FULL)
     if "rsync: command not found" in said or "rsync: not found" in said:
         raise HostError(host, "has no rsync: install it (Debian, Ubuntu: apt install rsync).")
-    lines = [line for line in said.splitlines() if line.strip()] or ["without a word"]
-    raise HostError(host, f"rsync failed with code {done.returncode} ({lines[0].strip()}).")
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["without a word"]
+    raise TransferError(host, done.returncode, lines[0])

@@ -129,6 +129,27 @@ def test_a_disk_that_fills_up(command: Commander, tree: Path, full_disk: Path):
     assert {path.name for path in full_disk.rglob("*.txt")} == set()
 
 
+def break_rsync(host: Path) -> None:
+    """Have a host's rsync end with a word to nobody."""
+    (host / "tools").mkdir()
+    (host / "tools/rsync").write_text("#!/bin/sh\nexit 11\n")
+    (host / "tools/rsync").chmod(0o755)
+    (host / ".bashrc").write_text(f"export PATH='{host}/tools':$PATH\n")
+
+
+def test_a_disk_that_fills_up_and_no_message_of_it(command: Commander, tree: Path, full_disk: Path):
+    break_rsync(command.cluster.hosts[1].home)
+    (tree / "larger.txt").write_bytes(bytes(3_000_000))
+    answer = command.launch(tree, "--min_free_mb=1")
+    assert_refused(answer, command, "Host host1: its disk is full: make room there")
+
+
+def test_a_transfer_that_breaks_off_where_there_is_room(command: Commander, tree: Path):
+    break_rsync(command.cluster.hosts[1].home)
+    answer = command.launch(tree)
+    assert_refused(answer, command, "Host host1: rsync failed with code 12 (", "closed")
+
+
 def test_a_launch_while_another_one_starts(command: Commander, tree: Path):
     with launch_lock():
         answer = command.launch(tree)

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Sees to a copy of the working tree here. Arguments: look, keep or drop; path; name; unfinished name.
+# drop prints how much room there is without it.
 
 main() {
-    local folder part
+    local folder part free
     folder=$(absolute "$2")/snapshots
     part=$folder/$4
     case $1 in
@@ -19,7 +20,11 @@ main() {
             rm -rf -- "$part"
             touch -- "$folder/$3"
             ;;
-        drop) rm -rf -- "$part" ;;
+        drop)
+            rm -rf -- "$part"
+            df -PB1 -- "$folder" | tail -n 1 |
+                { read -r _ _ _ free _; printf 'free_bytes=%s\n' "$free"; }
+            ;;
     esac
 }
 
