@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import socket
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.launcher import DEADLINE_S, Launch
@@ -14,9 +15,19 @@ ADDRESS = "127.0.0.1"
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at now."""
-    with socket.create_server((ADDRESS, 0)) as probe:
-        return int(probe.getsockname()[1])
+    """Return a port at which nobody listens now, of those that no outgoing connection takes."""
+    while True:
+        port = 20000 + secrets.randbelow(12000)  # Linux gives out those from 32768 on
+        with contextlib.suppress(OSError), socket.create_server((ADDRESS, port)):
+            return port
+
+
+@contextlib.contextmanager
+def dead_port() -> Iterator[int]:
+    """Keep a port at which nobody listens, and nobody can."""
+    with socket.socket() as holder:
+        holder.bind((ADDRESS, 0))
+        yield int(holder.getsockname()[1])
 
 
 def agent(
@@ -53,10 +64,7 @@ def end(launches: Sequence[Launch], deadline_s: float = DEADLINE_S) -> list[int]
     try:
         codes = [launch.wait(deadline_s) for launch in launches]
         # skrl's supervisors may take a moment longer than their launcher.
-        late = time.monotonic() + 10.0
-        while any(launch.living() for launch in launches) and time.monotonic() < late:
-            time.sleep(0.05)
-        assert [launch.living() for launch in launches] == [{} for _ in launches]
+        assert [launch.left(10.0) for launch in launches] == [{} for _ in launches]
         return codes
     finally:
         for launch in launches:

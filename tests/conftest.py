@@ -1,4 +1,48 @@
-"""What must happen before any test module is imported."""
+"""What must happen before any test module is imported, and what holds for every test."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 # First, before torch: it sets OMP_WAIT_POLICY, which OpenMP reads when torch loads it.
 import envlab.cli  # noqa: F401
+from tests.left_behind import mark, none_left_behind
+
+mark()
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left_by_a_test() -> Iterator[None]:
+    """Set up after the fixtures that tests share, whose processes may stay, and before its own."""
+    with none_left_behind():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
+    with none_left_behind():
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that have the most slow tests.
+
+    A file stays with one of xdist's workers (--dist loadfile --no-loadscope-reorder), so that a
+    long one at the end would keep the others waiting.
+    """
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where JAX keeps what it has compiled, for all tests and all of xdist's workers."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "compiled"
+    folder.mkdir(exist_ok=True)
+    return folder

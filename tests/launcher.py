@@ -16,6 +16,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.marked import marked, still_marked
+
 ROOT = Path(__file__).parents[1]
 TRAIN = ROOT / "scripts/reinforcement_learning/rsl_rl/train.py"
 PLAY = ROOT / "scripts/reinforcement_learning/rsl_rl/play.py"
@@ -55,20 +57,11 @@ class Launch:
 
     def living(self) -> dict[int, int | None]:
         """Return its processes that run, and the rank of each (None: the launcher or a helper)."""
-        found: dict[int, int | None] = {}
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                variables = (entry / "environ").read_bytes().split(b"\0")
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            except OSError:
-                continue
-            if f"{_TOKEN}={self._token}".encode() not in variables or state == "Z":
-                continue
-            ranks = [word.partition(b"=")[2] for word in variables if word.startswith(b"RANK=")]
-            found[int(entry.name)] = int(ranks[0]) if ranks else None
-        return found
+        return _with_ranks(marked(_TOKEN, self._token))
+
+    def left(self, grace_s: float = 5.0) -> dict[int, int | None]:
+        """Return what still runs after its end, and after what Python's helpers need to go."""
+        return _with_ranks(still_marked(_TOKEN, self._token, grace_s))
 
     def pid_of_rank(self, rank: int) -> int:
         """Return the process id of a rank."""
@@ -78,7 +71,9 @@ class Launch:
         """Wait for something that a running launch does; fail if it ends or is too slow."""
         end = time.monotonic() + deadline_s
         while not condition():
-            assert self.process.poll() is None, f"ended too early:\n{self.output}"
+            if self.process.poll() is not None:  # perhaps it did it last
+                assert condition(), f"ended too early:\n{self.output}"
+                return
             assert time.monotonic() < end, f"waited {deadline_s} s in vain:\n{self.output}"
             time.sleep(0.05)
 
@@ -97,6 +92,15 @@ class Launch:
             except ProcessLookupError:
                 continue
         self.process.wait(10)
+
+
+def _with_ranks(processes: dict[int, list[str]]) -> dict[int, int | None]:
+    found: dict[int, int | None] = {}
+    for pid, variables in processes.items():
+        named = [word for word in variables if word.startswith(("RANK=", "JAX_RANK="))]
+        ranks = [word.partition("=")[2] for word in named]
+        found[pid] = int(ranks[0]) if ranks else None
+    return found
 
 
 def torchrun(num_processes: int, script: Path, *arguments: str | Path) -> list[str | Path]:

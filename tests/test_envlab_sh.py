@@ -254,7 +254,7 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
         "ruff check .",
         "ruff format --check .",
         "mypy",
-        "pytest -n 2 --dist loadfile",
+        "pytest -n 2 --dist loadfile --no-loadscope-reorder",
     ]
     assert everything.returncode == 1
     assert everything.stderr.endswith("failed: ruff check ., ruff format --check .\n")

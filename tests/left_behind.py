@@ -1,0 +1,65 @@
+"""What tests leave running, told by a mark that every process they start inherits.
+
+The mark is set after this process began, so it is in the first environment of what the tests start
+and not of pytest itself, see :mod:`tests.marked`. What another user's daemon starts, as a command
+that came over ssh, does not bear it; the clusters of tests/cluster find theirs by a mark of their
+own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import uuid
+from collections.abc import Iterator
+
+from envlab.distributed.processes import command_line, start_time, stat_fields
+from tests.marked import marked
+
+_NAME = "ENVLAB_TEST_SESSION"
+_GRACE_S = 5.0  # a process that was killed goes within milliseconds, on a loaded machine later
+_OF_PYTHON = "multiprocessing.resource_tracker"  # one a process, ends with it
+
+
+def mark() -> None:
+    """Have all that this process starts from now on bear its mark."""
+    os.environ[_NAME] = uuid.uuid4().hex
+
+
+def _started() -> dict[int, str]:
+    """Return the living processes that bear the mark, and when each started."""
+    times = {pid: start_time(pid) for pid in marked(_NAME, os.environ[_NAME])}
+    return {pid: started for pid, started in times.items() if started is not None}
+
+
+def _belongs(pid: int, before: dict[int, str]) -> bool:
+    """Tell whether a process, or one of its ancestors, was there before.
+
+    A process that was left alone has none of them: its parent is process 1, or who stands for it.
+    """
+    while pid > 1:
+        if pid in before and start_time(pid) == before[pid]:
+            return True
+        fields = stat_fields(pid)
+        pid = 0 if fields is None else int(fields[1])
+    return False
+
+
+def _left(before: dict[int, str]) -> dict[int, str]:
+    """Return the command lines of marked processes that do not belong to those there before."""
+    lines = {pid: " ".join(command_line(pid)) for pid in _started() if not _belongs(pid, before)}
+    return {pid: line for pid, line in lines.items() if _OF_PYTHON not in line}
+
+
+@contextlib.contextmanager
+def none_left_behind() -> Iterator[None]:
+    """Fail if processes that were started inside are still there soon after it."""
+    before = _started()
+    yield
+    end = time.monotonic() + _GRACE_S
+    while left := _left(before):
+        if time.monotonic() > end:
+            lines = [f"{pid}: {words}" for pid, words in left.items()]
+            raise AssertionError("processes were left behind:\n" + "\n".join(lines))
+        time.sleep(0.05)
