@@ -117,7 +117,7 @@ def _merge_group(slot: Slot, values: Mapping[str, Any]) -> Any:
     current = slot.current
     cls: type = type(current)
     hints = field_types(cls)
-    _require_known(slot, values, settable_fields(cls), cls)
+    _require_known(slot, values, settable_fields(cls), current)
     changes = {}
     for name, value in values.items():
         before = getattr(current, name)
@@ -272,7 +272,7 @@ def _decode_dict(slot: Slot, value: Any) -> dict[str, Any]:
                 f"{slot.path} has the key {shown(key)}, but keys are text. Write it in quotes."
             )
     if slot.current is not ABSENT and slot.current is not None and not slot.given_keys:
-        _require_known(slot, value, current)
+        _require_known(slot, value, current, current)
     result = {} if slot.given_keys else dict(current)
     for key, given in value.items():
         result[key] = decode(slot.below(key, hint, current.get(key, ABSENT), untyped=True), given)

@@ -37,8 +37,8 @@ class _Reader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
         seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and (key.tag, key.value) in seen:
+        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
+            if (key.tag, key.value) in seen:
                 raise yaml.MarkedYAMLError(
                     problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
                 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from envlab.config.codec import merge, to_dict
 from envlab.config.tree import children, is_group, paths
-from envlab.config.wording import is_derived, suggestion, wrong_type
+from envlab.config.wording import instead_of_derived, is_derived, suggestion, wrong_type
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _unknown(override: Override, key: str, roots: Mapping[str, object]) -> Confi
     if is_derived(node, name):
         return ConfigurationError(
             f"Override '{override.input_line}' cannot be applied: {key} is derived from other "
-            "settings. Set those instead."
+            f"settings. {instead_of_derived(node, holder, name)}"
         )
     valid = [path for root, cfg in roots.items() for path in paths(cfg, root)]
     hint = suggestion(key, valid) or f" Paths start with {' or '.join(roots)}."

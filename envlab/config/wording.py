@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import dataclasses
+import difflib
 import enum
 import reprlib
 import types
@@ -11,7 +12,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any, Literal, Union
 
-from envlab.config.tree import is_group, settable_fields
+from envlab.config.tree import is_group, paths, settable_fields
 from envlab.errors import ConfigurationError, did_you_mean, nearest
 
 _NAMES = {
@@ -72,11 +73,13 @@ def unknown_key(
     siblings = list(siblings)
     if is_derived(owner, name):
         return ConfigurationError(
-            f"{key} is derived from other settings and cannot be set. Set those instead."
+            f"{key} is derived from other settings and cannot be set. "
+            f"{instead_of_derived(owner, path, name)}"
         )
-    near = nearest(name, siblings, count=1)
+    near = _deeper(owner, path, name)
+    near = near or [f"{path}.{one}" for one in nearest(name, siblings, count=1)]
     valid = f" Valid are{_listing(path, siblings)}" if siblings else ""
-    hint = f" Did you mean {path}.{near[0]}?" if near else valid
+    hint = f" Did you mean {', '.join(near)}?" if near else valid
     return ConfigurationError(f"There is no {key!r}.{hint}")
 
 
@@ -88,9 +91,45 @@ def is_derived(owner: object, name: str) -> bool:
     return derived_field or isinstance(getattr(cls, name, None), property)
 
 
+def instead_of_derived(owner: object, path: str, name: str) -> str:
+    """Return what to set in place of a derived value.
+
+    A config class may name it in a class attribute ``DERIVED_FROM``, a path below itself by each
+    property's name; otherwise it is a deeper key of the same name, if there is one.
+    """
+    sources = getattr(owner, "DERIVED_FROM", {})
+    if name in sources:
+        return f"Set {path}.{sources[name]} instead."
+    return f"Set {' or '.join(_deeper(owner, path, name)) or 'those'} instead."
+
+
 def suggestion(path: str, candidates: Iterable[str]) -> str:
-    """Return ``" Did you mean x?"`` for the nearest full path, or ``""``."""
+    """Return ``" Did you mean x?"`` for the nearest full path, or ``""``.
+
+    Whoever writes ``agent.learning_rate`` knows the name and not where it lies: paths that end in
+    the same name go before those that merely look alike.
+    """
+    candidates = list(candidates)
+    near = nearest(path, candidates, count=1)
+    same = _of_same_name(path, candidates)
+    if same and not (near and near[0].rpartition(".")[2] == path.rpartition(".")[2]):
+        return f" Did you mean {', '.join(same)}?"
     return did_you_mean(path, candidates, count=1)
+
+
+def _deeper(owner: object, path: str, name: str) -> list[str]:
+    """Return paths below a config (an instance, at ``path``) that end in a name."""
+    below = [] if isinstance(owner, type) else paths(owner, path)[1:]
+    return _of_same_name(f"{path}.{name}", below)
+
+
+def _of_same_name(path: str, candidates: Iterable[str]) -> list[str]:
+    """Return up to three paths below the same root that end in the same name, nearest first."""
+    root, name = path.partition(".")[0], path.rpartition(".")[2]
+    if name.isdigit():  # a position in a list
+        return []
+    same = [one for one in candidates if one.startswith(f"{root}.") and one.endswith(f".{name}")]
+    return difflib.get_close_matches(path, same, n=3, cutoff=0.0)
 
 
 def _next_step(hint: Any, path: str, value: object, current: object) -> str:

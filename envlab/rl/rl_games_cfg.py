@@ -184,7 +184,8 @@ class InertKeysCfg:
     """What users' files hold and envlab decides itself: accepted, without effect."""
 
     env_name: str = "rlgpu"
-    env_config: dict[str, Any] = field(default_factory=dict)
+    env_config: dict[str, Any] | None = field(default_factory=dict)
+    """Isaac Lab's files may leave it empty, which is null in YAML."""
     device: str = "cuda:0"
     """See ``--device``."""
     device_name: str = "cuda:0"
@@ -198,7 +199,7 @@ class InertKeysCfg:
     log_path: str = "runs/"
     print_stats: bool = True
     games_to_track: int = 100
-    player: dict[str, Any] = field(default_factory=dict)
+    player: dict[str, Any] | None = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -263,6 +264,11 @@ class RlGamesCfg:
         "run_name": "run_name",
         "logger": "logger",
         "lr_scaling": "lr_scaling",
+    }
+    DERIVED_FROM: ClassVar[Mapping[str, str]] = {
+        **FLAGS,
+        "num_steps_per_env": "params.config.horizon_length",
+        "is_sac": "params.algo.name",
     }
     # SAC's are missing: it trains on one process only.
     LEARNING_RATES: ClassVar[tuple[str, ...]] = (

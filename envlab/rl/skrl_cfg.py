@@ -84,6 +84,7 @@ class SkrlCfg:
         "ml_framework": "ml_framework",
         "lr_scaling": "lr_scaling",
     }
+    DERIVED_FROM: ClassVar[Mapping[str, str]] = {**FLAGS, "algorithm": "agent.class"}
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("agent.learning_rate",)
     BATCH_SIZES: ClassVar[tuple[str, ...]] = (
         "agent.batch_size",

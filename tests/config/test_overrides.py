@@ -149,6 +149,9 @@ def test_plus_adds_a_typed_term_to_a_dict_of_terms():
         ("env.sim.gravity.3=1", "there is no 'env.sim.gravity.3'."),
         ("env.rewards.alive.params.a=1", "To add a new key, write +env.rewards.alive.params.a=..."),
         ("env.step_dt=1", "env.step_dt is derived from other settings. Set those instead."),
+        ("env.dt=1", "there is no 'env.dt'. Did you mean env.sim.dt?"),
+        ("env.gravity.dt=1", "there is no 'env.gravity.dt'. Did you mean env.sim.dt?"),
+        ("env.rewards.aliv.weight=1", "Did you mean env.rewards.alive.weight?"),
         ("~env.rewards.aliv", "there is no 'env.rewards.aliv'. Did you mean env.rewards.alive?"),
     ],
 )

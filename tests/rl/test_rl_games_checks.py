@@ -41,6 +41,9 @@ CONFIG = "agent.params.config"
         ([f"{CONFIG}.population_based_training=true"], "population_based_training is True"),
         (["agent.params.load_checkpoint=true"], "use --resume and --checkpoint"),
         ([f"{CONFIG}.mini_epoch=2"], f"Did you mean {CONFIG}.mini_epochs?"),
+        (["agent.seed=7"], "Set agent.params.seed instead."),
+        (["agent.max_iterations=7"], f"Set {CONFIG}.max_epochs instead."),
+        (["agent.gamma=0.9"], f"Did you mean {CONFIG}.gamma?"),
         ([f"{CONFIG}.lr_schedule=adaptiv"], "lr_schedule must be"),
         ([f"+{CONFIG}.reward_shaper.scal=1.0"], "rl_games refuses"),
         (["+agent.params.network.space.discrete={}"], "rl_games refuses"),
@@ -176,6 +179,7 @@ def test_keys_of_isaac_labs_files_are_known():
             "truncate_grads": True,
             "network": {"name": "actor_critic", "central_value": True},
         },
+        "env_config": None,  # "env_config:" with nothing behind it
         "player": {"deterministic": True, "games_num": 100000, "print_stats": True},
     }
     values = {"params": {"config": config, "load_checkpoint": False, "load_path": ""}}
@@ -184,3 +188,16 @@ def test_keys_of_isaac_labs_files_are_known():
     library = cfg.for_library()["config"]
     assert library["central_value_config"]["minibatch_size"] == 32768
     assert "max_frames" not in library
+    assert "env_config" not in library  # rl_games would unpack null
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"seed": 3}, "agent.seed is derived .* Set agent.params.seed instead"),
+        ({"gamma": 0.9}, "no 'agent.gamma'. Did you mean agent.params.config.gamma"),
+    ],
+)
+def test_a_key_at_the_wrong_depth_of_a_file_is_answered_with_the_right_one(values, said: str):
+    with pytest.raises(ConfigurationError, match=said):
+        RlGamesCfg().with_task_values(values)
