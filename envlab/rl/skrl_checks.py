@@ -23,6 +23,8 @@ _ACTIONS: Mapping[type, tuple[str, ...]] = {
     spaces.MultiDiscrete: ("MultiCategoricalMixin",),
 }
 """Kinds of policies by kind of actions."""
+_ACTORS = ("policy", "target_policy")
+"""Networks that give actions."""
 _CONTINUOUS = ("td3", "ddpg", "sac")
 _DISCRETE = ("dqn", "ddqn")
 
@@ -59,6 +61,7 @@ def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None
     _check_memory(cfg, env.num_envs)
     _check_states(cfg, env)
     _check_actions(cfg, env)
+    _check_clipping(cfg, env)
     _check_images(cfg, env)
     if algorithm == "amp" and not hasattr(env, "collect_reference_motions"):
         raise ConfigurationError(
@@ -151,6 +154,31 @@ def _check_actions(cfg: SkrlCfg, env: Any) -> None:
             f"agent.agent.random_timesteps is {cfg.agent['random_timesteps']}, but the task's "
             "actions have no bounds to draw random ones between. Set it to 0."
         )
+
+
+def _check_clipping(cfg: SkrlCfg, env: Any) -> None:
+    """Refuse to clip where there is nothing to clip to: skrl fails on PyTorch, and not on JAX."""
+    found = env.action_spaces.values() if cfg.is_multi_agent else [env.action_space]
+    is_bounded = all(isinstance(space, spaces.Box) and _has_bounds(space) for space in found)
+    for role, model in _models(cfg):
+        for name in ("clip_actions", "clip_mean_actions"):
+            if not model.get(name):
+                continue
+            path = f"agent.models.{role}.{name}"
+            if role not in _ACTORS:
+                raise ConfigurationError(
+                    f"{path} is true, but this network gives values, which the bounds of actions "
+                    "are not for. Set it to false."
+                )
+            if not is_bounded:
+                raise ConfigurationError(
+                    f"{path} is true, but the task's actions have no bounds to clip to. Set it to "
+                    "false; a network whose output is 'tanh(ACTIONS)' keeps within -1 to 1."
+                )
+
+
+def _has_bounds(space: spaces.Box) -> bool:
+    return bool(np.isfinite(space.low).any() or np.isfinite(space.high).any())
 
 
 def _check_images(cfg: SkrlCfg, env: Any) -> None:

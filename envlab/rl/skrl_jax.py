@@ -218,8 +218,7 @@ def make_learner(env: Any, cfg: SkrlCfg, context: DistributedContext) -> JaxLear
         roles = [(role, model) for by_role in models.values() for role, model in by_role.items()]
         initialise(roles, cfg.seed)
         agent = make_agent(models, wrapper, cfg, device, context)
-        if context.is_distributed:
-            _average_over_ranks(agent, context)
+        _average_over_ranks(agent, context)
         noises = [
             getattr(agent, name, None)
             for name in ("_exploration_noise", "_smooth_regularization_noise")
@@ -250,7 +249,10 @@ def main(arguments: Sequence[str], agent_cfg: Callable[[], SkrlCfg]) -> int:
 
 
 def _average_over_ranks(agent: Any, context: DistributedContext) -> None:
-    """Have an agent's optimizers and schedulers see all ranks; skrl itself knows of one only."""
+    """Have an agent's optimizers and schedulers see all ranks; skrl itself knows of one only.
+
+    On one process too, where the optimizers tell of progress.
+    """
     several = hasattr(agent, "possible_agents")
     for name, role in _OPTIMIZERS.items():
         found = getattr(agent, name, None)

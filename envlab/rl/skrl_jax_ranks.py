@@ -81,9 +81,19 @@ class AveragingOptimizer:
 def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[Any], Any]:
     """Return a function that averages trees like ``parameters`` over ranks.
 
+    It tells of progress, too: the watchdog sees steps of PyTorch's optimizers by itself, but none
+    of JAX's, and an update may take longer than a rank may stand still.
+
     All gradients are one vector and one collective. Both conversions are compiled once, where skrl
     compiles its own reduction anew in every call.
     """
+    if not context.is_distributed:
+
+        def unchanged(tree: Any) -> Any:
+            context.pulse.mark()
+            return tree
+
+        return unchanged
     _, unravel = ravel_pytree(parameters)
     to_vector = jax.jit(lambda tree: ravel_pytree(tree)[0])
     to_tree = jax.jit(unravel)
@@ -100,6 +110,8 @@ def pooled_schedule(
     schedule: Callable[..., float], context: DistributedContext
 ) -> Callable[..., float]:
     """Return a learning rate scheduler that sees the mean KL divergence of all ranks."""
+    if not context.is_distributed:
+        return schedule
 
     @functools.wraps(schedule)
     def pooled(count: int, *, kl: float | None = None, **kwargs: Any) -> float:

@@ -12,6 +12,7 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.pulse import Pulse
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.skrl_cfg import SkrlCfg
@@ -50,6 +51,17 @@ class Recorder:
         return self
 
 
+class CountingPulse(Pulse):
+    """Counts its marks."""
+
+    num_marks = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "marked_at":
+            self.num_marks += 1
+
+
 def first_update(context: DistributedContext) -> dict[str, Any]:
     """Return initial states, gradients over all ranks, this rank's own, and normalisers."""
     task = get_task(TASK)
@@ -76,7 +88,9 @@ def first_update(context: DistributedContext) -> dict[str, Any]:
             setattr(learner.agent, f"{name}_optimizer", recorder)
     learner.agent.enable_training_mode(True)
     num_time_outs = rollout(learner)
+    context.pulse.__class__ = CountingPulse
     learner.agent.update(timestep=NUM_STEPS - 1, timesteps=NUM_STEPS)
+    num_marks = vars(context.pulse)["num_marks"]
     env.close()
     scalers = {
         f"{name}.{key}": values
@@ -87,6 +101,7 @@ def first_update(context: DistributedContext) -> dict[str, Any]:
     return {
         "initial": initial,
         "num_time_outs": num_time_outs,
+        "num_marks": num_marks,
         "gradients": gradients,
         "scalers": scalers,
     }

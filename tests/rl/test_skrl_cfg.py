@@ -124,6 +124,8 @@ def test_the_library_is_told_to_write_nothing():
     [
         ("agent.agent.learning_rat=1", "agent.agent.learning_rate"),
         ("agent.agent.rollouts=many", "agent.agent.rollouts"),
+        ("agent.directory=a", "Did you mean agent.agent.experiment.directory"),
+        ("agent.experiment_name=a", r"Set agent\.agent\.experiment\.directory instead"),
         ("agent.models.policy.initial_log_sd=0", "agent.models.policy.initial_log_std"),
         ("agent.trainer.timestep=1", "agent.trainer.timesteps"),
     ],

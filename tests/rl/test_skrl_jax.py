@@ -42,8 +42,8 @@ class JaxPair:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with compiled_quickly(tmp_path_factory.mktemp("compiled")):
+def quick(compiled: Path) -> Iterator[None]:
+    with compiled_quickly(compiled):
         yield
 
 
@@ -193,6 +193,13 @@ def test_averaged_gradient_of_two_ranks_is_that_of_one_process(pair: JaxPair, si
             torch.testing.assert_close(update["scalers"][name], values, rtol=1e-4, atol=1e-5)
 
 
+def test_an_update_tells_of_progress_at_each_step_of_an_optimizer(pair: JaxPair, single_update):
+    """Else the watchdog would take an update longer than --timeout_s for a hang."""
+    assert single_update["num_marks"] == 2  # one mini-batch: policy and value
+    for rank in pair.ranks:
+        assert rank["first_update"]["num_marks"] > 2
+
+
 def test_unpooled_advantages_would_be_noticed(pair: JaxPair, single_update):
     gradients = pair.ranks[0]["local_advantages"]["gradients"]
     assert gradient_error(single_update["gradients"], gradients) > 100 * TOLERANCE
@@ -249,6 +256,7 @@ def test_time_outs_bootstrap_from_the_final_observation(quick: None):
         (["--grad_sync=library"], "--grad_sync is library, but skrl's own way"),
         (["--algorithm=trpo"], "TRPO was asked for on JAX, but only PPO, A2C"),
         (["agent.agent.mini_batches=1000"], "agent.agent.mini_batches is 1000, but there are only"),
+        (["agent.models.policy.clip_actions=true"], "clip_actions is true, but the task's actions"),
         (["agent.agent.learning_rate_scheduler=StepLR"], "'StepLR', but on JAX it must be null"),
         (
             ["agent.models.policy={class:MultivariateGaussianMixin}"],

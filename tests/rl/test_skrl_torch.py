@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from gymnasium.spaces import Box
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
@@ -13,6 +15,7 @@ from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl.skrl import TorchLearner, make_learner
 from envlab.rl.skrl_cfg import SkrlCfg
+from envlab.rl.skrl_checks import _check_clipping
 from envlab.rl.skrl_env import final_values
 from envlab.rl.skrl_torch import PooledScaler, pooled_batch
 from tests.rl.skrl_amp import train_amp
@@ -219,6 +222,10 @@ def test_amp_learns_from_motions_and_saves_its_memories():
         ("ppo", CARTPOLE, {"memory": {"class": "SharedMemory"}}, "only 'RandomMemory'"),
         ("sac", CARTPOLE, {"memory": {"memory_size": -1}}, "longer than a rollout"),
         ("sac", CARTPOLE, {"agent": {"random_timesteps": 5}}, "no bounds"),
+        ("ppo", CARTPOLE, {"models": {"policy": {"clip_actions": True}}}, "no bounds to clip to"),
+        ("ppo", CARTPOLE, {"models": {"policy": {"clip_mean_actions": True}}}, "Set it to false"),
+        ("ppo", CARTPOLE, {"models": {"value": {"clip_actions": True}}}, "gives values"),
+        ("mappo", PENDULUM, {"models": {"policy": {"clip_actions": True}}}, "no bounds to clip to"),
         ("sac", DISCRETE, {}, "SAC needs actions of a Box space"),
         ("dqn", CARTPOLE, {}, "DQN needs actions of a Discrete space"),
         ("a2c", DISCRETE, {}, "Use CategoricalMixin"),
@@ -254,3 +261,9 @@ def test_what_cannot_train_is_one_sentence(
     with pytest.raises(ConfigurationError, match=message):
         make_learner(env, cfg, context)
     env.close()
+
+
+@pytest.mark.parametrize("high", [1.0, float("inf")])
+def test_actions_are_clipped_where_there_is_a_bound(high: float):
+    cfg = merge(SkrlCfg(), {"models": {"policy": {"clip_actions": True}}}, "agent")
+    _check_clipping(cfg, SimpleNamespace(action_space=Box(-1.0, high, (2,))))
