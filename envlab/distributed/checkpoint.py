@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,22 @@ from envlab.errors import CheckpointError
 FORMAT_VERSION = 1
 
 
-def save_checkpoint(path: Path, values: dict[str, Any]) -> None:
+def save_checkpoint(
+    path: Path, values: dict[str, Any], moved: Callable[[], None] = lambda: None
+) -> None:
     """Write ``values`` (tensors, numbers, strings, containers) to ``path`` atomically.
 
     A crash, a power cut or an error leaves either the old file or the new one.
 
+    Args:
+        path: The file.
+        values: What it is to hold.
+        moved: Called for each piece that was written.
+
     Raises:
         OSError: If it cannot be written, as on a full disk.
     """
-    with whole_file(path) as file:
+    with whole_file(path, moved) as file:
         torch.save({"format_version": FORMAT_VERSION, **values}, file)
 
 

@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -18,10 +19,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from envlab.distributed.gathering import gather_to_main
+from envlab.distributed.gathering import gather_to_main, scatter_from_main
 from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import default_signals
-from envlab.distributed.nccl_trace import record_collectives
+from envlab.distributed.limits import usable_cores
 from envlab.distributed.pulse import REDUCE, Pulse
 from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import meet
@@ -91,15 +92,13 @@ class DistributedContext:
         ranks = read_ranks(distributed, os.environ)
         num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
         resolved = resolve_device(device, ranks["local_rank"], ranks["local_world_size"], num_gpus)
-        num_threads = max(1, len(os.sched_getaffinity(0)) // ranks["local_world_size"])
+        num_threads = max(1, usable_cores() // ranks["local_world_size"])
         torch.set_num_threads(num_threads)
         if resolved.type == "cuda":
             torch.cuda.set_device(resolved)
         backend = None
         if ranks["world_size"] > 1:
             backend = "cpu:gloo,cuda:nccl" if resolved.type == "cuda" else "gloo"
-            if resolved.type == "cuda":
-                record_collectives(os.environ)
             patience = timedelta(seconds=max(STARTUP_TIMEOUT_S, timeout_s) + 60.0)
             _join(backend, ranks["rank"], ranks["world_size"], patience)
             if resolved.type == "cuda":
@@ -117,8 +116,10 @@ class DistributedContext:
     def single(cls, device: str | None = None) -> DistributedContext:
         """Return the context of a lone process, whatever the environment variables say."""
         num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        num_threads = len(os.sched_getaffinity(0))
-        return cls(device=resolve_device(device, 0, 1, num_gpus), num_threads=num_threads)
+        resolved = resolve_device(device, 0, 1, num_gpus)
+        if resolved.type == "cuda":
+            torch.cuda.set_device(resolved)
+        return cls(device=resolved, num_threads=usable_cores())
 
     def broadcast(self, value: Any) -> Any:
         """Return rank 0's ``value`` on every rank (any picklable object)."""
@@ -160,7 +161,15 @@ class DistributedContext:
         if not self.is_distributed:
             return [value]
         with self.pulse.during(REDUCE, "gather_to_main"):
-            return gather_to_main(value, self.world_size, self.rank)
+            return gather_to_main(value, self.world_size, self.rank, moved=self.pulse.mark)
+
+    def scatter_from_main(self, values: Sequence[Any] | None) -> Any:
+        """Return this rank's one of ``values``: one a rank on rank 0, elsewhere ignored."""
+        if not self.is_distributed:
+            assert values is not None
+            return values[0]
+        with self.pulse.during(REDUCE, "scatter_from_main"):
+            return scatter_from_main(values, self.world_size, self.rank, moved=self.pulse.mark)
 
     def lost_ranks(self) -> list[int]:
         """Return the ranks of this node whose processes no longer exist.
@@ -175,14 +184,22 @@ class DistributedContext:
             if space == here and not _exists(pid)
         ]
 
-    def close(self) -> None:
-        """Leave the process group. Safe to call twice, and after an error on another rank."""
+    def close(self, *, abort: bool = False) -> None:
+        """Leave the process group. Safe to call twice, and after an error on another rank.
+
+        Args:
+            abort: Whether work may be under way that never ends. NCCL, in torch 2.13, else waits
+                for it.
+        """
         self.pulse.mark("close")
         if dist.is_initialized():
             # A DDP module is part of reference cycles. One that outlives the process group keeps
             # its threads until the interpreter's end, which then aborts now and then (torch 2.13).
             gc.collect()
-            dist.destroy_process_group()
+            if abort and self.device.type == "cuda":
+                dist.distributed_c10d._abort_process_group()
+            else:
+                dist.destroy_process_group()
 
 
 def _join(backend: str, rank: int, world_size: int, patience: timedelta) -> None:

@@ -9,13 +9,16 @@ import errno
 import logging
 import os
 import shutil
+import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from envlab.errors import RunDirectoryError
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +28,10 @@ SAY_EVERY_S = 60.0
 """How often a :class:`RecordFile` repeats that there is no room, in seconds."""
 MAX_WAITING_BYTES = 64 * 2**20
 """How much a :class:`RecordFile` keeps in memory while there is no room."""
+PIECE_BYTES = 2**24
+"""What is written at a time, so that who watches sees a large file grow."""
+SYNC_BYTES = 2**28
+"""After so much a file is flushed to disk, for else all of it would move in the last flush."""
 
 
 def is_no_room(error: BaseException) -> bool:
@@ -43,27 +50,35 @@ def describe_room(path: Path, error: OSError) -> str:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, moved: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of ``path`` when the block is left without an error.
 
     It is written under a temporary name in the same folder, flushed to disk and renamed, and the
     folder is flushed too: a crash or a power cut leaves either the old file or the new one, and an
     error leaves the old one and nothing else.
 
+    Args:
+        path: The file.
+        moved: Called for each piece that was written.
+
     Raises:
         OSError: What the writing met, even where the block raised another error because of it, as
             ``torch.save`` does.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     try:
-        with _ErrorKeeper(temporary) as file:
+        with _WatchedFile(temporary, moved) as file:
             yield file  # type: ignore[misc]
-            file.flush()
-            os.fsync(file.fileno())
+            file.sync()
         temporary.replace(path)
         sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def temporary_name(path: Path) -> Path:
+    """Return what a file may be called until it is whole, by no other thread or process."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
 
 
 def sync_folder(folder: Path) -> None:
@@ -78,22 +93,36 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class _ErrorKeeper:
-    """A file that remembers the first error of a write.
+class _WatchedFile:
+    """A file that tells of its growth, and remembers the first error of a write.
 
     ``torch.save`` (2.13) raises a RuntimeError of its own where writing failed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+    def __init__(self, path: Path, moved: Callable[[], None]) -> None:
+        self._file, self._moved = path.open("wb"), moved
+        self._num_unsynced = 0
         self._error: OSError | None = None
 
     def write(self, data: Any) -> int:
+        whole = memoryview(data).cast("B")
         try:
-            return self._file.write(data)
+            for start in range(0, len(whole), PIECE_BYTES):
+                self._num_unsynced += self._file.write(whole[start : start + PIECE_BYTES])
+                self._moved()
+                if self._num_unsynced >= SYNC_BYTES:
+                    self.sync()
         except OSError as error:
             self._error = self._error or error
             raise
+        return len(whole)
+
+    def sync(self) -> None:
+        """Flush what was written to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._num_unsynced = 0
+        self._moved()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -154,6 +183,7 @@ class RecordFile:
         """Write a record, or keep it where there is no room or ``flush`` is false.
 
         Raises:
+            RunDirectoryError: If the folder is gone.
             OSError: If writing failed for another reason than want of room.
         """
         self._waiting.append(record)
@@ -161,11 +191,23 @@ class RecordFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the waiting records; all of them, or none."""
+        """Write the waiting records; all of them, or none.
+
+        Raises:
+            RunDirectoryError: If the folder is gone.
+            OSError: If writing failed for another reason than want of room.
+        """
         if not self._waiting:
             return
         try:
             append_whole(self.path, b"".join(self._waiting))
+        except FileNotFoundError as problem:
+            error = RunDirectoryError(
+                f"The run directory {self.path.parent} was removed while the run wrote to it. What "
+                "it held is lost: start again, and leave it in its place."
+            )
+            error.same_on_all_ranks = False
+            raise error from problem
         except OSError as error:
             if not is_no_room(error):
                 raise
@@ -217,13 +259,3 @@ def append_whole(path: Path, data: bytes) -> None:
         if path.exists():
             os.truncate(path, length)
         raise
-
-
-def cut_partial_line(path: Path) -> None:
-    """Cut a text file back to its last whole line, as a process that was killed may leave it."""
-    if not path.is_file():
-        return
-    with path.open("r+b") as file:
-        text = file.read()
-        if not text.endswith(b"\n"):
-            file.truncate(text.rfind(b"\n") + 1)

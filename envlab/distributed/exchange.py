@@ -105,6 +105,18 @@ class Exchange(threading.Thread):
         """How long the store has not answered, in seconds."""
         return monotonic() - self.answered_at
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the thread has ended, so that nothing is heard any more."""
+        return not self.is_alive()
+
+    def forgive(self) -> None:
+        """Count all silence from now on: it was this process that was suspended."""
+        now = monotonic()
+        with self._lock:
+            self._seen = {rank: (beat, now) for rank, (beat, _) in self._seen.items()}
+            self.answered_at = now
+
     def post(self, name: str, text: str) -> None:
         """Have something sent: ``stacks``, ``verdict`` (the first one stays) or ``reported``."""
         with self._lock:
@@ -122,19 +134,24 @@ class Exchange(threading.Thread):
         self.join(1.0)
 
     def run(self) -> None:
-        """Beat until stopped; stop by itself where the store is gone."""
-        while not self._stopping.is_set():
+        """Beat until stopped, and once more then; stop by itself where the store is gone."""
+        is_last = False
+        while not is_last:
+            is_last = self._stopping.is_set()
+            if is_last and self._kept_by_main:
+                return  # rank 0 closes the store with its process group
             try:
-                self._beat()
+                self._beat()  # the last one tells that this rank leaves, rather than died
             except dist.DistError:
                 if self._store_lives() and not self._stopping.is_set():
                     logger.warning(
                         "The store of the launcher has closed the connection, so hangs of other "
-                        "machines go unnoticed from here on."
+                        "ranks go unnoticed from here on."
                     )
                 return
-            self._wake.wait(HASTE_S if self.verdict else self.interval_s)
-            self._wake.clear()
+            if not self._stopping.is_set():
+                self._wake.wait(HASTE_S if self.verdict else self.interval_s)
+                self._wake.clear()
 
     def _beat(self) -> None:
         """Send what is due and read what the others sent."""

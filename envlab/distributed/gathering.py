@@ -1,12 +1,13 @@
-"""Large values from all ranks to rank 0: tensors travel as they are, without being pickled.
+"""Large values from all ranks to rank 0, and back: tensors travel as they are, not pickled.
 
 Pickled, a replay memory of 0.5 GB is copied four times on its way, and rank 0 waits for all of it.
+What arrives is on the CPU, wherever it was: rank 0 has no room for the GPU memory of all ranks.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,11 @@ import torch.distributed as dist
 
 MIN_BYTES = 2**16
 """Smaller tensors are pickled with the rest: a message of their own would take longer."""
+MAX_BYTES = 2**26
+"""Larger ones travel in pieces, so that who watches sees them move, on slow networks too."""
+
+Moved = Callable[[], None]
+"""Is told of each piece that has been sent or received."""
 
 
 @dataclass(frozen=True)
@@ -25,25 +31,44 @@ class _Parcel:
     dtype: torch.dtype
 
 
-def gather_to_main(value: Any, world_size: int, rank: int) -> list[Any] | None:
+def gather_to_main(value: Any, world_size: int, rank: int, moved: Moved) -> list[Any] | None:
     """Return every rank's value on rank 0, in rank order, and None on the others.
 
     Args:
-        value: Dictionaries, lists and tuples of tensors on the CPU and of picklable objects.
+        value: Dictionaries, lists and tuples of tensors and of picklable objects.
         world_size: Number of ranks, at least 2.
         rank: This process's.
+        moved: Called for each piece.
     """
-    parcels: list[torch.Tensor] = []
-    light = _replaced(value, lambda tensor: _pack(tensor, parcels)) if rank else None
+    light, parcels = _packed(value) if rank else (None, [])
     everyone: list[Any] | None = None if rank else [None] * world_size
     dist.gather_object(light, everyone, dst=0)
     if everyone is None:
-        for tensor in parcels:
-            dist.send(_as_bytes(tensor), dst=0)
+        _send(parcels, 0, moved)
         return None
-    for source in range(1, world_size):
-        everyone[source] = _replaced(everyone[source], functools.partial(_receive, source))
-    return [value, *everyone[1:]]
+    return [value, *(_received(everyone[source], source, moved) for source in range(1, world_size))]
+
+
+def scatter_from_main(
+    values: Sequence[Any] | None, world_size: int, rank: int, moved: Moved
+) -> Any:
+    """Return this rank's one of the values that rank 0 has; no rank gets those of others.
+
+    Args:
+        values: One of :func:`gather_to_main`'s kind for each rank, on rank 0; elsewhere ignored.
+        world_size: Number of ranks, at least 2.
+        rank: This process's.
+        moved: Called for each piece.
+    """
+    packed = [] if rank else [_packed(value) for value in values or ()][1:]
+    box: list[Any] = [None]
+    dist.scatter_object_list(box, None if rank else [None, *(one[0] for one in packed)], src=0)
+    if rank:
+        return _received(box[0], 0, moved)
+    for other, (_, parcels) in enumerate(packed, 1):
+        _send(parcels, other, moved)
+    assert values is not None
+    return values[0]
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
@@ -57,21 +82,44 @@ def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
     return replace(value)
 
 
+def _packed(value: Any) -> tuple[Any, list[torch.Tensor]]:
+    """Return a value with parcels in place of its large tensors, and these."""
+    parcels: list[torch.Tensor] = []
+    return _replaced(value, lambda part: _pack(part, parcels)), parcels
+
+
 def _pack(value: Any, parcels: list[torch.Tensor]) -> Any:
-    if not isinstance(value, torch.Tensor) or value.nbytes < MIN_BYTES or value.is_cuda:
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach().cpu()
+    if value.nbytes < MIN_BYTES:
         return value
     parcels.append(value)
     return _Parcel(tuple(value.shape), value.dtype)
 
 
-def _receive(source: int, value: Any) -> Any:
+def _send(parcels: Sequence[torch.Tensor], to: int, moved: Moved) -> None:
+    for tensor in parcels:
+        for piece in _as_bytes(tensor).split(MAX_BYTES):
+            dist.send(piece, dst=to)
+            moved()
+
+
+def _received(value: Any, source: int, moved: Moved) -> Any:
+    """Return a value with the tensors that its parcels stand for, which a rank now sends."""
+    return _replaced(value, functools.partial(_receive, source, moved))
+
+
+def _receive(source: int, moved: Moved, value: Any) -> Any:
     if not isinstance(value, _Parcel):
         return value
     tensor = torch.empty(value.shape, dtype=value.dtype)
-    dist.recv(_as_bytes(tensor), src=source)
+    for piece in _as_bytes(tensor).split(MAX_BYTES):
+        dist.recv(piece, src=source)
+        moved()
     return tensor
 
 
 def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor's memory, or that of a copy without gaps, as uint8 ``(num_bytes,)``."""
-    return tensor.detach().contiguous().view(-1).view(torch.uint8)
+    return tensor.contiguous().view(-1).view(torch.uint8)

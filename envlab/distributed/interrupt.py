@@ -37,7 +37,7 @@ class Preempted(Interrupted):
 
     exit_code = PREEMPTED_EXIT_CODE  # type: ignore[assignment]
     is_saved = True
-    """Whether there was room for its checkpoint; known on rank 0."""
+    """Whether there was room for its checkpoint."""
 
 
 class InterruptFlag:

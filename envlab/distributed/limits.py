@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
+
+
+def usable_cores(root: Path = _ROOT) -> int:
+    """Return how many cores this process can keep busy: those it may run on, within its quota.
+
+    Containers are mostly given a share of all cores (``docker --cpus=2``), which the processes'
+    affinity does not tell.
+
+    Args:
+        root: Where control groups are mounted.
+    """
+    allowed, quota = len(os.sched_getaffinity(0)), cpu_quota(root)
+    return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
 
 
 def cpu_quota(root: Path = _ROOT) -> float | None:

@@ -1,27 +1,17 @@
 """NCCL's flight recorder: which collectives a GPU rank began and ended last, by the library itself.
 
-Written for torch 2.13, whose name of the variable is ``TORCH_FR_BUFFER_SIZE`` (before:
-``TORCH_NCCL_TRACE_BUFFER_SIZE``). Not tried with several GPUs.
+torch 2.13 keeps the last 2000 unless ``TORCH_FR_BUFFER_SIZE`` says otherwise; before 2.13 it may
+have to be told so. Not tried with several GPUs.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
 from pathlib import Path
 
 import torch
 
 logger = logging.getLogger(__name__)
-
-ENTRIES = "2000"
-"""Collectives that are remembered, a few hundred bytes each."""
-
-
-def record_collectives(environ: MutableMapping[str, str]) -> None:
-    """Switch the recorder on, unless the user has set it; before the process group is joined."""
-    for name in ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"):
-        environ.setdefault(name, ENTRIES)
 
 
 def write_trace(directory: Path, rank: int) -> None:

@@ -80,7 +80,7 @@ def settle_network(
         else:
             use_interface(interface, os.environ, nccl=nccl and len(leaders) > 1)
         if len(leaders) > 1 and rank in leaders:
-            _check_nodes(group, leaders, interface)
+            _check_nodes(group, leaders, interface, address_for_others(places, rank))
     except LaunchError as problem:
         if not store.check([_REFUSED]):
             store.set(_REFUSED, f"Rank {rank} on {mine.host} refused to start: {problem}")
@@ -102,13 +102,20 @@ def choose_interface(places: list[Place], rank: int) -> Interface | None:
     is then the way to the first rank elsewhere.
     """
     mine = places[rank]
-    elsewhere = [place.address for place in places if place.network != mine.network]
-    if not elsewhere:
+    if all(place.network == mine.network for place in places):
         return interface_of("127.0.0.1")
-    if not is_loopback(mine.address):
-        return interface_of(mine.address)
+    address = address_for_others(places, rank)
+    return None if is_loopback(address) else interface_of(address)
+
+
+def address_for_others(places: list[Place], rank: int) -> str:
+    """Return the address by which this node reaches the others, as far as can be told."""
+    mine = places[rank]
+    elsewhere = [place.address for place in places if place.network != mine.network]
     reachable = [address for address in elsewhere if not is_loopback(address)]
-    return interface_of(address_towards(reachable[0])) if reachable else None
+    if not is_loopback(mine.address) or not reachable:
+        return mine.address
+    return address_towards(reachable[0])
 
 
 class _Group:
@@ -138,16 +145,24 @@ class _Group:
         return found
 
 
-def _check_nodes(group: _Group, leaders: list[int], interface: Interface | None) -> None:
+def _check_nodes(
+    group: _Group, leaders: list[int], interface: Interface | None, address: str
+) -> None:
     """Connect each node to each other, as gloo will, at a port that the kernel chooses.
+
+    Args:
+        group: The ranks.
+        leaders: Those that speak for their nodes; this is one.
+        interface: What gloo was told, None where the choice is its own.
+        address: What reaches the others then, which may be by IPv6.
 
     Raises:
         LaunchError: Naming both nodes, the addresses, and what may be in the way.
     """
     host = socket.gethostname()
-    name, address = interface or ("", "")  # all addresses
-    with socket.create_server((address, 0), backlog=len(leaders)) as listener:
-        mine = (host, address or host, listener.getsockname()[1], name or "unknown")
+    name, where = interface or ("unknown", host if is_loopback(address) else address)
+    with _listen(interface, len(leaders)) as listener:
+        mine = (host, where, listener.getsockname()[1], name)
         nodes = dict(zip(leaders, group.exchange("node", mine, leaders), strict=True))
         for other, (node, where, port, theirs) in nodes.items():
             problem = None if other == group.rank else reach(where, port, CHECK_S)
@@ -163,3 +178,14 @@ def _check_nodes(group: _Group, leaders: list[int], interface: Interface | None)
     if group.rank == 0:
         told = ", ".join(f"{node} by {name} ({where})" for node, where, _, name in nodes.values())
         logger.info("%d nodes meet: %s.", len(nodes), told)
+
+
+def _listen(interface: Interface | None, backlog: int) -> socket.socket:
+    """Listen at an interface's address; without one at all, of IPv6 too where the system has it."""
+    if interface is not None:
+        return socket.create_server((interface.address, 0), backlog=backlog)
+    if not socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), backlog=backlog)
+    return socket.create_server(
+        ("", 0), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True
+    )

@@ -1,8 +1,8 @@
 """The pulse: what this process is doing, kept so cheaply that every step can tell it.
 
 The main thread writes it, and the watchdog's threads (:mod:`envlab.distributed.watchdog`) read it.
-Each field is one attribute, so no lock is needed: a reader may see a phase of now with a count of a
-moment ago, which does not matter to it. It imports no torch.
+Each field is one attribute, so no lock is needed: a reader may see a phase of now with an iteration
+of a moment ago, which does not matter to it. It imports no torch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class Pulse:
         detail: Which collective.
         iteration: The iteration under way, counted from 1 on.
         frames: Environment steps of all ranks so far, where known.
-        count: Marks so far.
         collectives: Collectives begun so far.
         marked_at: Time of the last mark, in seconds of the monotonic clock.
         is_warm: Whether an update was done, so that nothing more is compiled or loaded.
@@ -41,7 +40,7 @@ class Pulse:
     def __init__(self) -> None:
         self.phase = self.within = PHASES[0]
         self.detail = ""
-        self.iteration = self.frames = self.count = self.collectives = 0
+        self.iteration = self.frames = self.collectives = 0
         self.marked_at = monotonic()
         self.is_warm = False
         self.directory: Path | None = None
@@ -65,7 +64,6 @@ class Pulse:
             self.phase = self.within = phase
         if iteration is not None:
             self.iteration = iteration
-        self.count += 1
         self.marked_at = monotonic()
 
     @contextmanager
@@ -77,11 +75,9 @@ class Pulse:
             self.collectives += 1
         else:
             self.within = phase
-        self.count += 1
         self.marked_at = monotonic()
         yield
         self.phase, self.within, self.detail = before
-        self.count += 1
         self.marked_at = monotonic()
 
     @contextmanager

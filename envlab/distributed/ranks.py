@@ -103,12 +103,6 @@ def meeting_point(environ: Mapping[str, str]) -> MeetingPoint:
     return MeetingPoint(host, port, is_kept, name, _TORCHRUN_CURE)
 
 
-def store_address(environ: Mapping[str, str]) -> tuple[str, int, bool]:
-    """Return host and port of the store where the ranks meet, and whether rank 0 keeps it."""
-    point = meeting_point(environ)
-    return point.host, point.port, not point.is_kept
-
-
 _TORCHRUN_CURE = (
     "All nodes must reach this address: give torch.distributed.run on every node --rdzv_backend="
     "c10d, --rdzv_endpoint=<IP address of one of the nodes>:<port that no other program uses> and "
@@ -147,7 +141,16 @@ def _is_torchrun(words: list[str]) -> bool:
 
 def launched_rank() -> int:
     """Return the rank that a launcher gave this process, 0 without one; needs no context."""
-    rank = os.environ.get("RANK", os.environ.get("JAX_RANK", "0"))
+    return _launched("RANK")
+
+
+def launched_local_rank() -> int:
+    """Return the rank on this node that a launcher gave this process, 0 without one."""
+    return _launched("LOCAL_RANK")
+
+
+def _launched(name: str) -> int:
+    rank = os.environ.get(name, os.environ.get(f"JAX_{name}", "0"))
     return int(rank) if rank.isdigit() else 0
 
 
@@ -168,7 +171,7 @@ def slurm_job(environ: Mapping[str, str]) -> str | None:
     """Return what names this command in its Slurm job, through requeues of the job."""
     if "SLURM_JOB_ID" not in environ:
         return None
-    command = hashlib.sha256("\0".join(sys.argv).encode()).hexdigest()[:12]
+    command = hashlib.sha256(os.fsencode("\0".join(sys.argv))).hexdigest()[:12]
     return f"{environ.get('SLURM_CLUSTER_NAME', 'slurm')}:{environ['SLURM_JOB_ID']}:{command}"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from envlab.distributed.beats import Sighting
+from envlab.distributed.disk import describe_room, temporary_name
 from envlab.distributed.judgement import Verdict
 from envlab.distributed.stacks import main_stack
 
@@ -72,32 +73,59 @@ def _line(seen: Sighting, is_guilty: bool) -> str:
     return ", ".join([*parts, f"host {beat.host}, pid {beat.pid}"])
 
 
-def write_heartbeats(directory: Path, sightings: Mapping[int, Sighting], timeout_s: float) -> None:
-    """Write ``heartbeats.json`` into a run directory: what each rank does, for who looks from afar.
+class HeartbeatFile:
+    """``heartbeats.json`` of a run directory: what each rank does, for who looks from afar.
 
-    A full disk is no reason to end a run: it is said, and the old file stays.
+    A full disk is no reason to end a run: it is said once, and the old file stays until there is
+    room again, which is said, too.
     """
-    ranks = [
-        {
-            "rank": rank,
-            "host": seen.beat.host,
-            "pid": seen.beat.pid,
-            "phase": seen.beat.phase,
-            "detail": seen.beat.detail,
-            "iteration": seen.beat.iteration,
-            "frames": seen.beat.frames,
-            "seconds_since_progress": round(seen.idle_s, 1),
-            "seconds_since_heard": round(seen.silent_s, 1),
-            "process": seen.process,
-        }
-        for rank, seen in sorted(sightings.items())
-    ]
-    time = datetime.now().astimezone().isoformat(timespec="seconds")
-    values = {"time": time, "timeout_s": timeout_s, "ranks": ranks}
-    temporary = directory / f".heartbeats.json.{os.getpid()}.tmp"
-    try:
-        temporary.write_text(json.dumps(values, indent=1) + "\n")
-        temporary.replace(directory / "heartbeats.json")
-    except OSError as error:
-        logger.warning("heartbeats.json cannot be written (%s).", error)
-        temporary.unlink(missing_ok=True)
+
+    def __init__(self, timeout_s: float) -> None:
+        """Write nothing yet.
+
+        Args:
+            timeout_s: How long a rank may make no progress, for the reader.
+        """
+        self._timeout_s = timeout_s
+        self._is_failing = False
+
+    def write(self, directory: Path, sightings: Mapping[int, Sighting]) -> None:
+        """Write how all ranks are seen now."""
+        path = directory / "heartbeats.json"
+        temporary = temporary_name(path)
+        try:
+            temporary.write_text(json.dumps(self._values(sightings), indent=1) + "\n")
+            temporary.replace(path)
+        except OSError as error:
+            if not self._is_failing:
+                logger.warning(
+                    "%s cannot be written (%s). The run goes on, and until it can, the file tells "
+                    "an earlier state.",
+                    path,
+                    describe_room(directory, error),
+                )
+            self._is_failing = True
+            temporary.unlink(missing_ok=True)
+            return
+        if self._is_failing:
+            logger.warning("%s is written again.", path)
+        self._is_failing = False
+
+    def _values(self, sightings: Mapping[int, Sighting]) -> dict[str, Any]:
+        ranks = [
+            {
+                "rank": rank,
+                "host": seen.beat.host,
+                "pid": seen.beat.pid,
+                "phase": seen.beat.phase,
+                "detail": seen.beat.detail,
+                "iteration": seen.beat.iteration,
+                "frames": seen.beat.frames,
+                "seconds_since_progress": round(seen.idle_s, 1),
+                "seconds_since_heard": round(seen.silent_s, 1),
+                "process": seen.process,
+            }
+            for rank, seen in sorted(sightings.items())
+        ]
+        time = datetime.now().astimezone().isoformat(timespec="seconds")
+        return {"time": time, "timeout_s": self._timeout_s, "ranks": ranks}

@@ -23,7 +23,10 @@ def seed_everything(seed: int) -> None:
 
 
 def generator_state() -> dict[str, Any]:
-    """Return the states of Python's, NumPy's and torch's generators, as tensors and numbers."""
+    """Return the states of Python's, NumPy's and torch's generators, as tensors and numbers.
+
+    That of a GPU is among them only where this process uses one: to ask for it takes memory there.
+    """
     version, numbers, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     assert isinstance(keys, np.ndarray)
@@ -31,7 +34,7 @@ def generator_state() -> dict[str, Any]:
         "python": [version, list(numbers), gauss],
         "numpy": [kind, torch.from_numpy(keys.astype(np.int64)), position, has_gauss, cached],
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None,
     }
 
 
@@ -42,7 +45,7 @@ def set_generator_state(state: Mapping[str, Any]) -> None:
     kind, keys, position, has_gauss, cached = state["numpy"]
     np.random.set_state((kind, keys.numpy().astype(np.uint32), position, has_gauss, cached))
     torch.set_rng_state(state["torch"])
-    if state["cuda"] is not None and torch.cuda.is_available():
+    if state["cuda"] is not None and torch.cuda.is_initialized():
         torch.cuda.set_rng_state(state["cuda"])
 
 
@@ -55,6 +58,6 @@ def generator_identities() -> dict[str, Any]:
     _, keys, *_ = np.random.get_state(legacy=True)
     assert isinstance(keys, np.ndarray)
     found: dict[str, Any] = {"torch": torch.initial_seed(), "numpy": keys.tobytes()}
-    if torch.cuda.is_available():
+    if torch.cuda.is_initialized():
         found["cuda"] = torch.cuda.initial_seed()
     return found

@@ -24,6 +24,7 @@ from time import monotonic, sleep
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from envlab.distributed import last_resort
 from envlab.distributed.beats import Beat, Sighting, process_state
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.exchange import PAUSE_S, Exchange
@@ -31,7 +32,7 @@ from envlab.distributed.judgement import Verdict, judge
 from envlab.distributed.nccl_trace import write_trace
 from envlab.distributed.pulse import Pulse, one_line
 from envlab.distributed.ranks import MeetingPoint
-from envlab.distributed.report import compose_report, write_heartbeats
+from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks
 from envlab.distributed.timeouts import (
     DEFAULT_TIMEOUT_S,
@@ -53,9 +54,7 @@ GRACE_S = 5.0
 STACKS_SIGNAL = signal.SIGUSR2
 """Makes a process print its stacks, without its interpreter's help."""
 FALLBACK_AFTER_S = 15.0
-"""How long after the timeout a process ends that holds its interpreter, unless others end it."""
-NO_STDERR = (RuntimeError, ValueError, OSError)
-"""What faulthandler raises where standard error is no file."""
+"""How long after the timeout the last resort of a process is taken, unless others end it."""
 STACKS_WAIT_S = 3.0
 REPORT_WAIT_S = 6.0
 
@@ -86,8 +85,9 @@ class Watchdog:
         """
         self._context, self._pulse, self._timeout_s = context, context.pulse, timeout_s
         self._launcher = os.getppid() if has_launcher else None
-        self._end_run = end_run
+        self._end_run, self._heartbeats = end_run, HeartbeatFile(timeout_s)
         self._exchange: Exchange | None = None
+        self._ticked_at = monotonic()
         if context.is_distributed and meeting_point is not None:
             self._exchange = Exchange(context, self._beat, meeting_point)
         self._stopping, self._ending = threading.Event(), threading.Event()
@@ -100,7 +100,7 @@ class Watchdog:
         if self._exchange is not None:
             self._exchange.start()
         self._thread.start()
-        with contextlib.suppress(*NO_STDERR):
+        with contextlib.suppress(*last_resort.NO_STDERR):
             faulthandler.register(STACKS_SIGNAL)
         self._hook = register_optimizer_step_post_hook(_marking(self._pulse))
 
@@ -108,10 +108,12 @@ class Watchdog:
         """Stop watching. If the end has begun, it does not return."""
         self._yield_to_the_end()
         self._stopping.set()
+        self._thread.join(STACKS_WAIT_S)  # else it might arm the last resort once more
+        self._yield_to_the_end()
         self._hook.remove()
         if self._exchange is not None:
             self._exchange.stop()
-        faulthandler.cancel_dump_traceback_later()
+        last_resort.disarm()
         faulthandler.unregister(STACKS_SIGNAL)
         self._pulse.lost_peer = lambda error, may_wait: None
 
@@ -139,9 +141,14 @@ class Watchdog:
             sleep(0.1)
 
     def _yield_to_the_end(self) -> None:
-        """Do not return if the end has begun, here or elsewhere."""
-        if self._ending.is_set() or (self._exchange is not None and self._exchange.verdict):
+        """Do not return if the end has begun, here or elsewhere, and takes this process, too."""
+        text = "" if self._exchange is None else self._exchange.verdict
+        if self._ending.is_set() or (text and not self._leaves_before(_verdict_of(text))):
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
+
+    def _leaves_before(self, verdict: Verdict) -> bool:
+        """Return whether the main thread knows of a verdict, and leaves by itself."""
+        return self._is_leaving and verdict.breaks_collectives
 
     def _left_peers(self, sightings: Mapping[int, Sighting]) -> str | None:
         left = [
@@ -164,9 +171,18 @@ class Watchdog:
             sleep(1.2 * self._exchange.interval_s)
 
     def _beat(self, number: int) -> Beat:
+        self._forgive_pause()
         return Beat.of(self._pulse, self._context.rank, number)
 
+    def _forgive_pause(self) -> None:
+        """Start all clocks anew where this process, or the machine, was suspended."""
+        if monotonic() - self._ticked_at > TICK_S + PAUSE_S:
+            self._pulse.mark()
+            if self._exchange is not None:
+                self._exchange.forgive()
+
     def _sightings(self) -> dict[int, Sighting]:
+        self._forgive_pause()
         if self._exchange is not None:
             return self._exchange.sightings()
         return {self._context.rank: Sighting(beat=self._beat(0), process="running")}
@@ -175,6 +191,8 @@ class Watchdog:
         exchange, now = self._exchange, monotonic()
         if not any(seen.beat.is_warm for seen in sightings.values()):
             self._warm_at = now
+        if exchange is not None and exchange.is_deaf:
+            return self._judge_deaf(sightings, now - self._warm_at)
         return judge(
             sightings,
             self._context.rank,
@@ -184,10 +202,22 @@ class Watchdog:
             store_silent_s=0.0 if exchange is None else exchange.silent_s,
         )
 
+    def _judge_deaf(self, sightings: Mapping[int, Sighting], warm_for_s: float) -> Verdict | None:
+        """Judge without news of the others, by what the system tells of processes here."""
+        rank = self._context.rank
+        known = {
+            other: seen
+            for other, seen in sightings.items()
+            if other == rank or seen.process == "gone"
+        }
+        if len(known) == 1 and known[rank].beat.waits:
+            return None  # for one who may be at work
+        return judge(known, rank, timeout_s=self._timeout_s, warm_for_s=warm_for_s)
+
     def _run(self) -> None:
         while not self._stopping.wait(TICK_S):
-            if monotonic() - self._ticked_at > TICK_S + PAUSE_S:
-                self._pulse.mark()  # this process, or the machine, was suspended
+            self._forgive_pause()
+            self._say_pause(monotonic() - self._ticked_at)
             self._ticked_at = monotonic()
             self._arm_fallback()
             self._check_launcher()
@@ -209,12 +239,24 @@ class Watchdog:
 
     def _arm_fallback(self) -> None:
         """End the process even where native code holds the interpreter, and this thread with it."""
-        if self._exchange is None:
-            return
+        if self._exchange is not None:
+            last_resort.arm(self._fallback_s)
+
+    @property
+    def _fallback_s(self) -> float:
         is_warm = self._pulse.is_warm
         limit = self._timeout_s if is_warm else max(self._timeout_s, STARTUP_TIMEOUT_S)
-        with contextlib.suppress(*NO_STDERR):
-            faulthandler.dump_traceback_later(limit + FALLBACK_AFTER_S, exit=True)
+        return limit + FALLBACK_AFTER_S
+
+    def _say_pause(self, seconds: float) -> None:
+        """Say what the stacks mean that the last resort prints as a suspended process goes on."""
+        if self._exchange is not None and seconds > self._fallback_s:
+            logger.warning(
+                "Rank %d goes on after it was suspended for %.0f s. Stacks that it has printed "
+                "above mean nothing.",
+                self._context.rank,
+                seconds,
+            )
 
     def _check_launcher(self) -> None:
         """End like a preempted run where the launcher is gone, and nobody would end us."""
@@ -231,11 +273,11 @@ class Watchdog:
         if monotonic() - self._written_at < HEARTBEATS_EVERY_S:
             return
         self._written_at = monotonic()
-        in_background(lambda: write_heartbeats(directory, sightings, self._timeout_s))
+        in_background(lambda: self._heartbeats.write(directory, sightings))
 
     def _end(self, verdict: Verdict, sightings: dict[int, Sighting]) -> None:
         """Report and leave; it does not return, unless the main thread is about to leave."""
-        if self._is_leaving and verdict.breaks_collectives:
+        if self._leaves_before(verdict):
             return
         self._ending.set()
         stacks = {self._context.rank: all_stacks()}

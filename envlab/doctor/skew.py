@@ -7,12 +7,13 @@ import platform
 import socket
 from collections.abc import Mapping, Sequence
 
+from envlab.commit import git_state
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interface import VARIABLE, interfaces
 from envlab.doctor.devices import driver_version
 from envlab.doctor.libraries import versions
 from envlab.doctor.report import Finding, State
-from envlab.doctor.source import git_state, source_digests
+from envlab.doctor.source import source_digests
 
 SECTION = "Differences between ranks"
 CLOCKS_S = 1.0

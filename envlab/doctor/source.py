@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from envlab.commit import git_state
 from envlab.doctor.report import Finding
 from envlab.registry import ENTRY_POINT_GROUP
 
 SECTION = "Source"
-GIT_DEADLINE_S = 10.0
 _SUFFIXES = (".py", ".xml", ".yaml")
 
 
@@ -24,7 +23,7 @@ def examine_source() -> tuple[list[Finding], dict[str, Any]]:
     if git is None:
         text = f"no git checkout: {Path(__file__).parents[2]}"
     else:
-        text = f"{git['commit'][:12]}{', with changes not committed' if git['changed'] else ''}"
+        text = f"{git['commit'][:12]}{', with changes not committed' if git['dirty'] else ''}"
     findings = [Finding(section=SECTION, name="commit", text=text)]
     findings += [
         Finding(section=SECTION, name=name, text=f"files with digest {digest}")
@@ -56,22 +55,3 @@ def digest_of(origin: Path) -> str:
         total.update(str(path.relative_to(origin.parent)).encode() + b"\0")
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()[:12]
-
-
-def git_state() -> dict[str, Any] | None:
-    """Return the commit that envlab runs from and whether files differ from it; null without."""
-    command = ["git", "-C", str(Path(__file__).parent)]
-    try:
-        commit, status = (
-            subprocess.run(
-                [*command, *words],
-                capture_output=True,
-                text=True,
-                timeout=GIT_DEADLINE_S,
-                check=True,
-            ).stdout.strip()
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return {"commit": commit, "changed": bool(status)}

@@ -16,8 +16,10 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from envlab.distributed.disk import RecordFile
@@ -102,13 +104,20 @@ def cut_events(folder: Path, tag: str, step: int) -> None:
 
 
 def read_events(path: Path) -> Iterator[tuple[Event, int]]:
-    """Yield the whole records of an event file, and the position in bytes after each."""
+    """Yield the whole records of an event file, and the position in bytes after each.
+
+    It ends before the first one that is cut off, as by a kill, or damaged, as by a power cut.
+    """
     data = path.read_bytes()
     position = 0
     while position + _HEADER <= len(data):
-        (length,) = struct.unpack_from("<Q", data, position)
+        length, check_sum = struct.unpack_from("<QI", data, position)
         end = position + _HEADER + length + _FOOTER
-        if end > len(data):
-            return  # cut off, as by a kill
-        yield Event.FromString(data[position + _HEADER : end - _FOOTER]), end
+        if end > len(data) or check_sum != masked_crc32c(data[position : position + 8]):
+            return
+        try:
+            event = Event.FromString(data[position + _HEADER : end - _FOOTER])
+        except DecodeError:
+            return
+        yield event, end
         position = end

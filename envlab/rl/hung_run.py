@@ -26,11 +26,24 @@ def record_end(directory: Path, sentence: str, report: str) -> None:
     """
     if not directory.is_dir():
         return
-    try:
-        (directory / REPORT).write_text(f"{now()}\n{report}\n")
-        manifest = read_manifest(directory)
-        if manifest["status"] == "running":
-            manifest |= {"status": "failed", "error": sentence, "updated_at": now()}
-            write_json(directory / "run.json", manifest)
-    except (OSError, RunDirectoryError) as error:
-        logger.warning("The end cannot be recorded in %s (%s).", directory, error)
+    for record in (
+        lambda: _end_manifest(directory, sentence),  # first: the report may be of any size
+        lambda: _write_report(directory, report),
+    ):
+        try:
+            record()
+        except (OSError, RunDirectoryError) as error:
+            logger.warning("The end cannot be recorded in %s (%s).", directory, error)
+
+
+def _end_manifest(directory: Path, sentence: str) -> None:
+    manifest = read_manifest(directory)
+    if manifest["status"] == "running":
+        manifest |= {"status": "failed", "error": sentence, "updated_at": now()}
+        write_json(directory / "run.json", manifest)
+
+
+def _write_report(directory: Path, report: str) -> None:
+    """Write it whatever the locale and the characters in the sources that the stacks quote."""
+    text = f"{now()}\n{report}\n"
+    (directory / REPORT).write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -75,6 +75,16 @@ def test_a_lone_process_agrees_with_itself():
     context.close()
 
 
+def test_a_lone_process_is_pinned_to_the_gpu_that_was_asked_for(monkeypatch):
+    """Else libraries that take "cuda" take cuda:0."""
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    assert DistributedContext.single("cuda:1").device == torch.device("cuda:1")
+    assert chosen == [torch.device("cuda:1")]
+
+
 def test_ranks_know_their_places_and_share_the_cores(pair: list[dict[str, Any]]):
     places = [rank["collectives"]["context"] for rank in pair]
     assert places == [(0, 0, 2, "gloo"), (1, 1, 2, "gloo")]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from envlab.distributed import disk
-from envlab.distributed.disk import RecordFile, append_whole, cut_partial_line, whole_file
+from envlab.distributed.disk import RecordFile, append_whole, whole_file
+from envlab.errors import RunDirectoryError
 from tests.disk import no_file_beyond
 
 
@@ -65,7 +67,36 @@ def test_the_folder_is_flushed_after_the_rename(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(disk.os, "fsync", fsync)
     with whole_file(tmp_path / "a") as file:
         file.write(b"new")
-    assert [Path(path).name for path in synced] == [f".a.{os.getpid()}.tmp", tmp_path.name]
+    assert [Path(path).parent for path in synced] == [tmp_path, tmp_path.parent]
+
+
+def test_who_watches_sees_a_large_file_move(tmp_path: Path, monkeypatch):
+    """Piece by piece, and to the disk as well, on which a last flush of all might take minutes."""
+    told: list[str] = []
+    monkeypatch.setattr(disk, "PIECE_BYTES", 10)
+    monkeypatch.setattr(disk, "SYNC_BYTES", 20)
+    monkeypatch.setattr(disk.os, "fsync", lambda descriptor: told.append("sync"))
+    with whole_file(tmp_path / "a", moved=lambda: told.append("moved")) as file:
+        assert file.write(bytes(45)) == 45
+        assert told == ["moved", "moved", "sync", "moved"] * 2 + ["moved"]
+    assert (tmp_path / "a").read_bytes() == bytes(45)
+
+
+def test_threads_may_write_one_file_at_once(tmp_path: Path):
+    """The watchdog's may, beside the main one: the last is the file, and it is whole."""
+
+    def write_other() -> None:
+        with whole_file(tmp_path / "a") as other:
+            other.write(b"other")
+
+    with whole_file(tmp_path / "a") as file:
+        file.write(b"mine")
+        thread = threading.Thread(target=write_other)
+        thread.start()
+        thread.join(10.0)
+        assert (tmp_path / "a").read_bytes() == b"other"
+    assert (tmp_path / "a").read_bytes() == b"mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture):
@@ -100,7 +131,13 @@ def test_what_waits_in_memory_is_bounded(tmp_path: Path, monkeypatch, caplog):
 
 
 def test_another_error_of_writing_is_raised(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
+    (tmp_path / "records").mkdir()
+    with pytest.raises(IsADirectoryError):
+        RecordFile(tmp_path / "records", "metrics").append(b"a")
+
+
+def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path):
+    with pytest.raises(RunDirectoryError, match="absent was removed while the run wrote to it"):
         RecordFile(tmp_path / "absent/records", "metrics").append(b"a")
 
 
@@ -110,14 +147,3 @@ def test_appending_adds_all_or_nothing(tmp_path: Path):
     with no_file_beyond(8), pytest.raises(OSError, match="File too large"):
         append_whole(path, b"67890")
     assert path.read_bytes() == b"12345"
-
-
-@pytest.mark.parametrize(
-    ("text", "left"), [(b"a\nb\n", b"a\nb\n"), (b"a\nb", b"a\n"), (b"a", b""), (b"", b"")]
-)
-def test_half_a_line_is_cut_off(tmp_path: Path, text: bytes, left: bytes):
-    path = tmp_path / "lines"
-    path.write_bytes(text)
-    cut_partial_line(path)
-    assert path.read_bytes() == left
-    cut_partial_line(tmp_path / "absent")

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
+from envlab.distributed import limits
+from envlab.distributed.limits import (
+    cpu_quota,
+    describe_size,
+    memory_limit,
+    memory_sizes,
+    usable_cores,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +29,17 @@ from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, me
 def test_the_cores_of_a_control_group_are_read(tmp_path: Path, files, cores):
     write(tmp_path, files)
     assert cpu_quota(tmp_path) == cores
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [("200000", 2), ("150000", 2), ("10000", 1), ("max", 8), ("6400000", 8)],
+)
+def test_cores_beyond_the_quota_are_not_used(tmp_path: Path, monkeypatch, quota: str, cores: int):
+    """``docker --cpus=2`` on a machine of many cores, on 8 of which the process may run."""
+    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
+    write(tmp_path, {"cpu.max": f"{quota} 100000\n"})
+    assert usable_cores(tmp_path) == cores
 
 
 @pytest.mark.parametrize(

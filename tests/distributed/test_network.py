@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -12,7 +15,7 @@ from envlab.distributed import network
 from envlab.distributed.interface import Interface
 from envlab.distributed.network import Place, choose_interface, lowest_ranks, settle_network
 from envlab.errors import LaunchError
-from tests.agents import free_port
+from tests.agents import dead_port
 
 HEAD = Place("a", "net a", "127.0.0.1")  # has the meeting point
 SECOND = Place("b", "net b", "10.0.0.2")
@@ -64,14 +67,14 @@ def store(monkeypatch: pytest.MonkeyPatch) -> dist.Store:
 
 
 def test_a_firewall_between_nodes_is_named_with_both_ends(store: dist.Store):
-    port = free_port()
-    store.set("node/1", json.dumps(("b", "127.0.0.1", port, "eth7")))
-    expected = (
-        r"Rank 0 on .* \(interface lo, 127.0.0.1\) cannot connect to rank 1 on b "
-        rf"\(interface eth7\) at 127.0.0.1:{port} .*firewalls pass all TCP ports"
-    )
-    with pytest.raises(LaunchError, match=expected):
-        settle(store)
+    with dead_port() as port:
+        store.set("node/1", json.dumps(("b", "127.0.0.1", port, "eth7")))
+        expected = (
+            r"Rank 0 on .* \(interface lo, 127.0.0.1\) cannot connect to rank 1 on b "
+            rf"\(interface eth7\) at 127.0.0.1:{port} .*firewalls pass all TCP ports"
+        )
+        with pytest.raises(LaunchError, match=expected):
+            settle(store)
     assert "cannot connect" in store.get("refused").decode()  # for those that wait
 
 
@@ -84,3 +87,23 @@ def test_a_rank_that_refuses_is_heard_by_those_that_wait(store: dist.Store):
 def test_a_rank_that_says_nothing_is_named(store: dist.Store):
     with pytest.raises(dist.DistStoreError, match="no word from rank 1 on its node"):
         settle(store, timeout_s=0.2)
+
+
+def test_nodes_that_have_ipv6_alone_reach_each_other(monkeypatch: pytest.MonkeyPatch):
+    """By the address, for their names need not resolve, at a port that hears IPv6."""
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("this system has no IPv6")
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    monkeypatch.setattr(network, "CHECK_S", 2.0)
+    monkeypatch.setattr(network, "interface_of", lambda address: None)
+    monkeypatch.setattr(network, "is_loopback", lambda address: False)  # here it is the way
+    monkeypatch.setattr(network, "network_space", lambda: threading.current_thread().name)
+    store = dist.HashStore()
+
+    def settle_rank(rank: int) -> None:
+        timeout = timedelta(seconds=5.0)
+        settle_network(store, rank, 2, towards="::1", nccl=False, timeout=timeout)
+
+    with ThreadPoolExecutor(max_workers=2) as ranks:
+        list(ranks.map(settle_rank, range(2)))
+    assert [json.loads(store.get(f"node/{rank}"))[1] for rank in range(2)] == ["::1", "::1"]

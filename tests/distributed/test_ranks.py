@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from envlab.distributed import ranks
-from envlab.distributed.ranks import launched_rank, meeting_point, read_ranks
+from envlab.distributed.ranks import launched_rank, meeting_point, read_ranks, slurm_job
 from envlab.errors import LaunchError
 
 TORCHRUN = {
@@ -84,6 +84,11 @@ def test_ranks_of_several_nodes_meet_where_their_agents_have_met(
     monkeypatch.setattr(ranks, "ancestors", lambda count: [7, 6])
     monkeypatch.setattr(ranks, "command_line", lambda pid: [*AGENT, *words] if pid == 6 else ["sh"])
     assert str(meeting_point(variables)) == place
+
+
+def test_a_slurm_job_is_named_whatever_its_command_line_holds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ranks.sys, "argv", ["train.py", "--run_name=caf\udce9"])  # as in Latin-1
+    assert (slurm_job({"SLURM_JOB_ID": "7"}) or "").startswith("slurm:7:")
 
 
 def test_agents_of_another_rendezvous_tell_no_place(monkeypatch: pytest.MonkeyPatch):

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from envlab.distributed.judgement import Verdict
-from envlab.distributed.report import compose_report, write_heartbeats
+from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks, awaited, in_debugger, main_stack
+from tests.disk import no_file_beyond
 from tests.distributed.test_judgement import seen, waiting
 
 STACKS = {0: "Thread MainThread\n  waits\n\nThread other\n", 1: "Thread MainThread\n  sleeps\n"}
@@ -48,7 +49,7 @@ def test_a_stopped_rank_has_no_stacks_and_that_is_said():
 
 
 def test_heartbeats_tell_each_ranks_phase(tmp_path: Path):
-    write_heartbeats(tmp_path, {1: seen(1), 0: waiting(0, 2.0)}, timeout_s=120.0)
+    HeartbeatFile(timeout_s=120.0).write(tmp_path, {1: seen(1), 0: waiting(0, 2.0)})
     values = json.loads((tmp_path / "heartbeats.json").read_text())
     assert [one["rank"] for one in values["ranks"]] == [0, 1]
     first = values["ranks"][0]
@@ -60,9 +61,26 @@ def test_heartbeats_tell_each_ranks_phase(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
 
 
-def test_heartbeats_that_cannot_be_written_end_nothing(tmp_path: Path, caplog):
-    write_heartbeats(tmp_path / "absent", {0: seen(0)}, timeout_s=120.0)
-    assert "heartbeats.json cannot be written" in caplog.text
+def test_heartbeats_that_cannot_be_written_end_nothing_and_are_said_once(tmp_path: Path, caplog):
+    file = HeartbeatFile(timeout_s=120.0)
+    file.write(tmp_path, {0: seen(0)})
+    before = (tmp_path / "heartbeats.json").read_text()
+    for _ in range(2):  # the second time, it is full once more
+        caplog.clear()
+        with no_file_beyond(10):
+            for _ in range(3):
+                file.write(tmp_path, {0: seen(0), 1: seen(1)})
+        (said,) = [entry.message for entry in caplog.records]
+        assert "heartbeats.json cannot be written (File too large; " in said
+        assert [path.name for path in tmp_path.iterdir()] == ["heartbeats.json"]
+        assert (tmp_path / "heartbeats.json").read_text() == before
+        caplog.clear()
+        for _ in range(3):
+            file.write(tmp_path, {0: seen(0)})
+        (said,) = [entry.message for entry in caplog.records]
+        assert "heartbeats.json is written again" in said
+        before = (tmp_path / "heartbeats.json").read_text()
+    file.write(tmp_path / "absent", {0: seen(0)})
 
 
 def frame_in(file: str, function: str) -> object:

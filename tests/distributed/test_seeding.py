@@ -7,7 +7,12 @@ import random
 import numpy as np
 import torch
 
-from envlab.distributed.seeding import generator_state, seed_everything, set_generator_state
+from envlab.distributed.seeding import (
+    generator_identities,
+    generator_state,
+    seed_everything,
+    set_generator_state,
+)
 
 
 def draw() -> tuple[float, float, float, float]:
@@ -30,3 +35,19 @@ def test_a_restored_state_draws_the_same(tmp_path):
     first = [draw() for _ in range(3)]
     set_generator_state(torch.load(tmp_path / "state.pt", weights_only=True))
     assert [draw() for _ in range(3)] == first
+
+
+def test_a_gpu_that_is_not_used_is_left_alone(monkeypatch):
+    """As with ``--device cpu`` on a machine with GPUs: to ask for its generator would take it."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("CUDA was initialised")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    for name in ("get_rng_state", "set_rng_state", "initial_seed"):
+        monkeypatch.setattr(torch.cuda, name, refuse)
+    state = generator_state()
+    assert state["cuda"] is None
+    assert "cuda" not in generator_identities()
+    set_generator_state(state | {"cuda": torch.zeros(16, dtype=torch.uint8)})

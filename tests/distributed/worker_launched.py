@@ -9,8 +9,12 @@ import time
 from pathlib import Path
 
 from envlab.cli import guarded
+from envlab.distributed import skrl_launcher
 from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError
+
+GRACE_S = 1.0
+"""What the others are given where they do not end by themselves."""
 
 
 def work(how: str) -> int:
@@ -21,18 +25,20 @@ def work(how: str) -> int:
         time.sleep(0.01)
     if how == "refuse":
         raise ConfigurationError("The flag is wrong.")
-    if how == "wait":
+    if how in ("wait", "outlive"):
         time.sleep(60.0)
-    if how != "succeed" and rank == 1:
+    if how == "succeed":
+        return 0
+    if rank == 1:
         if how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         raise RuntimeError("rank 1 is broken")
-    if how != "succeed":
-        time.sleep(0.5)
-        print("rank 0 noticed")
-        return 1
-    return 0
+    time.sleep(0.5)
+    print("rank 0 noticed")
+    return 1
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "outlive":
+        skrl_launcher.GRACE_S = GRACE_S
     raise SystemExit(run_supervised(lambda: guarded(lambda words: work(words[0]), sys.argv[1:])))

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from envlab.distributed import gathering
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import PolicyDDP, wrap_actor_critic
+from envlab.distributed.gathering import gather_to_main, scatter_from_main
 from envlab.distributed.statistics import WeightedMeans, pooled_moments
 
 
@@ -25,6 +27,18 @@ def large_value(rank: int) -> dict[str, Any]:
     }
 
 
+def moved_pieces(context: DistributedContext) -> tuple[int, int]:
+    """Return how often a rank heard of progress while large values came and went, in pieces."""
+    gathering.MAX_BYTES = 2**18
+    heard: list[None] = []
+    everyone = gather_to_main(
+        large_value(context.rank), 2, context.rank, moved=lambda: heard.append(None)
+    )
+    num_gathered = len(heard)
+    scatter_from_main(everyone, 2, context.rank, moved=lambda: heard.append(None))
+    return num_gathered, len(heard) - num_gathered
+
+
 def collectives(context: DistributedContext) -> dict[str, Any]:
     rank = context.rank
     number = torch.tensor([1.0 + rank])
@@ -37,6 +51,8 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
         "gather": context.gather(f"rank {rank}"),
         "gather_to_main": context.gather_to_main(10 * rank),
         "large": context.gather_to_main(large_value(rank)),
+        "own": context.scatter_from_main([large_value(0), large_value(1)] if rank == 0 else None),
+        "pieces": moved_pieces(context),
         "sum": context.sum(number).item(),
         "summand": number.item(),
     }

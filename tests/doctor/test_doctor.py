@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from packaging.requirements import Requirement
 
 from envlab import cli
 from envlab.doctor import libraries, machine
+from envlab.doctor.collectives import LARGE_BUDGET_S
 from envlab.doctor.devices import examine_devices
 from envlab.doctor.libraries import Package, judge_package
 from envlab.doctor.machine import examine_machine
@@ -25,7 +25,9 @@ from envlab.doctor.network import examine_variables, judge_host
 from envlab.doctor.probe import Answer, Probe, ask
 from envlab.doctor.report import Finding, as_text, exit_code
 from envlab.doctor.skew import compare_facts, judge_clocks, name_ranks
+from tests.agents import free_port
 from tests.launcher import ROOT, Launch, torchrun
+from tests.marked import marked, still_marked
 
 HERE = Path(__file__).parent
 TOKEN = "ENVLAB_TEST_PROBE"
@@ -53,7 +55,7 @@ class EndedDoctor:
 def run_pair(folder: Path, *command: str | Path) -> EndedDoctor:
     launch = Launch(torchrun(2, *command), folder)
     try:
-        return EndedDoctor(launch.wait(240), launch.output, launch.living())
+        return EndedDoctor(launch.wait(240), launch.output, launch.left())
     finally:
         launch.close()
 
@@ -72,6 +74,7 @@ def skewed(tmp_path_factory) -> EndedDoctor:
     return run_pair(tmp_path_factory.mktemp("skewed"), HERE / "worker_doctor.py", "--json")
 
 
+@pytest.mark.slow
 def test_two_equal_ranks_are_found_well(healthy):
     problems = [each for each in healthy.report["findings"] if each["state"] == "problem"]
     assert (healthy.code, healthy.report["problems"], problems) == (0, 0, []), healthy.output
@@ -83,9 +86,11 @@ def test_two_equal_ranks_are_found_well(healthy):
 def test_reductions_between_ranks_are_measured(healthy):
     measured = healthy.report["facts"]["collectives"]
     assert 0 < measured["latency_s"] < 10
-    assert measured["bandwidth"]["4"] > 1e6  # a byte per microsecond is less than any machine's
+    if measured["latency_s"] * 16 <= LARGE_BUDGET_S:  # not measured on a machine that is too busy
+        assert measured["bandwidth"]["4"] > 1e6  # a byte per microsecond is less than any machine's
     assert len(measured["work_s"]) == len(measured["barrier_s"]) == 2
-    assert abs(measured["clock_offsets_s"][1]) < 1.0  # one machine has one clock
+    # One machine has one clock; how well it can be read depends on how busy the machine is.
+    assert abs(measured["clock_offsets_s"][1]) < 1.0 + measured["clock_error_s"]
 
 
 def test_each_library_is_loaded_and_named_with_its_version(healthy):
@@ -104,7 +109,7 @@ def test_each_process_gets_a_device_and_threads(healthy):
     assert "CPU thread" in healthy.line("2 processes")["text"]
 
 
-def test_the_disk_is_measured_and_left_clean(healthy, tmp_path):
+def test_the_disk_is_measured_and_left_clean(healthy):
     (folder,) = {healthy.report["facts"]["machine"]["log_folder"]}
     assert healthy.report["facts"]["machine"]["disk_mib_per_s"] > 0
     assert [path.name.split("_")[0] for path in Path(folder).iterdir()] == ["output"]
@@ -129,55 +134,46 @@ def test_a_problem_ends_all_ranks_with_code_1(skewed):
 
 
 def test_a_rank_that_never_comes_is_told_in_time(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
     command = ["env", "RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1"]
-    command += [f"MASTER_PORT={port}", sys.executable, "-m", "envlab.cli", "doctor"]
+    command += [f"MASTER_PORT={free_port()}", sys.executable, "-m", "envlab.cli", "doctor"]
     launch = Launch([*command, "--distributed", "--device=cpu", "--timeout_s=2"], tmp_path)
     try:
         assert launch.wait(60) == 1
         assert "rank 0 has waited 2 s in the rendezvous for the other ranks" in launch.output
         assert "Traceback" not in launch.output
-        assert launch.living() == {}
+        assert launch.left() == {}
     finally:
         launch.close()
 
 
-def processes_of(token: str) -> list[int]:
-    """Return the running processes that have a token in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            if f"{TOKEN}={token}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-        except (OSError, ValueError):
-            continue
-    return found
-
-
 def test_a_probe_that_hangs_is_killed_with_what_it_started(tmp_path):
     (tmp_path / "quick_one.py").write_text("")
+    started = tmp_path / "started"
     (tmp_path / "hanging_one.py").write_text(
-        "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\ntime.sleep(600)\n"
+        "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\n"
+        f"open({str(started)!r}, 'w').close()\ntime.sleep(600)\n"
     )
-    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", TOKEN: tmp_path.name}
-    probe = Probe(
-        name="imports_test",
-        deadline_s=3.0,
-        arguments=["quick_one", "hanging_one"],
-        environment=environment,
-    )
-    start = time.monotonic()
-    try:
-        answer = ask([probe])["imports_test"]
-        left = processes_of(tmp_path.name)
-    finally:
-        for pid in processes_of(tmp_path.name):
-            os.kill(pid, signal.SIGKILL)
-    assert time.monotonic() - start < 20
-    assert answer.problem == "no answer within 3 s"
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", TOKEN: str(tmp_path)}
+    for deadline_s in (3.0, 30.0):  # a busy machine may need more than 3 s to get there
+        probe = Probe(
+            name="imports_test",
+            deadline_s=deadline_s,
+            arguments=["quick_one", "hanging_one"],
+            environment=environment,
+        )
+        start = time.monotonic()
+        try:
+            answer = ask([probe])["imports_test"]
+            left = still_marked(TOKEN, str(tmp_path))
+        finally:
+            for pid in marked(TOKEN, str(tmp_path)):
+                os.kill(pid, signal.SIGKILL)
+        assert left == {}
+        assert time.monotonic() - start < deadline_s + 30.0
+        if started.exists():
+            break
+    assert answer.problem == f"no answer within {deadline_s:.0f} s"
     assert answer.get("module") == "quick_one"  # what it told before still counts
-    assert left == []
 
 
 def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypatch):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from envlab.rl import event_file
 from envlab.rl.event_file import EventFile, cut_events, read_events
@@ -17,6 +19,12 @@ def curve(folder: Path, tag: str) -> list[tuple[int, float]]:
     accumulator = EventAccumulator(str(folder), size_guidance={"scalars": 0})
     accumulator.Reload()
     return [(event.step, event.value) for event in accumulator.Scalars(tag)]
+
+
+def whole_record(data: bytes) -> bytes:
+    file = io.BytesIO()
+    RecordWriter(file).write(data)
+    return file.getvalue()
 
 
 def write(folder: Path, iterations: range, frames: int = 10, **options: int) -> Path:
@@ -76,6 +84,22 @@ def test_half_a_record_that_a_kill_left_is_cut_off(tmp_path: Path):
     cut_events(tmp_path, "envlab/wall_s", 1000)
     assert whole.startswith(path.read_bytes())
     assert len(whole) - 100 < path.stat().st_size < len(whole) - 5
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        bytes(64),  # a power cut leaves zeros
+        b"\xff" * 64,
+        whole_record(b"\xff" * 8),  # whole, and no event
+    ],
+)
+def test_garbage_that_a_power_cut_left_is_cut_off(tmp_path: Path, garbage: bytes):
+    path = write(tmp_path, range(1, 4))
+    whole = path.read_bytes()
+    path.write_bytes(whole + garbage)
+    cut_events(tmp_path, "envlab/wall_s", 1000)
+    assert path.read_bytes() == whole
 
 
 def test_a_running_tensorboard_drops_what_it_has_seen(tmp_path: Path):
