@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 
+from envlab.cluster.interrupts import INTERRUPTED
 from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 
@@ -44,18 +46,23 @@ Each command has --help. Libraries: """ + ", ".join(TRAINERS)
 
 def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
     """Return the exit code of ``function(arguments)``; bad input is one sentence and code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # logs may hold letters that it cannot write
+        sys.stdout.reconfigure(errors="replace")
     try:
         return function(arguments)
     except BrokenPipeError:  # the reader, such as head, has gone; there is nobody to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except EnvlabError as error:
-        from envlab.distributed.ranks import launched_rank
+        from envlab.distributed.ranks import launched_local_rank
 
-        rank = launched_rank()
-        if rank == 0 or not error.same_on_all_ranks:
+        # One process a node: each node has a command line, and mistakes, of its own.
+        if launched_local_rank() == 0 or not error.same_on_all_ranks:
             print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt as interrupt:
+        print(f"\n{interrupt}".rstrip() or "\nInterrupted.", file=sys.stderr)
+        return INTERRUPTED
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -36,11 +36,18 @@ def test_a_bug_keeps_its_traceback():
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
-    [(EnvlabError("Same."), ""), (SimulationError("Mine."), "error: Mine.\n")],
+    ("error", "local_rank", "said"),
+    [
+        (EnvlabError("Same."), "1", ""),
+        (SimulationError("Mine."), "1", "error: Mine.\n"),
+        (EnvlabError("On this node."), "0", "error: On this node.\n"),
+    ],
 )
-def test_other_ranks_speak_only_of_what_is_their_own(capsys, monkeypatch, error, said: str):
-    monkeypatch.setenv("RANK", "1")
+def test_one_rank_a_node_speaks_and_the_others_of_what_is_their_own(
+    capsys, monkeypatch, error, local_rank: str, said: str
+):
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("LOCAL_RANK", local_rank)
     assert cli.guarded(failing(error), []) == 2
     assert capsys.readouterr().err == said
 

@@ -50,6 +50,11 @@ class ArgumentParser(argparse.ArgumentParser):
                 )
         _check_video_flags(flags)
         _check_timeout(flags)
+        if getattr(flags, "run_id", None) == "":  # as of a variable that is not set
+            raise ConfigurationError(
+                "--run_id is empty, so runs that have nothing in common would have the same name. "
+                "Give a name, or leave the flag out."
+            )
         return flags, overrides
 
 

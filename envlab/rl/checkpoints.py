@@ -29,14 +29,17 @@ Accept = Callable[[Mapping[str, Any], Path], None]
 class Checkpoints:
     """The checkpoints of one run. Rank 0 writes them; any process may read."""
 
-    def __init__(self, folder: Path, keep: int = 0) -> None:
+    def __init__(
+        self, folder: Path, keep: int = 0, *, moved: Callable[[], None] = lambda: None
+    ) -> None:
         """Write nothing.
 
         Args:
             folder: The run's ``checkpoints/``.
             keep: So many of the newest are kept; 0: all.
+            moved: Called for each piece that was written.
         """
-        self.folder, self._keep = folder, keep
+        self.folder, self._keep, self._moved = folder, keep, moved
         self._unlinked_best: int | None = None
         self._last_good: Path | None = None
 
@@ -65,8 +68,9 @@ class Checkpoints:
         """
         path = self.path(iteration)
         try:
+            self.folder.mkdir(exist_ok=True)  # somebody may have removed it
             self._remove_leftovers()
-            save_checkpoint(path, values)
+            save_checkpoint(path, values, self._moved)
         except OSError as error:
             if not is_no_room(error):
                 raise
@@ -135,6 +139,25 @@ class Checkpoints:
             "--checkpoint."
         )
 
+    def keep_best_of(self, folder: Path, mean_return: float | None) -> bool:
+        """Keep ``best.pt`` of the run that this one continues, and return whether it is there.
+
+        Args:
+            folder: Where the checkpoint lies that this run goes on from; it may be the own one.
+            mean_return: What that checkpoint tells of the best one so far. Another ``best.pt`` is
+                of a later iteration, which this run does not know.
+        """
+        best = folder / "best.pt"
+        if (self.folder / best.name).is_file():
+            return True
+        try:
+            values = load_checkpoint(best)
+        except CheckpointError:
+            return False
+        if mean_return is None or values["metrics"]["best_return"] != mean_return:
+            return False
+        return self._name(best, best.name)
+
     def _candidates(self) -> Iterator[Path]:
         """Yield the files, newest first, and last what only ``latest.pt`` or ``best.pt`` names."""
         seen: set[tuple[int, int]] = set()
@@ -157,7 +180,7 @@ class Checkpoints:
             except OSError as error:
                 if is_no_room(error):
                     raise
-                _copy(path, self.folder / name)  # the file system knows no hard links
+                _copy(path, self.folder / name, self._moved)  # the file system knows no hard links
             finally:
                 temporary.unlink(missing_ok=True)
         except OSError as error:
@@ -202,6 +225,6 @@ class Checkpoints:
         )
 
 
-def _copy(path: Path, to: Path) -> None:
-    with path.open("rb") as source, whole_file(to) as target:
+def _copy(path: Path, to: Path, moved: Callable[[], None]) -> None:
+    with path.open("rb") as source, whole_file(to, moved) as target:
         shutil.copyfileobj(source, target, 2**20)

@@ -20,7 +20,7 @@ from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
 from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
 from envlab.rl.agent_cfg import set_value
 from envlab.rl.checkpoints import Accept, Checkpoints
-from envlab.rl.manifest import read_manifest
+from envlab.rl.manifest import read_manifest, read_manifests
 from envlab.rl.run import LOG_ROOT
 from envlab.rl.session import Session, check_origin, open_checkpoint
 
@@ -60,10 +60,31 @@ def continue_session(
             outcome = _go_on(session, compose, library, directories)
         except EnvlabError as error:
             outcome = error
-    luggage = context.broadcast(_luggage(outcome, session))
+    luggage = _luggage(outcome, session)
+    resumed = luggage.pop("resumed", None) if isinstance(luggage, dict) else None
+    luggage = context.broadcast(luggage)
     if isinstance(luggage, EnvlabError):
         raise luggage
-    return None if luggage is None else dataclasses.replace(session, **luggage, launch=launch)
+    if luggage is None:
+        return None
+    resumed = _share(resumed, context)
+    return dataclasses.replace(session, **luggage, resumed=resumed, launch=launch)
+
+
+def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[str, Any] | None:
+    """Return rank 0's checkpoint on every rank, and of what each had of its own, only this one's.
+
+    That of all ranks together, replay memories, say, need not fit into one's memory.
+    """
+    parts: list[Any] = [None] * context.world_size
+    if resumed is not None:
+        if len(resumed["ranks"]) == context.world_size:
+            parts = resumed["ranks"]
+        resumed = {name: value for name, value in resumed.items() if name != "ranks"}
+    resumed = context.broadcast(resumed)
+    if resumed is None:
+        return None
+    return resumed | {"ranks": {context.rank: context.scatter_from_main(parts)}}
 
 
 def _agree_on_launch(
@@ -85,14 +106,11 @@ def _agree_on_launch(
 
 def find_launched(library: str, experiment: str, launch: Mapping[str, Any]) -> Path | None:
     """Return the newest run directory that an earlier start of this launch made, if any."""
-    parent = Path(LOG_ROOT).absolute() / library / experiment
-    manifests = {path.parent: read_manifest(path.parent) for path in parent.glob("*/run.json")}
-    same = [
-        (manifest["created_at"], str(run))
-        for run, manifest in manifests.items()
-        if _is_same(manifest.get("launch") or {}, launch)
-    ]
-    return Path(max(same)[1]) if same else None
+    if not (launch["agents"] or launch["slurm"] or launch["name"] is not None):
+        return None  # nothing will ever start it again
+    manifests = read_manifests(Path(LOG_ROOT).absolute() / library / experiment)
+    same = [run for run, told in manifests.items() if _is_same(told.get("launch") or {}, launch)]
+    return same[-1] if same else None
 
 
 def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -130,6 +148,7 @@ def _go_on(
         flags.load_run,
         flags.checkpoint,
         _check_of(session, library),
+        tasks={session.task.id},
     )
     if params is None and (run / "params" / "env.yaml").is_file():
         session = compose(run)
@@ -139,12 +158,17 @@ def _go_on(
 def _go_on_in(directory: Path, session: Session, compose: Compose, library: str) -> Session | None:
     """Return the session as it goes on in a run directory of this launch. On rank 0."""
     manifest = read_manifest(directory)
+    params = directory / "params"
+    if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):
+        session = compose(directory)
+    else:
+        logger.warning("There is no configuration in %s; taking the command line's.", params)
     if manifest["status"] == "finished":
         logger.info("The run %s is finished already: there is nothing to do.", directory)
         return None
-    session = compose(directory)
-    key = session.agent_cfg.FLAGS["seed"]
-    session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # -1 drew it
+    if session.agent_cfg.seed == -1:
+        key = session.agent_cfg.FLAGS["seed"]
+        session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # that it drew
     accept = _check_of(session, library)
     checkpoint: Path | None
     resumed: dict[str, Any] | None

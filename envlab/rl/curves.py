@@ -132,8 +132,18 @@ class Curves:
     def close(self) -> None:
         """Write what waits, and close what is open."""
         self._events.close()
-        if self._service is not None:
+        if self._service is None:
+            return
+        try:
             self._service.close()
+        except Exception as error:  # as in _send
+            logger.error(
+                "%s did not take the end of the run (%s: %s); metrics.jsonl and the event files "
+                "are complete.",
+                type(self._service).__name__,
+                type(error).__name__,
+                error,
+            )
 
     def _send(self, values: Mapping[str, float]) -> None:
         """Send values to the service, which must not end the run where it fails."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import logging
 import os
 import signal
@@ -28,6 +29,12 @@ from envlab.rl.session import Session, compose_session, run_params
 from envlab.rl.train_session import BuildLearner, train_session
 
 logger = logging.getLogger(__name__)
+
+_SESSIONS = itertools.count(1)
+"""Numbers the sessions of this process, so that a restart goes on in the one that was broken off.
+
+A script may train several times. Where ``--run_id`` names the run, the number is its job's alone.
+"""
 
 
 def run_training(
@@ -87,6 +94,7 @@ def _with_all_ranks(
     """Join the other ranks, work on the sessions, and leave in order; return the exit code."""
     with interruptible() as flag:
         context = watchdog = None
+        ends_well = False
         try:
             prepare(flags)
             context = DistributedContext.create(
@@ -95,14 +103,17 @@ def _with_all_ranks(
             configure_logging(context.rank, context.world_size, verbose=flags.verbose)
             watchdog = _watch(context, flags)
             with context.pulse.naming_lost_peers():
-                for number, session in enumerate(sessions, 1):
+                for job, session in enumerate(sessions, 1):
                     if flags.multirun:
                         words = " ".join(session.overrides)
-                        logger.info("Run %d of %d: %s", number, len(sessions), words)
+                        logger.info("Run %d of %d: %s", job, len(sessions), words)
+                    number = next(_SESSIONS) if flags.run_id is None else job
                     work(number, session, context, flag)
+            ends_well = True
         except Interrupted as interrupted:
             if isinstance(interrupted, Preempted):
                 flag.ignore_more()
+                ends_well = True
             return _leave(interrupted, flags, context)
         except LostPeerError as lost:
             flag.ignore_more()
@@ -120,7 +131,7 @@ def _with_all_ranks(
             return _leave(Interrupted(flag.signal_number), flags, context)
         finally:
             if context is not None:
-                context.close()
+                context.close(abort=not ends_well)
             if watchdog is not None:
                 watchdog.close()
     return 0

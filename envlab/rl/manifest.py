@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import logging
 import math
 import os
 import platform
 import shlex
-import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from envlab import __version__
+from envlab.commit import git_state
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import is_no_room, overwrite, whole_file
 from envlab.errors import RunDirectoryError
+
+logger = logging.getLogger(__name__)
 
 MANIFEST_VERSION = 1
 
@@ -30,11 +33,33 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     """
     path = directory / "run.json"
     try:
-        return json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
         raise RunDirectoryError(
             f"{directory} is no run directory: {path} cannot be read ({error})."
         ) from error
+
+
+def read_manifests(
+    root: Path, pattern: str = "*", *, level: int = logging.DEBUG
+) -> dict[Path, dict[str, Any]]:
+    """Return the run directories below a folder, the oldest first, and their manifests.
+
+    Args:
+        root: The folder.
+        pattern: Which directories below it.
+        level: At which level to log that one is passed over because its manifest is damaged.
+    """
+    found: list[tuple[datetime, str, Path, dict[str, Any]]] = []
+    for directory in (path.parent for path in root.glob(f"{pattern}/run.json")):
+        try:
+            manifest = read_manifest(directory)
+            moment = datetime.fromisoformat(manifest["created_at"]).astimezone()
+        except (RunDirectoryError, KeyError, TypeError, ValueError) as error:
+            logger.log(level, "The run %s is passed over: %s", directory, error)
+        else:
+            found.append((moment, directory.name, directory, manifest))
+    return {directory: manifest for *_, directory, manifest in sorted(found, key=lambda f: f[:2])}
 
 
 def finite(values: Any) -> Any:
@@ -86,7 +111,7 @@ def new_manifest(
         "created_at": now(),
         "command": shlex.join([Path(sys.executable).name, *sys.argv]),
         "versions": versions,
-        "git": _git_state(),
+        "git": git_state(),
         "world": {
             "size": context.world_size,
             "local_size": context.local_world_size,
@@ -103,26 +128,6 @@ def new_manifest(
 def _distribution(library: str) -> tuple[str, ...]:
     names = {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",), "skrl": ("skrl", "jax", "flax")}
     return names.get(library, (library,))
-
-
-def _git_state() -> dict[str, Any] | None:
-    """Return commit and whether files changed, of the repository that envlab runs from, if any."""
-    folder = Path(__file__).parent
-    command = ["git", "-C", str(folder)]
-    try:
-        commit = subprocess.run(
-            [*command, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
-        )
-        status = subprocess.run(
-            [*command, "status", "--porcelain"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return {"commit": commit.stdout.strip(), "dirty": bool(status.stdout.strip())}
 
 
 def now() -> str:

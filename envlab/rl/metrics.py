@@ -249,6 +249,5 @@ class Progress:
         self._bar.update()
 
     def close(self) -> None:
-        """Leave the line as it stands."""
-        self._bar.refresh()
+        """Leave the line as it stands, drawn for the last time."""
         self._bar.close()

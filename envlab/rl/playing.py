@@ -72,6 +72,7 @@ def run_playing(
         flags.load_run,
         flags.checkpoint,
         functools.partial(_check_playable, session, library),
+        tasks={session.task.id, session.task.trained_id},
     )
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(

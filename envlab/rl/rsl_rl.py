@@ -234,9 +234,9 @@ class Runner(OnPolicyRunner):
         """Return the memories of recurrent networks, and the intrinsic returns of environments."""
         average = getattr(getattr(self.alg.rnd, "reward_normalizer", None), "disc_avg", None)
         return {
-            "actor": self.alg.actor.get_hidden_state(),
-            "critic": self.alg.critic.get_hidden_state(),
-            "intrinsic_returns": getattr(average, "avg", None),
+            "actor": _to_device(self.alg.actor.get_hidden_state(), "cpu"),
+            "critic": _to_device(self.alg.critic.get_hidden_state(), "cpu"),
+            "intrinsic_returns": _to_device(getattr(average, "avg", None), "cpu"),
         }
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
@@ -390,7 +390,7 @@ def _check_model(cfg: RslRlCfg, name: str, obs: Mapping[str, torch.Tensor]) -> N
 
 
 def _to_device(memory: Any, device: str) -> Any:
-    """Move a recurrent memory, which is None, a tensor, or a tuple of them."""
+    """Move what is None, a tensor, or a tuple of them, such as a recurrent memory."""
     if isinstance(memory, tuple):
         return tuple(_to_device(part, device) for part in memory)
     return None if memory is None else memory.to(device)

@@ -12,11 +12,11 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
@@ -32,9 +32,12 @@ from envlab.rl.manifest import (
     new_manifest,
     now,
     read_manifest,
+    read_manifests,
     reopened_manifest,
     write_json,
 )
+from envlab.rl.other_runs import name_other_run
+from envlab.rl.run_lock import hold_lock
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ class Run:
         self._context = context
         self._manifest = manifest
         self._metrics = RecordFile(directory / "metrics.jsonl", "metrics")
+        self._lock: IO[bytes] | None = None
         self.purge_step: int | None = None
         """The first frame that a reopened run does again; None in a run that is not reopened."""
         self.interrupt_signal: Callable[[], int | None] = lambda: None
@@ -108,6 +112,7 @@ class Run:
             )
         manifest = new_manifest(context, library, facts)
         run = cls(Path(directory), context, manifest)
+        run._lock = hold_lock(run.directory) if context.is_main else None
         run.update(status="running")
         return run
 
@@ -136,26 +141,31 @@ class Run:
             frames: The environment steps of all ranks until then.
 
         Raises:
-            RunDirectoryError: On every rank, if the directory cannot be written.
+            RunDirectoryError: On every rank, if the directory cannot be written, or another launch
+                writes it.
         """
-        manifest, problem = {}, None
+        manifest, problem, lock = {}, None, None
         if context.is_main:
             try:
+                lock = hold_lock(directory)
                 manifest = reopened_manifest(
                     directory, new_manifest(context, library, facts), iteration
                 )
                 cut_metrics(directory, iteration)
                 cut_events(directory, EVENTS_TAG, frames)
                 write_json(directory / "run.json", manifest)
+            except RunDirectoryError as error:
+                problem = str(error)
             except OSError as error:
-                problem = f"{error.strerror}: {error.filename}"
+                problem = (
+                    f"The run {directory} cannot be continued ({error.strerror}: {error.filename})."
+                    " Make its folder writable, and see that there is room."
+                )
         problem = context.broadcast(problem)
         if problem is not None:
-            raise RunDirectoryError(
-                f"The run {directory} cannot be continued ({problem}). Make its folder writable, "
-                "and see that there is room."
-            )
+            raise RunDirectoryError(problem)
         run = cls(directory, context, manifest)
+        run._lock = lock
         run.purge_step = frames + 1
         return run
 
@@ -172,6 +182,9 @@ class Run:
             self._finish(error)
         except Interrupted:  # raised once per process, so the second attempt is not cut short
             self._finish(error)
+        finally:
+            if self._lock is not None:
+                self._lock.close()
 
     def _finish(self, error: BaseException | None) -> None:
         if not self._context.is_main:
@@ -183,6 +196,8 @@ class Run:
         )
         if error is None:
             self.update(status="finished")
+        elif isinstance(error, Preempted):  # before others are looked for: they may have left
+            self.update(status="preempted", error=str(error))
         elif isinstance(error, LostPeerError):
             self.update(status="failed", error=str(error))
         elif lost := self._lost_ranks(error):
@@ -190,8 +205,6 @@ class Run:
             self.update(
                 status="failed", error=f"Rank {ranks} died; see its output and the system's log."
             )
-        elif isinstance(error, Preempted):
-            self.update(status="preempted", error=str(error))
         elif interrupted:
             number = self.interrupt_signal()
             reason = str(error if number is None else Interrupted(number))
@@ -245,7 +258,11 @@ class Run:
         self._write(self._manifest)
 
     def append_metrics(self, record: dict[str, Any]) -> None:
-        """Append a line to ``metrics.jsonl``, on rank 0."""
+        """Append a line to ``metrics.jsonl``, on rank 0.
+
+        Raises:
+            RunDirectoryError: If the run directory is gone.
+        """
         if not self._context.is_main:
             return
         line = json.dumps(finite(record), allow_nan=False) + "\n"
@@ -262,6 +279,8 @@ class Run:
         try:
             write_json(path, manifest)
         except OSError as error:
+            if not self.directory.is_dir():
+                return  # whoever writes next says it
             if not is_no_room(error):
                 raise
             logger.error(
@@ -296,6 +315,7 @@ def find_run(
     load_run: str | None = None,
     root: str = LOG_ROOT,
     origin: Mapping[str, str] | None = None,
+    tasks: Collection[str] = (),
 ) -> Path:
     """Return the newest run of an experiment that has a checkpoint.
 
@@ -305,34 +325,40 @@ def find_run(
         load_run: A run's folder name, a regular expression for it, or a path. None: any.
         root: Folder of all runs.
         origin: What the run's manifest must hold, such as the algorithm.
+        tasks: Ids of the task, of which another run is named where there is none.
 
     Raises:
-        RunDirectoryError: If there is none, naming those there are.
+        RunDirectoryError: If there is none, naming another one there is and how to ask for it.
     """
     if load_run and (Path(load_run) / "run.json").is_file():
         return Path(load_run).absolute()
     parent = Path(root).absolute() / library / experiment
-    runs = sorted(path.parent for path in parent.glob("*/run.json")) if parent.is_dir() else []
-    if load_run:
-        runs = [run for run in runs if _is_named(run.name, load_run)]
     origin = dict(origin or {})
-    runs = [run for run in runs if origin.items() <= read_manifest(run).items()] if origin else runs
+    runs = [
+        run
+        for run, manifest in read_manifests(parent, level=logging.WARNING).items()
+        if (not load_run or _is_named(run.name, load_run)) and origin.items() <= manifest.items()
+    ]
     with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
     if not with_checkpoint:
         wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
         wanted += f" that matches {load_run!r}" if load_run else ""
-        raise RunDirectoryError(
-            f"There is no run with a checkpoint{wanted} in {parent}. Train first, or give a "
-            "checkpoint's path with --checkpoint."
+        other = name_other_run(
+            parent.parents[1],
+            library=library,
+            experiment=experiment,
+            origin=origin,
+            tasks=tasks,
+            is_named=lambda name: not load_run or _is_named(name, load_run),
         )
-    chosen, newest = (max(some, key=_age_key) for some in (with_checkpoint, runs))
+        raise RunDirectoryError(
+            f"There is no run with a checkpoint{wanted} in {parent}. "
+            + (other or "Train first, or give a checkpoint's path with --checkpoint.")
+        )
+    chosen, newest = with_checkpoint[-1], runs[-1]
     if newest != chosen:
         logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
     return chosen
-
-
-def _age_key(run: Path) -> tuple[str, str]:
-    return read_manifest(run)["created_at"], run.name
 
 
 def _is_named(name: str, wanted: str) -> bool:

@@ -6,7 +6,7 @@ import argparse
 import logging
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.checkpoints import Accept, Checkpoints
 from envlab.rl.manifest import read_manifest
+from envlab.rl.other_runs import flags_of
 from envlab.rl.run import find_run
 
 logger = logging.getLogger(__name__)
@@ -175,6 +176,8 @@ def open_checkpoint(
     load_run: str | None,
     checkpoint: str | None,
     accept: Accept,
+    *,
+    tasks: Collection[str],
 ) -> tuple[Path, dict[str, Any], Path]:
     """Return a checkpoint, what it holds, and its run directory.
 
@@ -185,6 +188,7 @@ def open_checkpoint(
         checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``. Only that one
             falls back to an earlier one.
         accept: Refuses what is not wanted.
+        tasks: Ids of the task, for the error where there is no run.
 
     Raises:
         EnvlabError: If there is none, or it cannot be read or is refused.
@@ -204,7 +208,9 @@ def open_checkpoint(
         accept(values, path)
         run = path.parent.parent
         return path, values, run if (run / "run.json").is_file() else path.parent
-    run = find_run(library, agent_cfg.experiment_name, load_run, origin=agent_cfg.origin)
+    run = find_run(
+        library, agent_cfg.experiment_name, load_run, origin=agent_cfg.origin, tasks=tasks
+    )
     return *Checkpoints(run / "checkpoints").find(selector, accept), run
 
 
@@ -216,12 +222,13 @@ def check_origin(
     Raises:
         CheckpointError: Naming both.
     """
+    flags = flags_of(values, {"task": task.id, **agent_cfg.origin})
     for name, wanted in {"library": library, "task": task.id, **agent_cfg.origin}.items():
         if values.get(name) != wanted:
+            own = "use its own library's script" if name == "library" else f"give {flags}"
             raise CheckpointError(
                 f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
-                f"asked for. Choose a checkpoint of this {name}, or the script and flags that it "
-                "belongs to."
+                f"asked for. Choose a checkpoint of this {name}, or {own}."
             )
 
 

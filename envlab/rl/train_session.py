@@ -13,7 +13,7 @@ from typing import Any
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import InterruptFlag
+from envlab.distributed.interrupt import InterruptFlag, Preempted
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
@@ -60,7 +60,7 @@ def train_session(
     env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
     flags, resumed = session.flags, session.resumed
     pulse, opened = context.pulse, open_run(session, context, flag, library, scaling.facts)
-    with opened as run, pulse.naming_lost_peers():
+    with opened as run:
         pulse.directory = run.directory
         env.log_dir = run.directory
         training = Training(
@@ -81,11 +81,19 @@ def train_session(
             stop_signal=lambda: flag.signal_number,
         )
         try:
-            if resumed is not None:
-                training.restore(resumed, str(session.checkpoint))
-            with flag.deferred():
-                learner.learn(training, 0 if resumed is None else int(resumed["iteration"]), total)
-            training.check_result()
+            with pulse.naming_lost_peers():
+                if resumed is not None:
+                    training.restore(resumed, str(session.checkpoint))
+                with flag.deferred():
+                    done = 0 if resumed is None else int(resumed["iteration"])
+                    learner.learn(training, done, total)
+                training.check_result()
+        except (Preempted, Exception) as end:
+            # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
+            # about, would put itself in this one's place.
+            if context.is_distributed or isinstance(end, Preempted):
+                flag.ignore_more()
+            raise
         finally:
             training.close()
             env.close()

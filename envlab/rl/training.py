@@ -113,7 +113,9 @@ class Training:
         self._preemption: Preempted | None = None
         self._saved_at = time.monotonic()
         self._curves = curves
-        self._checkpoints = Checkpoints(run.checkpoints, keep=cfg.keep_checkpoints)
+        self._checkpoints = Checkpoints(
+            run.checkpoints, keep=cfg.keep_checkpoints, moved=context.pulse.mark
+        )
         self._is_result_lost = False
         self._kept_return: float | None = None  # of best.pt; rank 0's alone knows
         self._progress: Progress | None = None
@@ -164,6 +166,10 @@ class Training:
         if save_due:
             with pulse.during("checkpoint"):
                 self.save(done, record)
+                if self._preemption is not None:
+                    # Nobody leaves before the file is there: torchrun then ends the others.
+                    is_saved = self._context.broadcast(not self._is_result_lost)
+                    self._preemption.is_saved = is_saved
         if self._progress is not None:
             self._progress.show(record)
         pulse.frames, pulse.is_warm, self._steps_left = record.frames, True, self._num_steps
@@ -240,8 +246,6 @@ class Training:
         }
         path = self._checkpoints.save(iteration, values, is_best=is_best)
         self._is_result_lost = path is None
-        if self._preemption is not None:
-            self._preemption.is_saved = path is not None
         if path is not None:
             self.last_checkpoint, self._kept_return = path, best_return
         self._run.update(iteration=iteration, frames=record.frames, mean_return=mean_return)
@@ -262,7 +266,9 @@ class Training:
     def restore(self, values: Mapping[str, Any], path: str) -> None:
         """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
         self.metrics.set_state(values["metrics"])
-        self._kept_return = self.metrics.best_return
+        best = self.metrics.best_return
+        if self._context.is_main and self._checkpoints.keep_best_of(Path(path).parent, best):
+            self._kept_return = best
         then = (values["world_size"], values["num_envs"], values["seed"])
         now = (self._context.world_size, self._env.num_envs, self._seed)
         if then == now:

@@ -20,6 +20,7 @@ from envlab.distributed.context import DistributedContext
 from tests.launcher import TRAIN, Launch, run, torchrun
 
 HERE = Path(__file__).parent
+SLOW_END = HERE / "worker_slow_end.py"
 TASK = "--task=Isaac-Cartpole-v0"
 # Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.
 SMALL = [
@@ -58,6 +59,13 @@ def manifest_of(run_directory: Path) -> dict[str, Any]:
 
 def metrics_of(run_directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run_directory / "metrics.jsonl").open()]
+
+
+def metrics_so_far(run_directory: Path) -> list[dict[str, Any]]:
+    """Return the metrics of a run that may be writing some."""
+    path = run_directory / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def checkpoint_of(run_directory: Path, iteration: int) -> dict[str, Any]:
@@ -118,27 +126,33 @@ class EndedLaunch:
 
 
 def end_launch(
-    folder: Path, rank: int | None, signal_number: int, *options: str, launcher: Sequence[str] = ()
+    folder: Path,
+    rank: int | None,
+    signal_number: int,
+    *options: str,
+    launcher: Sequence[str] = (),
+    script: Path = TRAIN,
 ) -> EndedLaunch:
     """Train on two ranks and, after the first checkpoint, signal a rank (None: the launcher)."""
     flags = [*SMALL, "--distributed", "--max_iterations=100000", *options]
-    python, *command = torchrun(2, TRAIN, *flags)
-    where = command.index(TRAIN)
+    python, *command = torchrun(2, script, *flags)
+    where = command.index(script)
     launch = Launch([python, *command[:where], *launcher, *command[where:]], folder)
     try:
         launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")))
         pid = launch.process.pid if rank is None else launch.pid_of_rank(rank)
         os.kill(pid, signal_number)
-        code = launch.wait(45)  # torchrun waits 30 s before it kills what does not end
-        return EndedLaunch(folder, code, launch.output, launch.living())
+        code = launch.wait()  # torchrun waits 30 s before it kills what does not end
+        return EndedLaunch(folder, code, launch.output, launch.left())
     finally:
         launch.close()
 
 
 @pytest.fixture(scope="session")
 def killed_pair(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
-    """A launch whose rank 1 was killed."""
-    return end_launch(tmp_path_factory.mktemp("killed"), 1, signal.SIGKILL)
+    """A launch whose rank 1 was killed, and whose rank 0 takes its time to leave."""
+    folder = tmp_path_factory.mktemp("killed")
+    return end_launch(folder, 1, signal.SIGKILL, script=SLOW_END)
 
 
 def gradient_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]) -> float:

@@ -109,6 +109,32 @@ def test_a_full_disk_is_said_each_time_and_costs_nothing_that_was_written(
     assert names(folder) == ["best.pt", "latest.pt", "model_4.pt"]
 
 
+def test_who_watches_sees_a_checkpoint_being_written(folder: Path):
+    """Else the watchdog would take a large one on a slow disk for a hang."""
+    told: list[int] = []
+    checkpoints = Checkpoints(folder, moved=lambda: told.append(len(list(folder.glob(".*.tmp")))))
+    save(checkpoints, 1)
+    assert len(told) > 2
+    assert set(told) == {1}  # while it is under way
+
+
+def test_a_folder_that_was_removed_is_made_again(folder: Path):
+    folder.rmdir()
+    save(Checkpoints(folder), 1)
+    assert iteration_of(folder / "latest.pt") == 1
+
+
+@pytest.mark.parametrize(("known", "is_kept"), [(2.0, True), (1.0, False), (None, False)])
+def test_a_continued_run_keeps_the_best_that_its_checkpoint_knows(
+    folder: Path, tmp_path: Path, known: float | None, is_kept: bool
+):
+    before = Checkpoints(tmp_path / "before")
+    save(before, 3, is_best=True, metrics={"best_return": 2.0})
+    assert Checkpoints(folder).keep_best_of(before.folder, known) is is_kept
+    assert names(folder) == (["best.pt"] if is_kept else [])
+    assert not Checkpoints(folder).keep_best_of(tmp_path, known) or is_kept
+
+
 def test_what_a_killed_process_has_left_is_removed(folder: Path):
     (folder / ".model_1.pt.4711.tmp").write_bytes(bytes(100))
     save(Checkpoints(folder), 2)

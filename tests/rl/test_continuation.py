@@ -15,7 +15,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from envlab.cli import play, train
 from envlab.distributed.context import DistributedContext
-from envlab.errors import RunDirectoryError
+from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.rl import continuation
 from envlab.rl.arguments import train_parser
 from envlab.rl.continuation import _go_on, find_launched
 from envlab.rl.curves import open_curves
@@ -65,6 +66,26 @@ def test_a_name_decides_alone():
     assert found(agents=["z:1:1"], name="mine") == run
     assert found(name="other") is None
     assert found() is None
+
+
+def test_a_damaged_run_beside_it_is_passed_over():
+    run = make()
+    for name, text in (("a", ""), ("b", "[]"), ("c", "{}"), ("d", "\udcff")):
+        damaged = run.with_name(name) / "run.json"
+        damaged.parent.mkdir()
+        damaged.write_bytes(text.encode(errors="surrogateescape"))
+    assert found() == run
+    assert found(agents=["z:1:1"]) is None
+
+
+def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.MonkeyPatch):
+    """A start under torchrun goes on in an earlier start's run of the same number only."""
+    monkeypatch.setattr(continuation, "restartable_launch", lambda _: "a:1:9")
+    for name in ("first", "second"):
+        flags = [*SMALL, "--max_iterations=1", f"--run_name={name}"]
+        assert train("rsl_rl", flags) == 0
+    names = {manifest.parent.name[20:] for manifest in Path().glob("logs/*/*/*/run.json")}
+    assert names == {"first", "second"}
 
 
 def test_a_run_on_another_node_is_not_begun_anew():
@@ -151,6 +172,40 @@ def test_a_restart_goes_on_from_the_last_good_checkpoint(
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert session.resumed["iteration"] == 2
     assert "model_4.pt cannot be read" in caplog.text
+
+
+def test_a_name_of_another_tasks_run_is_refused_even_when_that_is_finished(broken_off: Path):
+    path = broken_off / "run.json"
+    told = json.loads(path.read_text()) | {"status": "finished"}
+    path.write_text(json.dumps(told))
+    here = [("here", str(broken_off))]
+    assert _go_on(session_of(None), session_of, "rsl_rl", here) is None
+    path.write_text(json.dumps(told | {"task": "Isaac-Ant-v0"}))
+    with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
+        _go_on(session_of(None), session_of, "rsl_rl", here)
+
+
+def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
+    broken_off: Path, caplog: pytest.LogCaptureFixture
+):
+    shutil.rmtree(broken_off / "params")
+    session = _go_on(session_of(None), session_of, "rsl_rl", [("here", str(broken_off))])
+    assert session is not None
+    assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
+    assert "taking the command line's" in caplog.text
+
+
+@pytest.mark.parametrize(("given", "taken"), [("7", 7), ("-1", 42)])
+def test_a_seed_that_is_given_counts_and_one_that_was_drawn_stays(
+    broken_off: Path, given: str, taken: int
+):
+    def with_seed(run: Path | None) -> Session:
+        flags, overrides = train_parser("rsl_rl").parse_with_overrides([*SMALL, f"--seed={given}"])
+        return compose_session(flags, overrides, library="rsl_rl", agent_cfg=RslRlCfg(), params=run)
+
+    session = _go_on(with_seed(None), with_seed, "rsl_rl", [("here", str(broken_off))])
+    assert session is not None
+    assert session.agent_cfg.seed == taken
 
 
 def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(

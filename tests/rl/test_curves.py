@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -32,6 +33,8 @@ class FakeWandb(SimpleNamespace):
         self.rows.append((step, values))
 
     def finish(self) -> None:
+        if self.error is not None:
+            raise self.error
         self.finished += 1
 
 
@@ -98,6 +101,9 @@ def test_a_service_that_fails_does_not_end_the_run(wandb, folder: Path, caplog):
     wandb.error = None
     curves.start_iteration(3, 3)
     assert wandb.rows == [(3, {"envlab/frames": 3.0})]
+    wandb.error = ConnectionError("no route to host")
+    curves.close()
+    assert "did not take the end of the run (ConnectionError" in caplog.records[-1].message
 
 
 def test_a_resumed_run_goes_on_in_the_same_run_of_wandb(wandb, tmp_path: Path):
@@ -118,7 +124,8 @@ def test_a_resumed_run_goes_on_in_the_same_run_of_wandb(wandb, tmp_path: Path):
     assert values >= {"envlab/frames", "envlab/mean_return", "Loss/value"}
 
 
-def test_a_logger_that_is_unknown_or_missing_is_refused():
+def test_a_logger_that_is_unknown_or_missing_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     check_logger("tensorboard")
     with pytest.raises(ConfigurationError, match="must be tensorboard, wandb or neptune"):
         check_logger("comet")

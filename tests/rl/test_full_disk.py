@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +15,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from envlab.distributed.checkpoint import load_checkpoint
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, SIGNALS
 from envlab.rl.checkpoints import Checkpoints
+from envlab.rl.metrics import Iteration, IterationRecord
+from envlab.rl.training import Training
 from tests.disk import no_file_beyond
 from tests.launcher import run, torchrun
 from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run, train_in
@@ -44,6 +50,42 @@ def test_a_run_whose_last_checkpoint_is_lost_says_so_and_fails(
     assert not list((directory / "checkpoints").iterdir())
 
 
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Put back this process's handlers: a run that was preempted ignores signals as it leaves."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
+    tmp_path: Path,
+    own_signals: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    finish_iteration = Training.finish_iteration
+
+    def told_in_the_second(training: Training, iteration: Iteration) -> IterationRecord:
+        if iteration.number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return finish_iteration(training, iteration)
+
+    monkeypatch.setattr(Training, "finish_iteration", told_in_the_second)
+    with no_file_beyond(50_000):
+        code = train_in(tmp_path, *SMALL, "--max_iterations=9", "agent.save_interval=9")
+    assert code == PREEMPTED_EXIT_CODE
+    said = capsys.readouterr().err
+    assert "model_2.pt could not be written (File too large" in said
+    wanted = "Preempted: received SIGTERM, and not saved, for want of room; exit code 75."
+    assert wanted in said
+    directory = only_run(tmp_path)
+    assert manifest_of(directory)["status"] == "preempted"
+    assert not list((directory / "checkpoints").iterdir())
+
+
 def in_a_namespace() -> list[str]:
     """Return the command that gives what follows mounts of its own, or skip the test."""
     for options in (["--mount"], ["--user", "--map-root-user", "--mount"]):
@@ -68,14 +110,14 @@ class FullDisk:
 @pytest.fixture(scope="module")
 def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
     folder = tmp_path_factory.mktemp("full")
-    disk, left = folder / "disk", folder / "left"
-    disk.mkdir()
+    left = folder / "left"
     left.mkdir()
     names = ["--logger=wandb", "--multirun", "agent.run_name=recovered,lost"]
     flags = [*SMALL, "--distributed", f"--max_iterations={END}", "agent.save_interval=1"]
     words = torchrun(2, WORKER, left, *flags, "agent.keep_checkpoints=3", *names)
-    script = 'mount -t tmpfs -o size=4m tmpfs "$0" && cd "$0" && exec "$@"'
-    code, output = run([*in_a_namespace(), "sh", "-c", script, disk, *words], folder)
+    # Under a short name: a manifest that names long ones needs more than one block of the disk.
+    script = 'mount -t tmpfs -o size=4m tmpfs /mnt && cd /mnt && exec "$@"'
+    code, output = run([*in_a_namespace(), "sh", "-c", script, "sh", *words], folder)
     runs = {path.parent.name.rpartition("_")[2]: path.parent for path in left.rglob("run.json")}
     assert runs.keys() == {"recovered", "lost"}, output
     return FullDisk(left, code, output, runs["recovered"], runs["lost"])

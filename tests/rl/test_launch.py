@@ -51,7 +51,7 @@ def test_ctrl_c_ends_a_single_process_with_130(tmp_path: Path):
     try:
         launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")))
         os.kill(launch.process.pid, signal.SIGINT)
-        assert launch.wait(20) == 130
+        assert launch.wait(60) == 130
     finally:
         launch.close()
     assert "Traceback" not in launch.output

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
-from tests.launcher import TRAIN, Launch, run
+from tests.launcher import TRAIN, Launch
 from tests.rl.conftest import (
+    SLOW_END,
     SMALL,
     EndedLaunch,
     checkpoint_of,
@@ -39,14 +40,16 @@ def assert_saved(folder: Path, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def preempted(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
-    """Two ranks, of which rank 1 alone was told that its time is up."""
-    return end_launch(tmp_path_factory.mktemp("preempted"), 1, signal.SIGUSR1)
+    """Two ranks, of which rank 1 alone was told that its time is up; rank 0 takes seconds more."""
+    folder = tmp_path_factory.mktemp("preempted")
+    return end_launch(folder, 1, signal.SIGUSR1, script=SLOW_END)
 
 
 def test_a_signal_to_one_rank_saves_and_ends_all(preempted: EndedLaunch):
     assert_saved(preempted.folder, "SIGUSR1")
     assert preempted.left == {}
     codes = [line for line in preempted.output.splitlines() if "exitcode" in line]
+    assert len(codes) == 3, preempted.output  # a heading, the first to fail, the other
     assert all(f": {PREEMPTED_EXIT_CODE} " in line for line in codes[1:]), preempted.output
     assert "Preempted: received SIGUSR1, and saved; exit code 75." in preempted.output
 
@@ -59,6 +62,7 @@ def test_what_was_preempted_goes_on_from_there(preempted: EndedLaunch, tmp_path:
     assert [record["iteration"] for record in metrics_of(only_run(tmp_path))] == [last + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
 def test_the_launcher_passes_the_signal_on_and_waits(tmp_path: Path, name: str):
     """With the flag that the documentation gives; SIGUSR1 would otherwise kill it alone."""
@@ -90,13 +94,14 @@ def preempt_one_process(
     try:
         launch.wait_until(lambda: set(folder.glob("logs/*/*/*/checkpoints/model_*.pt")) - before)
         os.kill(launch.process.pid, by)
-        code = launch.wait(30)
-        assert launch.living() == {}
+        code = launch.wait(60)
+        assert launch.left() == {}
         return code, launch.output
     finally:
         launch.close()
 
 
+@pytest.mark.slow
 def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -149,14 +154,23 @@ def test_the_same_run_id_goes_on_in_the_same_directory(tmp_path: Path, capsys):
 def test_a_signal_before_anything_is_written_ends_at_once(tmp_path: Path):
     """As before the ranks have met: rank 1 of two never comes."""
     code = (
-        "import os, signal, threading, time\n"
-        "from envlab.distributed.context import DistributedContext\n"
+        "import os\n"
+        "from envlab.distributed import context\n"
+        "from envlab.distributed.interrupt import interruptible\n"
         "os.environ |= dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1',"
         " MASTER_PORT='0')\n"
-        "threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
-        "from envlab.distributed.interrupt import interruptible\n"
+        "meet = context.meet\n"
+        "def told(*words, **more):\n"
+        "    print('meeting', flush=True)\n"
+        "    return meet(*words, **more)\n"
+        "context.meet = told\n"
         "with interruptible():\n"
-        "    DistributedContext.create(True, 'cpu')\n"
+        "    context.DistributedContext.create(True, 'cpu')\n"
     )
-    ended, output = run([sys.executable, "-c", code], tmp_path, deadline_s=30.0)
-    assert ended == -signal.SIGTERM, output
+    launch = Launch([sys.executable, "-c", code], tmp_path)
+    try:
+        launch.wait_until(lambda: "meeting" in launch.output)
+        launch.process.terminate()
+        assert launch.wait() == -signal.SIGTERM, launch.output
+    finally:
+        launch.close()

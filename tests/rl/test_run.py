@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ import pytest
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interface import process_space
-from envlab.distributed.interrupt import Interrupted
+from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.errors import RunDirectoryError
 from envlab.rl import run as run_module
 from envlab.rl.manifest import read_manifest
@@ -119,6 +120,13 @@ def test_what_follows_a_ranks_death_is_a_failure_that_names_it(tmp_path: Path, w
     assert "Rank 1 died" in manifest["error"]
 
 
+def test_a_rank_that_left_first_after_a_preemption_did_not_die(tmp_path: Path, world):
+    directory = make(tmp_path).directory
+    with pytest.raises(Preempted), Run(directory, world(0, dead=1), {}):
+        raise Preempted(15)
+    assert read_manifest(directory)["status"] == "preempted"
+
+
 def test_a_survivor_writes_what_a_dead_rank_0_cannot(tmp_path: Path, world):
     directory = make(tmp_path).directory
     with pytest.raises(Interrupted), Run(directory, world(1, dead=0), {}):
@@ -154,6 +162,14 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path):
     (tmp_path / "logs").write_text("a file")
     with pytest.raises(RunDirectoryError, match=r"cannot be made \(Not a directory"):
         make(tmp_path / "logs")
+
+
+def test_a_run_directory_that_was_removed_is_one_sentence(tmp_path: Path):
+    run = make(tmp_path)
+    shutil.rmtree(run.directory)
+    with pytest.raises(RunDirectoryError, match="was removed while the run wrote to it"), run:
+        run.append_metrics({"iteration": 1})
+    assert not run.directory.exists()
 
 
 def test_the_newest_run_with_a_checkpoint_is_found(tmp_path: Path):

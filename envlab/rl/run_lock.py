@@ -1,0 +1,104 @@
+"""One writer per run directory: a lock that its rank 0 holds for as long as its process lives.
+
+Two launches with the same ``--run_id`` may overlap. Both would write their records into one
+``metrics.jsonl``, and remove each other's checkpoints.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import socket
+import time
+from pathlib import Path
+from typing import IO
+
+from envlab.distributed.disk import is_no_room
+from envlab.distributed.interface import process_space
+from envlab.errors import RunDirectoryError
+
+logger = logging.getLogger(__name__)
+
+LOCK = "lock"
+PATIENCE_S = 15.0
+"""How long a holder on another machine is watched: its ``heartbeats.json`` changes every 5 s."""
+POLL_S = 0.2
+
+
+def hold_lock(directory: Path) -> IO[bytes] | None:
+    """Hold a run directory's lock until the file that is returned is closed or this process ends.
+
+    It is a POSIX lock: children do not inherit it, and it works on NFS. A server may keep it for a
+    machine that was lost, so a holder on another machine must also give a sign of life.
+
+    Args:
+        directory: The run directory.
+
+    Returns:
+        The file; None where there is no lock to be had, and the run goes on without one.
+
+    Raises:
+        RunDirectoryError: If another process holds it, and lives.
+    """
+    try:
+        file = (directory / LOCK).open("a+b", buffering=0)
+    except OSError:  # read-only, gone, or full: what is written next meets the same, and tells
+        return None
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        is_held = error.errno in (errno.EACCES, errno.EAGAIN)  # else: no locks on this file system
+        holder = _holder(file) if is_held else []
+        file.close()
+        if is_held:
+            _check_not_alive(directory, holder)
+        return None
+    try:
+        file.truncate(0)
+        file.write(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n".encode())
+    except OSError as error:
+        if not is_no_room(error):
+            raise
+    return file
+
+
+def _holder(file: IO[bytes]) -> list[str]:
+    """Return host, process id and process space of the holder, as far as it could write them."""
+    file.seek(0)
+    return file.read().decode(errors="replace").splitlines()
+
+
+def _check_not_alive(directory: Path, holder: list[str]) -> None:
+    """Raise if the holder lives; on this machine it does, or the lock would be free."""
+    known = len(holder) == 3
+    name = f"host {holder[0]}, pid {holder[1]}" if known else "its process is not known"
+    if (known and holder[2] == process_space()) or _is_beating(directory):
+        raise RunDirectoryError(
+            f"The run {directory} is being written by another launch ({name}). Wait for it or end "
+            "it first, or give this one another --run_id."
+        )
+    logger.warning(
+        "The lock %s is held (%s), but nothing was heard of its holder for %.0f s: going on.",
+        directory / LOCK,
+        name,
+        PATIENCE_S,
+    )
+
+
+def _is_beating(directory: Path) -> bool:
+    before = _heartbeats(directory)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if _heartbeats(directory) != before:
+            return True
+        time.sleep(POLL_S)
+    return False
+
+
+def _heartbeats(directory: Path) -> bytes | None:
+    try:
+        return (directory / "heartbeats.json").read_bytes()
+    except OSError:
+        return None
