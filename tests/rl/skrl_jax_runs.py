@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,9 @@ from pathlib import Path
 import jax
 
 from envlab.cli import train
-from tests.launcher import ROOT
+from envlab.distributed.processes import start_time
+from tests.agents import ADDRESS, free_port
+from tests.launcher import ROOT, Launch
 
 TRAIN = ROOT / "scripts/reinforcement_learning/skrl/train.py"
 TASK = "--task=Isaac-Cartpole-v0"
@@ -89,9 +90,13 @@ def train_in(folder: Path, *arguments: str) -> int:
 
 def skrl_launch(num_processes: int, script: Path, *arguments: str | Path) -> list[str | Path]:
     """Return the command by which skrl starts a script on several local processes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"{ADDRESS}:{free_port()}"
     launcher = [sys.executable, "-m", "skrl.utils.distributed.jax", "--nnodes=1"]
     place = [f"--nproc_per_node={num_processes}", f"--coordinator_address={address}"]
     return [*launcher, *place, script, *arguments]
+
+
+def youngest(launch: Launch, rank: int) -> int:
+    """Return a rank's process that started last: the worker, started by its supervisor."""
+    found = [pid for pid, other in launch.living().items() if other == rank]
+    return max(found, key=lambda pid: int(start_time(pid) or 0))

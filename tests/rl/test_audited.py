@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     launch = Launch(torchrun(2, HERE / "worker_audit.py", folder), folder)
     try:
         assert launch.wait() == 0, launch.output
-        assert launch.living() == {}
+        assert launch.left() == {}
     finally:
         launch.close()
     return folder

@@ -199,7 +199,7 @@ def test_two_ranks_are_told_once(tmp_path):
     try:
         assert launch.wait(120) == 0, launch.output
         told = Told(launch.output)
-        left = launch.living()
+        left = launch.left()
     finally:
         launch.close()
     assert told["processes"] == "2 over gloo"

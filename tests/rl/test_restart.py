@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -23,32 +24,28 @@ LIBRARIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where JAX keeps what it has compiled, for all launches."""
-    return tmp_path_factory.mktemp("compiled")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("num_ranks", [1, 2])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_killed_rank_is_restarted_and_the_run_ends_bit_identical(
-    tmp_path: Path, library: str, num_ranks: int, compiled: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, library: str, num_ranks: int, compiled: Path
 ):
-    if library == "skrl_jax":
-        pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
-        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(compiled))
-        monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     worker = Path(__file__).with_name("worker_killed.py")
     launcher, *command = torchrun(num_ranks, worker)
     victim = 0 if library == "rl_games" else num_ranks - 1
     arguments = [library.removesuffix("_jax"), str(victim), *LIBRARIES[library]]
     where = command.index(worker)
     command = [launcher, *command[:where], "--max_restarts=1", *command[where:], *arguments]
-    launch = Launch(command, tmp_path)
+    with contextlib.ExitStack() as settings:
+        if library == "skrl_jax":
+            pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+            from tests.rl.skrl_jax_runs import compiled_quickly
+
+            settings.enter_context(compiled_quickly(compiled))
+        launch = Launch(command, tmp_path)
     try:
         assert launch.wait(180.0) == 0, launch.output
-        assert launch.living() == {}
+        assert launch.left() == {}
     finally:
         launch.close()
     runs = sorted(path.parent for path in tmp_path.glob("logs/*/*/*/run.json"))

@@ -23,8 +23,8 @@ TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
 
 
 @pytest.fixture(autouse=True)
-def quick(tmp_path: Path) -> Iterator[None]:
-    with compiled_quickly(tmp_path / "compiled"):
+def quick(compiled: Path) -> Iterator[None]:
+    with compiled_quickly(compiled):
         yield
 
 

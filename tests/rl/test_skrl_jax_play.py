@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with compiled_quickly(tmp_path_factory.mktemp("compiled")):
+def quick(compiled: Path) -> Iterator[None]:
+    with compiled_quickly(compiled):
         yield
 
 

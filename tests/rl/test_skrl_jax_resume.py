@@ -33,8 +33,8 @@ TD3 = [
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with compiled_quickly(tmp_path_factory.mktemp("compiled")):
+def quick(compiled: Path) -> Iterator[None]:
+    with compiled_quickly(compiled):
         yield
 
 

@@ -12,7 +12,6 @@ import ctypes
 import functools
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -31,8 +30,11 @@ from envlab.rl.metrics import Iteration
 from envlab.rl.rsl_rl_cfg import RslRlCfg
 from envlab.rl.session import Session
 from envlab.rl.training import Training
+from tests.agents import free_port
 
 FATAL_AFTER_S = 2.5
+METRICS = "logs/*/*/*/metrics.jsonl"
+AT_ONCE = 3
 
 
 def come_to_grief(how: str) -> None:
@@ -131,20 +133,26 @@ def fork_jobs(folder: Path, ways: Sequence[str]) -> str | None:
     """Return how it comes to grief in each rank of each job; in this process, None after all.
 
     The jobs are forked from one process that has imported everything, which takes most of the time
-    otherwise. Each has a launcher, a process that starts two ranks, waits for them, does not help
-    them to end, and writes ``<how>/code``.
+    otherwise, and few begin at once: a rank that gets no processor for seconds looks like one that
+    came to grief. Each has a launcher, a process that starts two ranks, waits for them, does not
+    help them to end, and writes ``<how>/code``.
     """
-    launchers = []
-    for how in ways:
-        with socket.socket() as server:
-            server.bind(("127.0.0.1", 0))
-            port = server.getsockname()[1]
+    launchers: list[int] = []
+    for number, how in enumerate(ways):
+        while sum(not _has_begun(folder / other) for other in ways[:number]) >= AT_ONCE:
+            time.sleep(0.05)
+        port = free_port()
         launchers.append(os.fork())
         if launchers[-1] == 0:
             return _fork_ranks(folder / how, how, port)
     for launcher in launchers:
         os.waitpid(launcher, 0)
     return None
+
+
+def _has_begun(folder: Path) -> bool:
+    """Return whether a job has trained for an iteration, or ended."""
+    return bool(list(folder.glob(METRICS))) or (folder / "code").exists()
 
 
 def _fork_ranks(folder: Path, how: str, port: int) -> str:

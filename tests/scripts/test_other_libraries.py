@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -19,35 +20,52 @@ NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("fl
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("library", "flags", "num_processes"),
+    ("library", "flags", "num_processes", "num_iterations"),
     [
-        ("rl_games", ["agent.params.config.minibatch_size=1024"], 2),
-        ("skrl", [], 2),
+        ("rl_games", ["agent.params.config.minibatch_size=256"], 2, 50),
+        ("skrl", [], 2, 50),
         pytest.param(
             "skrl",
             ["--ml_framework=jax"],
             1,
+            100,
             marks=pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed"),
         ),
     ],
     ids=["rl_games", "skrl-torch", "skrl-jax"],
 )
 def test_a_library_trains_a_policy_that_balances(
-    tmp_path: Path, library: str, flags: list[str], num_processes: int
+    tmp_path: Path,
+    compiled: Path,
+    library: str,
+    flags: list[str],
+    num_processes: int,
+    num_iterations: int,
 ):
     train, play = (SCRIPTS / library / f"{name}.py" for name in ("train", "play"))
-    size = [f"--num_envs={256 // num_processes}", "--max_iterations=100", "--device=cpu"]
+    size = [
+        f"--num_envs={256 // num_processes}",
+        f"--max_iterations={num_iterations}",
+        "--device=cpu",
+    ]
     command: list[str | Path] = [sys.executable, train]
     if num_processes > 1:
         command = [*torchrun(num_processes, train), "--distributed"]
-    code, output = run([*command, TASK, "--headless", *size, *flags], tmp_path, deadline_s=240.0)
-    assert code == 0, output
-    directory = only_run(tmp_path)
-    assert manifest_of(directory)["status"] == "finished"
-    checkpoint = f"--checkpoint={directory}/checkpoints/model_100.pt"
     framework = [flag for flag in flags if flag.startswith("--")]
-    code, output = run([sys.executable, play, TASK, checkpoint, *framework], tmp_path)
-    assert code == 0, output
+    with contextlib.ExitStack() as settings:
+        if framework:
+            from tests.rl.skrl_jax_runs import compiled_quickly
+
+            settings.enter_context(compiled_quickly(compiled))
+        words = [*command, TASK, "--headless", *size, *flags]
+        code, output = run(words, tmp_path, deadline_s=240.0)
+        assert code == 0, output
+        directory = only_run(tmp_path)
+        checkpoint = f"--checkpoint={directory}/checkpoints/model_{num_iterations}.pt"
+        words = [sys.executable, play, TASK, checkpoint, *framework]
+        code, output = run(words, tmp_path, deadline_s=240.0)
+        assert code == 0, output
+    assert manifest_of(directory)["status"] == "finished"
     assert number_after("Mean return", output) >= 4.5
     assert number_after("cart_to_pole", output) < 0.1  # rad
     names = {path.name for path in (directory / "exported").iterdir()}

@@ -27,7 +27,7 @@ def test_the_readme_command_trains_a_policy_that_balances(tmp_path: Path):
     (command,) = re.findall(r"^Play it: .*python (.*)$", output, re.MULTILINE)
     script, *arguments = command.split()
     assert ROOT / script == PLAY
-    code, output = run([sys.executable, PLAY, *arguments], tmp_path)
+    code, output = run([sys.executable, PLAY, *arguments], tmp_path, deadline_s=240.0)
     assert code == 0, output
     assert number_after("Mean return", output) >= 4.5
     assert number_after("Mean episode length", output) >= 290.0

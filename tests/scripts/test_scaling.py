@@ -86,6 +86,7 @@ def test_bad_input_is_one_sentence(scaling, words: list[str], message: str, caps
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
     words = ["--task=Isaac-Cartpole-v0", "--num_envs=16", "--iterations=3", "--repeats=1"]
@@ -95,7 +96,7 @@ def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
     )
     try:
         assert launch.wait(200) == 0, launch.output
-        assert launch.living() == {}
+        assert launch.left() == {}
     finally:
         launch.close()
     assert "| weak | 2 |" in launch.output
