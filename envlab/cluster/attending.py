@@ -5,15 +5,13 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-from envlab.cluster.fetch import fetch_run
+from envlab.cluster.fetch import fetch_here
 from envlab.cluster.follow import Follower, collect_codes
+from envlab.cluster.interrupts import INTERRUPTED, ending_in_order
 from envlab.cluster.ssh import HostError, Ssh
 from envlab.cluster.state import RunState
 from envlab.cluster.stopping import describe, is_over, stop_run
-
-INTERRUPTED = 130
 
 
 def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) -> int:
@@ -22,7 +20,8 @@ def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     follower = Follower(run, ssh, say)
     try:
-        follower.wait()
+        with ending_in_order():
+            follower.wait()
     except KeyboardInterrupt:
         follower.close()
         if not wants_stop(say):
@@ -34,19 +33,18 @@ def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) 
         answers = stop_run(run, ssh)
         for host, answer in answers.items():
             say(describe(host, answer))
-        run.save()
+        run.update()
         return INTERRUPTED if is_over(answers.values()) else 1
     finally:
         follower.close()
     codes = collect_codes(run, ssh)
-    run.save()
+    run.update()
     for host, code in codes.items():
         if code != 0:
             problem = code if isinstance(code, HostError) else f"exit code {code}"
             say(str(problem) if isinstance(code, HostError) else f"{host.name}: {problem}")
     if fetch:
-        for path in fetch_run(run, ssh, Path.cwd()):
-            say(f"Run directory: {path.relative_to(Path.cwd())}")
+        fetch_here(run, ssh, say)
     return 0 if all(code == 0 for code in codes.values()) else 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from envlab.cluster.arguments import (
     add_host_flags,
@@ -14,7 +15,7 @@ from envlab.cluster.arguments import (
     ssh_of,
     verb_parser,
 )
-from envlab.cluster.hosts import Host
+from envlab.cluster.hosts import HOSTS_FILE, Host
 from envlab.cluster.ssh import (
     MARKER,
     TIMEOUT_S,
@@ -25,7 +26,7 @@ from envlab.cluster.ssh import (
     explain_failure,
     on_all,
 )
-from envlab.cluster.state import find_run
+from envlab.cluster.state import all_runs, find_run
 from envlab.errors import ConfigurationError
 
 _DEFAULT = "load.sh"
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     text = _text(flags)
     run = None
     if flags.runs_on is None and flags.hosts is None:
-        run = find_run(flags.run)
+        if flags.run is not None or not Path(HOSTS_FILE).is_file() or all_runs():
+            run = find_run(flags.run)
     elif flags.run is not None:
         raise ConfigurationError("--run and --runs_on both name hosts: give one of them.")
     hosts = hosts_of(flags) if run is None else run.hosts
@@ -49,40 +51,49 @@ def main(arguments: Sequence[str]) -> int:
             print(f"Would run on {host.name} ({host.target}): {text or 'GPU use, or load'}")
         return 0
     ssh = ssh_of(flags, run)
-    answers = on_all(hosts, lambda host: run_command(host, ssh, text, flags.timeout_s))
-    return _print(answers)
+    try:
+        answers = on_all(hosts, lambda host: run_command(host, ssh, text, flags.timeout_s))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Interrupted: what still runs on the hosts is ended there after {flags.timeout_s:g} s."
+        ) from None
+    return _print(answers, flags.timeout_s)
 
 
 def run_command(host: Host, ssh: Ssh, text: str | None, timeout_s: float) -> tuple[int, str]:
     """Run a shell command in a host's home folder; return its exit code and all that it printed.
 
+    The exit code of one that takes too long is 124.
+
     Raises:
-        HostError: If the host cannot be reached, or it takes too long.
+        HostError: If the host cannot be reached.
     """
     if text is None:
         script = compose_script(_DEFAULT, ())
     else:
         script = compose_script("command.sh", (host.path, text, timeout_s))
-    code, out, err = ssh.feed(host, script, timeout_s + ssh.connect_timeout_s + 5.0)
+    limit_s = timeout_s + ssh.connect_timeout_s + 5.0
+    code, out, err = ssh.feed(host, script, limit_s, is_expendable=True)
     _, is_marked, printed = out.partition(MARKER)
     if code == 255 and not is_marked:
         raise UnreachableError(host, explain_failure(err, host, ssh))
     if not is_marked:
         raise HostError(host, f"its shell cannot run bash: {err.strip() or out.strip()}")
-    if code == _TIMED_OUT:
-        raise HostError(host, f"the command took more than {timeout_s:g} s, and was ended there.")
     return code, printed
 
 
-def _print(answers: dict[Host, tuple[int, str] | HostError]) -> int:
+def _print(answers: dict[Host, tuple[int, str] | HostError], timeout_s: float) -> int:
     result = 0
     for host, answer in answers.items():
         if isinstance(answer, HostError):
-            print(f"== {host.name}: {answer}")
+            print(f"== {host.name}: {answer.sentence}")
             result = result or 1
             continue
         code, text = answer
-        print(f"== {host.name}" + (f": exit code {code}" if code else ""))
+        how = f": exit code {code}" if code else ""
+        if code == _TIMED_OUT:
+            how = f": took more than {timeout_s:g} s, and was ended there (exit code {code})"
+        print(f"== {host.name}{how}")
         if text.strip():
             print(text.rstrip("\n"))
         result = result or code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 from envlab.cluster.hosts import Host
@@ -10,6 +10,16 @@ from envlab.cluster.snapshot import rsync
 from envlab.cluster.ssh import HostError, Ssh, on_all
 from envlab.cluster.state import RunState
 from envlab.errors import RunDirectoryError
+
+
+def fetch_here(run: RunState, ssh: Ssh, say: Callable[[str], None]) -> None:
+    """Copy a run's directory below the current folder, and say where it is.
+
+    Raises:
+        EnvlabError: As :func:`fetch_run`.
+    """
+    for path in fetch_run(run, ssh, Path.cwd()):
+        say(f"Run directory: {path.relative_to(Path.cwd())}")
 
 
 def fetch_run(run: RunState, ssh: Ssh, target: Path) -> list[Path]:
@@ -37,6 +47,6 @@ def fetch_run(run: RunState, ssh: Ssh, target: Path) -> list[Path]:
         inside = Path(path).relative_to(run.node_of(host).path)
         copy = target / inside
         copy.mkdir(parents=True, exist_ok=True)
-        rsync(ssh, replace(host), ["-t", f"host:{path}/", f"{copy}/"])
+        rsync(ssh, host, ["-t", f"host:{path}/", f"{copy}/"])
         copies.append(copy)
     return copies

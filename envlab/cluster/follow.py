@@ -54,8 +54,7 @@ class Follower:
         """Stop looking."""
         self._stopped.set()
         for stream in list(self._streams.values()):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(stream.pid, signal.SIGKILL)
+            _end(stream)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(5.0)
@@ -71,6 +70,8 @@ class Follower:
         while not self._stopped.is_set():
             stream = self._ssh.stream(host, "follow.sh", folder, seen)
             self._streams[host] = stream
+            if self._stopped.is_set():  # close() may have looked before it was there
+                _end(stream)
             seen += self._copy(host, stream)
             assert stream.stderr is not None
             err = stream.stderr.read().decode(errors="replace")
@@ -114,6 +115,12 @@ class Follower:
             return False
         since = max([*self._ended.values(), self._lost_at[host]])
         return time.monotonic() - since > PATIENCE_S
+
+
+def _end(stream: subprocess.Popen[bytes]) -> None:
+    if stream.poll() is None:  # else its number may be another's by now
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(stream.pid, signal.SIGKILL)
 
 
 def collect_codes(run: RunState, ssh: Ssh) -> dict[Host, int | HostError | None]:

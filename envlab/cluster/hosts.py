@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,19 +63,22 @@ def choose_hosts(
 
     Args:
         runs_on: ``a,b`` or ``user@a:2222,b``; with a file, names in it.
-        file: A ``hosts.yaml``; None: the one in the current folder, if any and if needed.
+        file: A ``hosts.yaml``; None: the one in the current folder, if there is one and ``runs_on``
+            is not given or names one of its hosts. With ``runs_on``, one that cannot be read, such
+            as another program's, is passed over, and said so.
         path: In place of every host's path.
         activate: In place of every host's ``env_activate_path``.
 
     Raises:
         ConfigurationError: If there are none, or what is given makes no sense.
     """
-    if file is None and runs_on is None and Path(HOSTS_FILE).is_file():
+    is_here = file is None and Path(HOSTS_FILE).is_file()
+    if is_here and (runs_on is None or _is_named_here(_words(runs_on))):
         file = HOSTS_FILE
     if file is not None:
         hosts = _select(read_hosts(Path(file)), runs_on, file)
     elif runs_on is not None:
-        hosts = [_parse_entry(word.strip()) for word in runs_on.split(",")]
+        hosts = [_parse_entry(word) for word in _words(runs_on)]
     else:
         raise ConfigurationError(
             f"No hosts are named: give --runs_on HOST,HOST or --hosts FILE, or write {HOSTS_FILE} "
@@ -118,6 +122,15 @@ def read_hosts(file: Path) -> list[Host]:
     return hosts
 
 
+def _is_named_here(names: Sequence[str]) -> bool:
+    """Return whether the file in the current folder has a host of these names."""
+    try:
+        return not {host.name for host in read_hosts(Path(HOSTS_FILE))}.isdisjoint(names)
+    except ConfigurationError as error:
+        print(f"warning: {HOSTS_FILE} here is not used: {error}", file=sys.stderr)
+        return False
+
+
 def _check_keys(values: dict[str, Any], where: str, forbidden: Sequence[str] = ()) -> None:
     known = [key for key in _TYPES if key not in forbidden]
     for key, value in values.items():
@@ -129,13 +142,15 @@ def _check_keys(values: dict[str, Any], where: str, forbidden: Sequence[str] = (
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool) or value in ("", 0):
             kind = "a number above 0" if _TYPES[key] is int else "text"
             raise ConfigurationError(f"{where}: {key} is {value!r}, but must be {kind}.")
+        if key == "port" and isinstance(value, int):
+            _check_port(value, f"{where}: port")
 
 
 def _select(hosts: list[Host], runs_on: str | None, file: str) -> list[Host]:
     if runs_on is None:
         return hosts
     by_name = {host.name: host for host in hosts}
-    names = [word.strip() for word in runs_on.split(",")]
+    names = _words(runs_on)
     for name in names:
         if name not in by_name:
             raise ConfigurationError(
@@ -143,6 +158,10 @@ def _select(hosts: list[Host], runs_on: str | None, file: str) -> list[Host]:
                 f"{did_you_mean(name, by_name)}"
             )
     return [by_name[name] for name in names]
+
+
+def _words(runs_on: str) -> list[str]:
+    return [word.strip() for word in runs_on.split(",")]
 
 
 def _parse_entry(word: str) -> Host:
@@ -153,8 +172,15 @@ def _parse_entry(word: str) -> Host:
             "separated by commas."
         )
     port = None if match["port"] is None else int(match["port"])
+    if port is not None:
+        _check_port(port, f"--runs_on has {word!r}: its port")
     address = match["address"].strip("[]")
     return Host(name=word, address=address, user=match["user"] or "", port=port)
+
+
+def _check_port(port: int, what: str) -> None:
+    if not 0 < port <= 65535:
+        raise ConfigurationError(f"{what} is {port}, but must be from 1 to 65535.")
 
 
 def _check_distinct(hosts: list[Host]) -> None:

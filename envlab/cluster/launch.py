@@ -17,6 +17,7 @@ from envlab.cluster.arguments import (
 )
 from envlab.cluster.attending import attend
 from envlab.cluster.hosts import Host
+from envlab.cluster.interrupts import ending_in_order, uninterrupted
 from envlab.cluster.launch_words import complete, run_id_of, train_words
 from envlab.cluster.node_script import RANK_PREFIX, node_script, torchrun_words
 from envlab.cluster.preflight import (
@@ -28,10 +29,12 @@ from envlab.cluster.preflight import (
     probe,
     reporting,
 )
+from envlab.cluster.pruning import KEEP_SNAPSHOTS, prune_snapshots
 from envlab.cluster.snapshot import Sent, Snapshot, send_snapshot, take_snapshot
 from envlab.cluster.ssh import Ssh, UnreachableError, on_all, results_of
 from envlab.cluster.starting import start_all
 from envlab.cluster.state import Node, RunState, launch_lock, new_id
+from envlab.cluster.training_words import check_places
 from envlab.errors import ConfigurationError
 
 START_TIMEOUT_S = 120
@@ -41,8 +44,19 @@ say = functools.partial(print, flush=True)
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``envlab cluster launch``; return 0, or 1 if the run ends otherwise while attached."""
-    flags = _parser().parse_args(list(arguments))
+    parser = _parser()
+    flags = parser.parse_args(list(arguments))
+    check_places(flags.words[1:] if flags.words[:1] == ["--"] else flags.words, parser)
+    if flags.detach and flags.fetch:
+        raise ConfigurationError(
+            "--fetch waits for the run's end and --detach does not: give one of them; later, run "
+            "envlab cluster status --fetch."
+        )
     check_positive(flags, "nproc_per_node", "start_timeout_s", "min_free_mb")
+    if flags.keep_snapshots < 0:
+        raise ConfigurationError(
+            f"--keep_snapshots is {flags.keep_snapshots}, but must be at least 1, or 0 for all."
+        )
     hosts, endpoint = hosts_of(flags), parse_endpoint(flags.distributed_ip_and_port)
     snapshot = take_snapshot(Path.cwd())
     words = train_words(flags.words, snapshot)
@@ -51,13 +65,14 @@ def main(arguments: Sequence[str]) -> int:
         _show(flags, hosts, snapshot, words, launch)
         return 0
     ssh = ssh_of(flags)
-    with launch_lock():
+    with launch_lock(), ending_in_order():
         run = start(flags, hosts, endpoint, snapshot, words, launch, ssh)
     names = ", ".join(node.host.name for node in run.nodes)
     say(
         f"Run {run.id} trains on {names}. Watch it: envlab cluster status. Stop it: envlab cluster "
         "kill."
     )
+    prune_snapshots(run, ssh, flags.keep_snapshots, say)
     return 0 if flags.detach else attend(run, ssh, fetch=flags.fetch, say=say)
 
 
@@ -105,8 +120,13 @@ def start(
         }
         run.save()
         start_all(run, ssh, texts, timeout_s=flags.start_timeout_s)
-    except BaseException:
-        on_all(claimed, functools.partial(_drop, ssh=ssh, launch=launch))
+    except BaseException as error:
+        with uninterrupted():
+            if isinstance(error, KeyboardInterrupt):
+                say("\nInterrupted: taking back what was begun on the hosts.")
+            on_all(claimed, functools.partial(_drop, ssh=ssh, launch=launch))
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt("Nothing was started.") from None
         raise
     return run
 
@@ -247,7 +267,6 @@ def _unasked(host: Host) -> Facts:
         packages={},
         num_gpus=0,
         port=None,
-        port_problem="",
         client="",
         server="",
     )
@@ -287,9 +306,7 @@ def _parser() -> argparse.ArgumentParser:
         help="restarts of all processes after a failure (default: %(default)s)",
     )
     parser.add_argument("--detach", action="store_true", help="return once it has started")
-    parser.add_argument(
-        "--fetch", action="store_true", help="copy the run directory to ./logs when it has ended"
-    )
+    parser.add_argument("--fetch", action="store_true", help="copy the run to ./logs at its end")
     parser.add_argument(
         "--beside_others", action="store_true", help="start though other runs are on the hosts"
     )
@@ -304,6 +321,13 @@ def _parser() -> argparse.ArgumentParser:
         default=MIN_FREE_MB,
         metavar="MB",
         help="disk space that each host must have (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--keep_snapshots",
+        type=int,
+        default=KEEP_SNAPSHOTS,
+        metavar="N",
+        help="newest snapshots to keep beside those in use (default: %(default)s; 0: all)",
     )
     parser.add_argument(
         "--start_timeout_s",

@@ -48,7 +48,7 @@ def observe(run: RunState, ssh: Ssh) -> dict[Host, HostReport | HostError]:
     def ask(host: Host) -> HostReport:
         node = run.node_of(host)
         words = [node.path, node.folder, run.token(node), run.run_id]
-        return _parse(ssh.run(host, "status.sh", *words))
+        return _parse(ssh.run(host, "status.sh", *words, is_expendable=True))
 
     reports = on_all(run.hosts, ask)
     for host, report in reports.items():
@@ -93,19 +93,20 @@ def _parse(answer: Answer) -> HostReport:
 def _loads(answer: Answer) -> dict[int, Load]:
     """Return the load of each rank from two looks at /proc/<pid>/stat; see proc(5)."""
     hertz, page_kb = int(answer.values["hertz"]), int(answer.values["page_kb"])
-    looks: dict[int, list[tuple[float, int, int, int]]] = {}
+    looks: dict[tuple[int, int], list[tuple[float, int, int, int]]] = {}
     for key, value in answer.pairs:
         words = value.split(" ")
         if key != "process" or not words[2].isdigit():
             continue
         stat = words[3:]
         ticks, pages = int(stat[11]) + int(stat[12]), int(stat[21])
-        looks.setdefault(int(words[1]), []).append((float(words[0]), int(words[2]), ticks, pages))
+        process = int(stat[19]), int(words[1])  # when it started, and its number
+        looks.setdefault(process, []).append((float(words[0]), int(words[2]), ticks, pages))
     found: dict[int, Load] = {}
-    for pid in sorted(looks, reverse=True):  # a rank's helpers are younger than itself
-        (before, rank, first, _), (after, _, second, pages) = looks[pid][0], looks[pid][-1]
+    for process in sorted(looks, reverse=True):  # a rank's helpers are younger than itself
+        (before, rank, first, _), (after, _, second, pages) = looks[process][0], looks[process][-1]
         cpu = (second - first) / hertz / (after - before) if after > before else 0.0
-        found[rank] = Load(pid=pid, cpu=cpu, memory_mb=pages * page_kb // 1024)
+        found[rank] = Load(pid=process[1], cpu=cpu, memory_mb=pages * page_kb // 1024)
     return found
 
 

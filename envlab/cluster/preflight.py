@@ -30,7 +30,6 @@ class Facts:
     packages: Mapping[str, str]
     num_gpus: int
     port: int | None
-    port_problem: str
     client: str
     """The address by which this machine appears there; empty where ssh does not tell."""
     server: str
@@ -99,7 +98,6 @@ def probe(
             packages=facts["packages"],
             num_gpus=int(values["gpus"] or 0),
             port=facts["port"],
-            port_problem=facts.get("port_problem", ""),
             client=client,
             server=server,
         )
@@ -181,7 +179,7 @@ def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
     """Return the address of a host that the others are most likely to reach.
 
     It is the one by which it was reached from here. If that is a loopback, then the host is this
-    machine, which the others see as where their connections come from.
+    machine, which the others see as where their connections come from, by IPv4 if they may.
     """
     if len(facts) == 1:
         return "127.0.0.1"
@@ -189,7 +187,8 @@ def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
     if server and not _is_loopback(server):
         return server
     seen = [one.client for other, one in facts.items() if other != host and one.client]
-    return next((one for one in seen if not _is_loopback(one)), server or "127.0.0.1")
+    outer = sorted((one for one in seen if not _is_loopback(one)), key=lambda one: ":" in one)
+    return next(iter(outer), server or "127.0.0.1")
 
 
 def _is_loopback(address: str) -> bool:

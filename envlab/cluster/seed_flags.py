@@ -20,6 +20,7 @@ from envlab.rl.arguments import ArgumentParser
 LAUNCH_VALUES = (
     "connect_timeout_s",
     "hosts",
+    "keep_snapshots",
     "max_restarts",
     "min_free_mb",
     "nproc_per_node",
@@ -163,7 +164,8 @@ def kill_words(arguments: Sequence[str]) -> list[str]:
     _add_state_file(parser)
     flags, rest = parser.parse_known_args(list(arguments))
     chosen = _run(flags)
-    if not chosen and not {"--yes", "--all", "--run"} & {word.partition("=")[0] for word in rest}:
+    named = {"--yes", "--all", "--run", "--runs_on", "--hosts"}
+    if not chosen and not named & {word.partition("=")[0] for word in rest}:
         chosen = ["--all"]
     return [*chosen, *_ssh(flags), *rest]
 

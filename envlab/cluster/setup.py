@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from envlab.cluster.arguments import (
     ssh_of,
     verb_parser,
 )
-from envlab.cluster.hosts import Host
+from envlab.cluster.hosts import HOSTS_FILE, Host
 from envlab.cluster.node_script import node_script
 from envlab.cluster.snapshot import Snapshot, send_snapshot, take_snapshot
 from envlab.cluster.ssh import Answer, HostError, Ssh, on_all, remote_text, results_of
@@ -40,15 +41,25 @@ def main(arguments: Sequence[str]) -> int:
     ssh = ssh_of(flags)
     begin = functools.partial(_begin, ssh=ssh, snapshot=snapshot, text=text, extras=flags.extras)
     folders = results_of(on_all(hosts, begin))
-    if flags.wait:
+    watch = f"See how it does: {_watching(flags)}"
+    if not flags.wait:
+        names = ", ".join(host.name for host in hosts)
+        say(f"Setting up {names}; each has its log in setup/log.txt. {watch}")
+        return 0
+    try:
         return _wait(folders, ssh, flags.timeout_s)
-    first = next(iter(folders.values()))
-    names = ",".join(host.name for host in hosts)
-    say(
-        f"Setting up {names}; the log is {first}/log.txt on each. See how it does: envlab cluster "
-        f"command --runs_on {names} 'tail -n 5 {first}/log.txt'"
-    )
-    return 0
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"Interrupted: the setup goes on. {watch}") from None
+
+
+def _watching(flags: argparse.Namespace) -> str:
+    """Return the command that shows what the same hosts' setup prints."""
+    given = {name: getattr(flags, name) for name in ("runs_on", "hosts", "envlab_path", "ssh_cmd")}
+    if flags.runs_on is None and flags.hosts is None:
+        given["hosts"] = HOSTS_FILE
+    words = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    tail = 'tail -n 5 "$ENVLAB_PATH/setup/log.txt"'
+    return shlex.join(["envlab", "cluster", "command", *words, tail])
 
 
 def _begin(host: Host, *, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: str) -> str:
@@ -107,7 +118,7 @@ def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
 
 
 def _ask(host: Host, *, ssh: Ssh, folders: dict[Host, str]) -> Answer:
-    return ssh.run(host, "setup_status.sh", folders[host])
+    return ssh.run(host, "setup_status.sh", folders[host], is_expendable=True)
 
 
 def _read(file: str | None) -> str:
@@ -119,10 +130,11 @@ def _read(file: str | None) -> str:
     if file is None:
         return remote_text("default_config.sh")
     try:
-        return Path(file).expanduser().read_text()
+        return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", "it is no text")
         raise ConfigurationError(
-            f"--config_script {file} cannot be read ({error}): give a bash script."
+            f"--config_script {file} cannot be read ({problem}): give a bash script."
         ) from error
 
 

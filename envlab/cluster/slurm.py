@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.cluster.slurm_script import MARK, SlurmJob, job_script
-from envlab.cluster.training_words import LIBRARIES, SCRIPT, check_training, library_of
+from envlab.cluster.training_words import (
+    LIBRARIES,
+    SCRIPT,
+    check_places,
+    check_training,
+    library_of,
+)
 from envlab.errors import ConfigurationError, LaunchError, did_you_mean
 from envlab.rl.arguments import ArgumentParser
 
@@ -66,7 +72,8 @@ def main(arguments: Sequence[str]) -> int:
         print(script, end="")
     elif flags.output is not None:
         _write(script, Path(flags.output))
-        _say(f"Submit it with: mkdir -p {job.log_folder} && sbatch {flags.output}")
+        logs = shlex.quote(str(Path(job.folder, job.log_folder)))
+        _say(f"Submit it with: mkdir -p {logs} && sbatch {shlex.quote(flags.output)}")
     elif shutil.which("sbatch") is None:
         print(script, end="")
         _say("There is no sbatch here, so the script is printed. Write it with --output FILE.")
@@ -127,6 +134,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"There is no flag {name!r}.{did_you_mean(name, known)} See --help; train.py's own "
             "flags come after the library."
         )
+    check_places(flags.train[1:] if flags.train[:1] == ["--"] else flags.train, parser)
     _check_numbers(flags)
     _check_values(flags)
     return flags

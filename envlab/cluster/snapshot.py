@@ -1,31 +1,32 @@
 """The working tree as it is now, on every host, under a name that is made of its content.
 
-What git tracks, and what it neither tracks nor ignores, goes by rsync to
-``<path>/snapshots/<content hash>``. Files that an earlier snapshot there has already become hard
-links to them, so a second launch sends changes only, and a third of the same tree nothing.
+What git tracks, and what it neither tracks nor ignores, also in submodules and clones inside, goes
+by rsync to ``<path>/snapshots/<content hash>``. Files that an earlier snapshot there has already
+become hard links to them, so a second launch sends changes only, and a third of the same tree none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from envlab.cluster.hosts import Host
-from envlab.cluster.ssh import Answer, HostError, Ssh
-from envlab.errors import LaunchError
+from envlab.cluster.ssh import Answer, HostError, Ssh, expendable
+from envlab.errors import EnvlabError, LaunchError
 
 TRANSFER_TIMEOUT_S = 600.0
 _FULL = "its disk is full: make room there, or name another by --envlab_path."
-_LOST_MESSAGE = (11, 12)
-"""rsync's exit codes for an error in file I/O and in its own data stream (rsync(1), 3.2)."""
 
 
 class TransferError(HostError):
@@ -33,7 +34,6 @@ class TransferError(HostError):
 
     def __init__(self, host: Host, code: int, said: str) -> None:
         super().__init__(host, f"rsync failed with code {code} ({said}).")
-        self.code = code
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Snapshot:
 
     root: Path
     files: tuple[str, ...]
+    digests: tuple[str, ...]
+    """Of each file's name, mode and content."""
     name: str
     num_bytes: int
 
@@ -69,16 +71,23 @@ def take_snapshot(start: Path) -> Snapshot:
                 f"There is no {tool} here, which sends the code: install it (Debian, Ubuntu: apt "
                 f"install {tool})."
             )
-    root = Path(_git(start, "rev-parse", "--show-toplevel").strip())
-    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    names = sorted({name for name in listed.split("\0") if name})
-    files = tuple(name for name in names if _is_file(root / name))
-    whole = hashlib.sha256()
+    root = Path(_git(start, "rev-parse", "--show-toplevel").removesuffix("\n"))
+    own = list(_outputs())
+    files = tuple(sorted(name for name in set(_list_files(root)) if _stat(root / name) not in own))
+    digests = []
     for name in files:
-        for part in (os.fsencode(name), *_content(root / name)):
-            whole.update(len(part).to_bytes(8, "little") + part)
+        try:
+            parts = (os.fsencode(name), *_content(root / name))
+        except OSError as error:
+            raise LaunchError(
+                f"{root / name} cannot be read ({error.strerror}), but what git tracks or does not "
+                "ignore is sent to the hosts: make it readable, or have git ignore it."
+            ) from error
+        framed = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+        digests.append(hashlib.sha256(framed).hexdigest())
     num_bytes = sum((root / name).lstat().st_size for name in files)
-    return Snapshot(root, files, whole.hexdigest()[:16], num_bytes)
+    whole = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
+    return Snapshot(root, files, tuple(digests), whole, num_bytes)
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -92,6 +101,30 @@ def _git(folder: Path, *words: str) -> str:
             f"({said[0] if said else 'git failed'}): run this command in your clone of envlab."
         )
     return done.stdout
+
+
+def _list_files(root: Path) -> Iterator[str]:
+    """Yield the files of a working tree, and of submodules and clones inside it."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listed.split("\0")):
+        if _is_file(root / name):
+            yield name
+        elif (root / name / ".git").exists():  # which git lists as one
+            folder = name.rstrip("/")
+            yield from (f"{folder}/{inner}" for inner in _list_files(root / name))
+
+
+def _outputs() -> Iterator[tuple[int, int]]:
+    """Yield the files that this command's own output goes to, which grow meanwhile."""
+    for stream in (1, 2):
+        with contextlib.suppress(OSError):  # it is closed
+            found = os.fstat(stream)
+            yield found.st_dev, found.st_ino
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino
 
 
 def _is_file(path: Path) -> bool:
@@ -116,7 +149,8 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
         ssh: How to get there.
 
     Raises:
-        HostError: If it cannot be sent whole; then nothing of it is left there.
+        HostError: If it cannot be sent whole.
+        LaunchError: If the working tree changed meanwhile. In both cases, nothing is left there.
     """
     part = f".part-{secrets.token_hex(4)}"
 
@@ -133,18 +167,38 @@ def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
     try:
         names = b"".join(os.fsencode(name) + b"\0" for name in snapshot.files)
         stats = rsync(ssh, host, [*options, f"{snapshot.root}/", f"host:{folder}/{part}/"], names)
+        _check_unchanged(snapshot)
         see_to("keep")
-    except HostError as error:
+    except EnvlabError as error:
         free = int(see_to("drop").values["free_bytes"])
-        # Where a disk fills up, rsync's sender may end before the other side's message reaches it.
-        lost = isinstance(error, TransferError) and error.code in _LOST_MESSAGE
-        if lost and free < snapshot.num_bytes:
-            raise HostError(host, _FULL) from error
+        if isinstance(error, TransferError):
+            _check_unchanged(snapshot)  # such as a file that is gone
+            # Where a disk fills up, rsync's sender may end before the other side's message is here.
+            if free < snapshot.num_bytes:
+                raise HostError(host, _FULL) from error
         raise
     return Sent(
         f"{folder}/{snapshot.name}",
         _number(r"regular files transferred: ([\d,.]+)", stats),
         _number(r"Total transferred file size: ([\d,.]+)", stats),
+    )
+
+
+def _check_unchanged(snapshot: Snapshot) -> None:
+    """See that what was sent is what bears the snapshot's name.
+
+    Raises:
+        LaunchError: If it need not be, naming a file.
+    """
+    now = take_snapshot(snapshot.root)
+    if now.name == snapshot.name:
+        return
+    before = dict(zip(snapshot.files, snapshot.digests, strict=True))
+    after = dict(zip(now.files, now.digests, strict=True))
+    changed = min(name for name, _ in before.items() ^ after.items())
+    raise LaunchError(
+        f"The working tree {snapshot.root} changed while it was being sent ({changed}), so hosts "
+        "might differ: run this command again; if that is no code, have git ignore it."
     )
 
 
@@ -161,27 +215,32 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
     """
     with tempfile.TemporaryDirectory(prefix="envlab-") as folder:
         shell = Path(folder, "ssh")
-        shell.write_text(f'#!/bin/sh\nshift\nexec {shlex.join(ssh.words(host))} "$@"\n')
-        shell.chmod(0o700)
+        shell.write_bytes(os.fsencode(f'shift\nexec {shlex.join(ssh.words(host))} "$@"\n'))
         # By content (-c), not by time: a checkout sets the time anew.
-        command = ["rsync", "-rlpc", "-s", "--timeout=60", f"--rsh='{shell}'", *words]
+        command = ["rsync", "-rlpc", "-s", "--timeout=60", f"--rsh=sh '{shell}'", *words]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "LC_ALL": "C"},
+        )
         try:
-            done = subprocess.run(
-                command,
-                input=stdin,
-                capture_output=True,
-                timeout=TRANSFER_TIMEOUT_S,
-                start_new_session=True,
-                env={**os.environ, "LC_ALL": "C"},
-            )
+            with expendable(process):
+                out, err = process.communicate(stdin, timeout=TRANSFER_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise HostError(host, f"rsync took more than {TRANSFER_TIMEOUT_S:g} s.") from None
-    if done.returncode == 0:
-        return done.stdout.decode(errors="replace")
-    said = done.stderr.decode(errors="replace")
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+    if process.returncode == 0:
+        return out.decode(errors="replace")
+    said = err.decode(errors="replace")
     if "No space left" in said or "Disk quota exceeded" in said:
         raise HostError(host, _FULL)
     if "rsync: command not found" in said or "rsync: not found" in said:
         raise HostError(host, "has no rsync: install it (Debian, Ubuntu: apt install rsync).")
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["without a word"]
-    raise TransferError(host, done.returncode, lines[0])
+    raise TransferError(host, process.returncode, lines[0])

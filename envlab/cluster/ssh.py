@@ -6,17 +6,18 @@ first line. So no word passes through a second shell, and the login shell there 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from envlab.cluster.hosts import Host
 from envlab.errors import ConfigurationError, EnvlabError
@@ -32,6 +33,8 @@ _REFUSED = 3
 _SSH_FAILED = 255
 _MAX_AT_ONCE = 32
 Result = TypeVar("Result")
+_expendable: set[subprocess.Popen[Any]] = set()
+"""What Ctrl-C ends at once, as nothing is left half done by it."""
 
 
 class HostError(EnvlabError):
@@ -39,7 +42,7 @@ class HostError(EnvlabError):
 
     def __init__(self, host: Host, sentence: str) -> None:
         super().__init__(f"Host {host.name}: {sentence}")
-        self.host = host
+        self.host, self.sentence = host, sentence
 
 
 class UnreachableError(HostError):
@@ -67,7 +70,7 @@ class Answer:
 @functools.cache
 def remote_text(name: str) -> str:
     """Return a file of ``envlab/cluster/remote/``."""
-    return resources.files("envlab.cluster").joinpath("remote", name).read_text()
+    return resources.files("envlab.cluster").joinpath("remote", name).read_text(encoding="utf-8")
 
 
 def compose_script(name: str, arguments: Sequence[object]) -> str:
@@ -120,15 +123,28 @@ class Ssh:
         return [*given, *options, *words[place:]]
 
     def run(
-        self, host: Host, script: str, *arguments: object, timeout_s: float = TIMEOUT_S
+        self,
+        host: Host,
+        script: str,
+        *arguments: object,
+        timeout_s: float = TIMEOUT_S,
+        is_expendable: bool = False,
     ) -> Answer:
         """Run a script of ``remote/`` on a host.
+
+        Args:
+            host: The host.
+            script: Its file name.
+            *arguments: What it finds in ``$@``.
+            timeout_s: How long it may take.
+            is_expendable: Whether Ctrl-C need not wait for it.
 
         Raises:
             UnreachableError: If ssh cannot log in.
             HostError: If the script refuses, fails, or takes too long.
         """
-        code, out, err = self.feed(host, compose_script(script, arguments), timeout_s)
+        text = compose_script(script, arguments)
+        code, out, err = self.feed(host, text, timeout_s, is_expendable=is_expendable)
         greeting, is_marked, text = out.partition(MARKER)
         if code == 0 and is_marked:
             return Answer(text)
@@ -147,7 +163,9 @@ class Ssh:
             )
         raise HostError(host, f"{last}.")
 
-    def feed(self, host: Host, text: str, timeout_s: float) -> tuple[int, str, str]:
+    def feed(
+        self, host: Host, text: str, timeout_s: float, *, is_expendable: bool = False
+    ) -> tuple[int, str, str]:
         """Return exit code, output and errors of bash on a host, which reads ``text``.
 
         Raises:
@@ -158,12 +176,13 @@ class Ssh:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+            encoding="utf-8",
+            errors="surrogateescape",
             start_new_session=True,  # Ctrl-C is this program's, not ssh's
         )
         try:
-            out, err = process.communicate(text, timeout=timeout_s)
+            with expendable(process) if is_expendable else contextlib.nullcontext():
+                out, err = process.communicate(text, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             raise HostError(host, f"no answer within {timeout_s:g} s.") from None
         finally:
@@ -184,7 +203,7 @@ class Ssh:
         pipe: IO[bytes] | None = process.stdin
         assert pipe is not None
         try:
-            pipe.write(compose_script(script, arguments).encode())
+            pipe.write(compose_script(script, arguments).encode(errors="surrogateescape"))
             pipe.close()
         except BrokenPipeError:  # ssh has ended already; its exit code tells
             process.stdin = None
@@ -227,8 +246,11 @@ _CAUSES = (
 def explain_failure(err: str, host: Host, ssh: Ssh) -> str:
     """Return a sentence for what ssh said when it failed with code 255."""
     lines = [line.strip() for line in err.splitlines() if line.strip()]
-    cause = next((cure for sign, cure in _CAUSES if sign in err), "ssh failed")
-    said = lines[-1].removeprefix("ssh: ").rstrip(".") if lines else "without a word"
+    if not lines:
+        return "the connection was lost (ssh said nothing)."
+    sign, cause = next((one for one in _CAUSES if one[0] in err), ("", "ssh failed"))
+    line = next((line for line in reversed(lines) if sign in line), lines[-1])
+    said = line.removeprefix("ssh: ").rstrip(".")
     command = ssh.command.replace("{addr}", host.target)
     port = "" if host.port is None else f" -p {host.port}"
     return f"{cause.replace('{command}', command + port)} (ssh: {said})."
@@ -247,7 +269,23 @@ def on_all(
 
     every = list(hosts)
     with ThreadPoolExecutor(min(_MAX_AT_ONCE, max(1, len(every)))) as pool:
-        return dict(zip(every, pool.map(attempt, every), strict=True))
+        try:
+            return dict(zip(every, pool.map(attempt, every), strict=True))
+        except BaseException:
+            for process in list(_expendable):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+@contextlib.contextmanager
+def expendable(process: subprocess.Popen[Any]) -> Iterator[None]:
+    """Have Ctrl-C end a process that leads a session, rather than wait for it."""
+    _expendable.add(process)
+    try:
+        yield
+    finally:
+        _expendable.discard(process)
 
 
 def results_of(answers: dict[Host, Result | HostError]) -> dict[Host, Result]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from envlab.cluster.hosts import Host
+from envlab.cluster.interrupts import uninterrupted
 from envlab.cluster.ssh import HostError, Ssh, on_all, results_of
 from envlab.cluster.state import RunState
 from envlab.cluster.stopping import describe, is_over, stop_run
@@ -38,15 +39,16 @@ def start_all(run: RunState, ssh: Ssh, texts: Mapping[Host, str], *, timeout_s: 
         run.status = "running"
         run.save()
     except BaseException as error:
-        answers = stop_run(run, ssh, grace_s=5)
+        with uninterrupted():
+            answers = stop_run(run, ssh, grace_s=5)
         if is_over(answers.values()):
             run.forget()
             raise
         run.save()
         rest = "\n".join(describe(*answer) for answer in answers.items())
         raise LaunchError(
-            f"{error}\nNot all of it could be stopped; later, run envlab cluster kill "
-            f"--run {run.id}.\n{rest}"
+            f"{str(error) or 'Interrupted.'}\nNot all of it could be stopped; later, run envlab "
+            f"cluster kill --run {run.id}.\n{rest}"
         ) from error
 
 
@@ -68,7 +70,7 @@ def _await_all(run: RunState, ssh: Ssh, timeout_s: int) -> None:
             for line in answer.text.splitlines()
             if line.partition("=")[0] not in ("state", "code")
         ]
-        last = "\n".join(f"  {line}" for line in log)
+        last = "\n".join(f"  {line}" for line in log) or "  (nothing)"
         if state == "waiting":
             raise HostError(
                 host,

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
@@ -37,11 +38,6 @@ class Node:
     ticks: str = ""
     """When it started, in clock ticks since that host's boot."""
     exit_code: int | None = None
-
-    @property
-    def log(self) -> str:
-        """Return the log's path there."""
-        return f"{self.folder}/log.txt"
 
 
 @dataclass(kw_only=True)
@@ -98,6 +94,15 @@ class RunState:
                 "or set XDG_STATE_HOME to a folder that you may write to."
             ) from error
 
+    def update(self) -> None:
+        """Write what was observed, unless somebody has deleted the file meanwhile.
+
+        Raises:
+            LaunchError: If it cannot be written.
+        """
+        if self.file.exists():
+            self.save()
+
     def forget(self) -> None:
         """Delete the file."""
         self.file.unlink(missing_ok=True)
@@ -115,9 +120,14 @@ def new_id() -> str:
 
 
 def all_runs() -> list[RunState]:
-    """Return the runs whose files can be read, the newest first."""
-    files = sorted(state_folder().glob("[!.]*.json"), reverse=True)
-    return [read_run(file) for file in files]
+    """Return the runs whose files can be read, the newest first; tell of the others."""
+    runs = []
+    for file in sorted(state_folder().glob("[!.]*.json"), reverse=True):
+        try:
+            runs.append(read_run(file))
+        except LaunchError as error:
+            print(f"warning: {error}", file=sys.stderr)
+    return runs
 
 
 def read_run(file: Path) -> RunState:
@@ -138,7 +148,8 @@ def read_run(file: Path) -> RunState:
         return RunState(**values, nodes=nodes)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LaunchError(
-            f"The state file {file} cannot be read ({error}). If its run has ended, delete it."
+            f"The state file {file} cannot be read ({error}): delete it. If its run lives, end "
+            f"that by envlab cluster kill --run {file.stem} --runs_on HOST,..."
         ) from error
 
 
@@ -155,7 +166,7 @@ def find_run(run_id: str | None, *, prefer_living: bool = False) -> RunState:
     runs = all_runs()
     if not runs:
         raise ConfigurationError(
-            f"No run is known here: {state_folder()} is empty. Start one by envlab cluster launch, "
+            f"No run is known here: {state_folder()} has none. Start one by envlab cluster launch, "
             "or name hosts by --runs_on."
         )
     if run_id is None:

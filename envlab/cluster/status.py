@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from envlab.cluster.arguments import (
@@ -17,7 +16,7 @@ from envlab.cluster.arguments import (
     verb_parser,
 )
 from envlab.cluster.attending import attend
-from envlab.cluster.fetch import fetch_run
+from envlab.cluster.fetch import fetch_here
 from envlab.cluster.hosts import Host
 from envlab.cluster.observing import HostReport, heartbeats_of, observe
 from envlab.cluster.ssh import HostError, Ssh
@@ -43,20 +42,24 @@ def main(arguments: Sequence[str]) -> int:
     ssh = ssh_of(flags, run)
     if flags.follow:
         return attend(run, ssh, fetch=flags.fetch, say=functools.partial(print, flush=True))
-    while True:
-        reports = observe(run, ssh)
-        run.save()
-        text = compose_status(run, reports)
-        print(f"\x1b[2J\x1b[H{text}" if flags.watch else text, flush=True)
-        if not flags.watch or run.status == "ended":
-            break
-        try:
+    reports = _show(run, ssh)
+    try:
+        while flags.watch is not None and run.status != "ended":
             time.sleep(flags.watch)
-        except KeyboardInterrupt:
-            break
+            reports = _show(run, ssh, before="\x1b[2J\x1b[H")
+    except KeyboardInterrupt:  # enough seen
+        print()
     if flags.fetch:
-        _fetch(run, ssh)
+        fetch_here(run, ssh, print)
     return 1 if any(isinstance(report, HostError) for report in reports.values()) else 0
+
+
+def _show(run: RunState, ssh: Ssh, before: str = "") -> dict[Host, HostReport | HostError]:
+    """Ask the hosts and print the table."""
+    reports = observe(run, ssh)
+    run.update()
+    print(f"{before}{compose_status(run, reports)}", flush=True)
+    return reports
 
 
 def compose_status(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> str:
@@ -64,7 +67,9 @@ def compose_status(run: RunState, reports: Mapping[Host, HostReport | HostError]
     beats = heartbeats_of(reports)
     rows: list[Sequence[str]] = [HEADER]
     for node in run.nodes:
-        rows += _rows(node, reports[node.host], beats)
+        elsewhere = _running(report for host, report in reports.items() if host != node.host)
+        here = {rank: beat for rank, beat in beats.items() if rank not in elsewhere}
+        rows += _rows(node, reports[node.host], here)
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
     table = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -91,6 +96,11 @@ def _summary(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> l
     return lines
 
 
+def _running(reports: Iterable[HostReport | HostError]) -> set[int]:
+    """Return the ranks whose processes run on hosts."""
+    return {rank for one in reports if isinstance(one, HostReport) for rank in one.ranks}
+
+
 def _rows(
     node: Node, report: HostReport | HostError, beats: Mapping[int, dict[str, Any]]
 ) -> list[Sequence[str]]:
@@ -107,15 +117,19 @@ def _rows(
     ranks |= set(report.ranks)
     if not ranks:
         state = "running" if report.alive else "ended"
-        return [(node.host.name, "-", state, "", "", "", "", code, _cut(report.last_line))]
+        # What a process said before it died tells more than torchrun's summary after it.
+        said = next((line for line in report.lines.values() if line), report.last_line)
+        return [(node.host.name, "-", state, "", "", "", "", code, _cut(said))]
+    planned = range(node.first_rank, node.first_rank + node.num_processes)
+    first = node.first_rank if ranks <= set(planned) else min(ranks)
     found: list[Sequence[str]] = []
-    for number, rank in enumerate(sorted(ranks)):
+    for rank in sorted(ranks):
         load = report.ranks.get(rank)
         if load is not None:
             state, used = "running", (f"{load.cpu:.0%}", f"{load.memory_mb} MB")
         else:
             state, used = "gone" if report.alive else "ended", ("", "")
-        line = _cut(report.lines.get(number, ""))
+        line = _cut(report.lines.get(rank - first, ""))
         progress = _progress(beats.get(rank), is_over=node.exit_code == 0)
         found.append((node.host.name, str(rank), state, *progress, *used, code, line))
     return found
@@ -129,9 +143,9 @@ def _is_at(node: Node, report: HostReport | HostError, rank: int, beat: Mapping[
 
 
 def _progress(beat: Mapping[str, Any] | None, *, is_over: bool = False) -> tuple[str, str]:
-    """Return phase and iteration; no phase of a rank that is done with all of them."""
+    """Return phase and iteration; neither of a rank that has ended well, after its last beat."""
     if beat is None or is_over:
-        return "", "" if beat is None else str(beat["iteration"])
+        return "", ""
     since = beat["seconds_since_progress"]
     late = f" ({since:.0f} s)" if since > 10.0 else ""
     return f"{beat['phase']}{late}", str(beat["iteration"])
@@ -157,15 +171,10 @@ def _list_runs(flags: argparse.Namespace) -> int:
     for run in all_runs():
         if run.status != "ended" and not flags.dry_run:
             observe(run, ssh_of(flags, run))
-            run.save()
+            run.update()
         names = ", ".join(host.name for host in run.hosts)
         print(f"{run.id}  {run.status:<8}  {names}: {' '.join(run.command)}")
     return 0
-
-
-def _fetch(run: RunState, ssh: Ssh) -> None:
-    for path in fetch_run(run, ssh, Path.cwd()):
-        print(f"Run directory: {path.relative_to(Path.cwd())}")
 
 
 def _parser() -> argparse.ArgumentParser:

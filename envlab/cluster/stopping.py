@@ -39,7 +39,8 @@ def stop_run(run: RunState, ssh: Ssh, grace_s: int = GRACE_S) -> dict[Host, Ende
     def end(host: Host) -> Ended:
         node = run.node_of(host)
         words = [node.folder, run.token(node), grace_s]
-        values = ssh.run(host, "end.sh", *words, timeout_s=grace_s + 30.0).values
+        answer = ssh.run(host, "end.sh", *words, timeout_s=grace_s + 30.0, is_expendable=True)
+        values = answer.values
         left = tuple(int(pid) for pid in values["left"].split())
         return Ended(values["how"], left, int(values["code"]) if values["code"] else None)
 

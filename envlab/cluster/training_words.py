@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
+from envlab.errors import ConfigurationError
 from envlab.registry import get_task
 from envlab.rl.arguments import train_parser
 
@@ -26,3 +28,28 @@ def check_training(library: str, words: Sequence[str]) -> str:
     """
     flags, _ = train_parser(library).parse_with_overrides(words)
     return get_task(flags.task).id
+
+
+def check_places(words: Sequence[str], parser: ArgumentParser) -> None:
+    """Refuse a flag of the verb itself behind the library, where train.py would not know it.
+
+    Args:
+        words: The library and what comes after it, or another script and its own.
+        parser: The verb's.
+
+    Raises:
+        ConfigurationError: Naming the flag, and where it belongs.
+    """
+    library = library_of(words[0]) if words else None
+    if library is None:
+        return
+    known = [
+        {option for action in one._actions for option in action.option_strings}
+        for one in (parser, train_parser(library))
+    ]
+    for word in words[1:]:
+        name = word.partition("=")[0]
+        if name in known[0] - known[1]:
+            raise ConfigurationError(
+                f"{name} is a flag of {parser.prog}, not of train.py: give it before {words[0]}."
+            )

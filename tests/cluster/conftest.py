@@ -23,8 +23,9 @@ for word in "$@"; do
 done
 printf '%s\\0' "$@" >"${{ranks%/ranks}}/words"
 [ ! -e "$HOME/fails" ] || {{ echo "no such device"; exit 9; }}
-mkdir -p "$ranks/none/attempt_0/0"
+while [ -e "$HOME/alone" ]; do sleep 0.1; done
 echo "[rank 0] training"
+mkdir -p "$ranks/none/attempt_0/0" # by which it has started
 [ ! -e "$HOME/stubborn" ] || trap '' TERM
 while [ ! -e "$HOME/enough" ]; do sleep 0.1; done
 echo "[rank 0] trained"

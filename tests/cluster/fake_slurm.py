@@ -17,8 +17,8 @@ import pytest
 
 from tests.launcher import Launch
 
-JOB = 77
-PORT = 10000 + JOB
+JOB = 10 * os.getpid()  # by which nodes find each other: no other tests' here
+PORT = 10000 + JOB % 20000
 
 SRUN = """\
 import os, subprocess, sys
@@ -41,7 +41,7 @@ esac
 SBATCH = """\
 if [ -n "$FAKE_SBATCH_REFUSES" ]; then echo "$FAKE_SBATCH_REFUSES" >&2; exit 1; fi
 cat >"{folder}/submitted.sh"
-echo 77
+echo {job}
 """
 
 
@@ -55,7 +55,7 @@ class FakeSlurm:
         programs = {
             "srun": f"#!{sys.executable}\n{SRUN}",
             "scontrol": f"#!/bin/bash\n{SCONTROL.format(folder=folder)}",
-            "sbatch": f"#!/bin/bash\n{SBATCH.format(folder=folder)}",
+            "sbatch": f"#!/bin/bash\n{SBATCH.format(folder=folder, job=JOB)}",
         }
         bin_folder = folder / "bin"
         bin_folder.mkdir()

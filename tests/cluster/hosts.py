@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,9 @@ SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 ACTIVATE = Path(sys.prefix, "bin/activate")
 SUBNET = "10.213.9"
 PREFIX = "envlab-ssh-"
-DEADLINE_S = 120.0
+DEADLINE_S = 240.0
+CHEAP_KEYS = "KexAlgorithms=curve25519-sha256"
+"""OpenSSH's default, NTRU Prime, takes 0.1 s of a core more at both ends of each connection."""
 
 
 def why_no_servers() -> str | None:
@@ -143,8 +145,8 @@ class Cluster:
 
     @property
     def ssh_cmd(self) -> str:
-        known = self.folder / "known_hosts"
-        return f"ssh -F none -o UserKnownHostsFile={known} -o StrictHostKeyChecking=yes {{addr}}"
+        known = f"UserKnownHostsFile={self.folder / 'known_hosts'}"
+        return f"ssh -F none -o {CHEAP_KEYS} -o {known} -o StrictHostKeyChecking=yes {{addr}}"
 
     @property
     def state(self) -> Path:
@@ -218,6 +220,22 @@ class Cluster:
         spaces = [host.node.namespace for host in self.hosts if host.node is not None]
         for name in [*spaces, *([self._manager] if self._manager else [])]:
             remove(name)
+
+
+def wait_for(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+    """Wait for something that no launch of this process does; fail if it takes too long."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"waited {deadline_s} s in vain"
+        time.sleep(0.05)
+
+
+def unmount(folder: Path) -> None:
+    """Take a disk away, which what has just ended may hold for a moment."""
+    end = time.monotonic() + 5.0
+    while subprocess.run(["umount", str(folder)], capture_output=True).returncode != 0:
+        assert time.monotonic() < end, f"{folder} cannot be unmounted"
+        time.sleep(0.1)
 
 
 def _keygen(file: Path) -> None:

@@ -14,8 +14,9 @@ import yaml
 
 from envlab import cli
 from envlab.cluster.state import launch_lock
-from tests.agents import free_port
+from tests.agents import dead_port
 from tests.cluster.conftest import Commander
+from tests.cluster.hosts import unmount
 
 
 def hosts_file(command: Commander, folder: Path, **changes: dict[str, Any]) -> Path:
@@ -44,8 +45,9 @@ def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> 
 
 
 def test_a_host_that_does_not_answer(command: Commander, tree: Path, tmp_path: Path):
-    hosts = hosts_file(command, tmp_path, host1={"port": free_port()})
-    answer = command.launch(tree, f"--hosts={hosts}")
+    with dead_port() as port:
+        hosts = hosts_file(command, tmp_path, host1={"port": port})
+        answer = command.launch(tree, f"--hosts={hosts}")
     assert_refused(answer, command, "Host host1: nothing listens at its ssh port")
 
 
@@ -104,6 +106,13 @@ def test_a_port_in_use(command: Commander, tree: Path):
     assert_refused(answer, command, f"Host host0: port {port}, for the rendezvous, is in use there")
 
 
+def test_one_machine_under_two_names(command: Commander, tree: Path, tmp_path: Path):
+    hosts = hosts_file(command, tmp_path, host1={"port": command.cluster.hosts[0].port})
+    answer = command.launch(tree, "--runs_on=host0,host1", f"--hosts={hosts}")
+    folder = command.cluster.hosts[0].path
+    assert_refused(answer, command, f"the folder {folder} is another host's, too: name each")
+
+
 def test_too_little_room(command: Commander, tree: Path):
     answer = command.launch(tree, "--runs_on=host1", "--min_free_mb=1000000000")
     assert_refused(answer, command, "Host host1: only ", "but 1000000000 are needed: make room")
@@ -119,7 +128,7 @@ def full_disk(command: Commander) -> Iterator[Path]:
     if made.returncode != 0:
         pytest.skip(f"a small disk cannot be mounted here ({made.stderr.strip()})")
     yield path
-    subprocess.run(["umount", str(path)], check=True)
+    unmount(path)
 
 
 def test_a_disk_that_fills_up(command: Commander, tree: Path, full_disk: Path):
@@ -170,7 +179,16 @@ def test_a_launch_where_a_run_of_somebody_else_is(
         code, output = command.launch(tree, "--runs_on=host0,host1", "--beside_others")
         assert code == 0, output
         assert command("kill", "--yes")[0] == 0
-    assert command("kill", "--yes")[0] == 0
+        # What no state file here tells of is ended where it runs.
+        hosts = f"--hosts={command.cluster.folder / 'hosts.yaml'}"
+        code, output = command("kill", "--yes", hosts, "--run=1999")
+        assert code == 2
+        assert f"--run is '1999', but what runs there is: {state.stem}." in output
+        code, output = command("kill", "--yes", hosts)
+        assert code == 0, output
+        assert f"Run {state.stem} on host1: found on its hosts\nhost1: ended, nothing is" in output
+        assert command("kill", "--yes", hosts) == (0, "Nothing runs there.\n")
+    assert command.cluster.living() == {}
 
 
 def test_all_or_nothing(command: Commander, tree: Path):
@@ -217,8 +235,15 @@ def test_words_and_paths_with_spaces_and_quotes(command: Commander, tree: Path):
         (["launch", "--ssh_cmd=ssh", "--runs_on=host0", "rsl_rl", "--task=Isaac-Cartpole-v0"],
          "with {addr} once"),
         (["launch", "--nproc_per_node=0", "rsl_rl"], "--nproc_per_node is 0"),
+        (["launch", "rsl_rl", "--task=Isaac-Cartpole-v0", "--runs_on=a"],
+         "--runs_on is a flag of envlab cluster launch, not of train.py: give it before rsl_rl."),
+        (["launch", "--detach", "--fetch", "rsl_rl"], "--fetch waits for the run's end"),
+        (["slurm", "rsl_rl", "--task=Isaac-Cartpole-v0", "--nodes", "2"],
+         "--nodes is a flag of envlab cluster slurm, not of train.py: give it before rsl_rl."),
         (["status"], "No run is known here"),
         (["kill", "--run=x", "--all"], "give one of them"),
+        (["kill", "--envlab_path=x"], "--envlab_path goes with --runs_on or --hosts"),
+        (["setup", "--config_script=none"], "none cannot be read (No such file or directory)"),
         (["lanch"], "no verb 'lanch'; there are setup, launch, status, command, kill, slurm. Did"),
     ],
 )  # fmt: skip

@@ -50,6 +50,7 @@ def test_a_file_has_defaults_that_a_host_may_change(tmp_path: Path):
         ("hosts: [a, a]", "The host 'a' is named 2 times"),
         ("hosts: [3]", "host 1 is 3, but must be a mapping"),
         ("name: a\nhosts: [a]", "there is no key 'name'"),
+        ("hosts: [{name: a, port: 70000}]", "host a: port is 70000, but must be from 1 to 65535"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, message: str):
@@ -64,3 +65,38 @@ def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path):
     file.write_text(FILE)
     with pytest.raises(ConfigurationError, match=r"--runs_on names 'bug'.* Did you mean big"):
         choose_hosts("bug", str(file))
+
+
+def test_the_file_in_the_current_folder_is_meant_where_its_names_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "hosts.yaml").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    assert [host.name for host in choose_hosts(None, None)] == ["big", "small", "plain"]
+    assert [host.address for host in choose_hosts("big", None)] == ["10.0.0.1"]
+    assert [host.address for host in choose_hosts("10.0.0.9,me@other", None)] == [
+        *("10.0.0.9", "other")
+    ]
+    with pytest.raises(ConfigurationError, match=r"--runs_on names 'other', but hosts.yaml has"):
+        choose_hosts("big,other", None)
+
+
+def test_a_port_that_cannot_be_is_refused():
+    with pytest.raises(ConfigurationError, match="'a:70000': its port is 70000, but must be from"):
+        choose_hosts("a:70000", None)
+
+
+@pytest.mark.parametrize(
+    "text", ["all:\n  hosts:\n    web:\n", "- hosts: all\n", "{{ jinja }}: [\n"]
+)
+def test_another_programs_file_is_in_nobodys_way(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    (tmp_path / "hosts.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert [host.address for host in choose_hosts("a,b", None)] == ["a", "b"]
+    said = capsys.readouterr().err
+    assert said.startswith("warning: hosts.yaml here is not used: hosts.yaml ")
+    assert said.count("\n") == 1
+    with pytest.raises(ConfigurationError):
+        choose_hosts(None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ def facts(**changes: Any) -> Facts:
         "packages": {"torch": "2.13.0", "numpy": "2.4.6"},
         "num_gpus": 0,
         "port": 29400,
-        "port_problem": "",
         "client": "",
         "server": "",
     }
@@ -53,11 +53,18 @@ def test_a_host_without_torch_is_named():
         ("127.0.0.1", "10.0.0.9", "10.0.0.9"),
         ("::1", "10.0.0.9", "10.0.0.9"),
         ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
+        ("2001:db8::1", "10.0.0.9", "2001:db8::1"),
     ],
 )
 def test_the_nodes_meet_where_others_reach_the_first(server: str, client: str, address: str):
     found = {A: facts(server=server, client=server), B: facts(server="10.0.0.2", client=client)}
     assert _address_for_others(found, A) == address
+
+
+def test_the_first_is_met_by_ipv4_where_others_see_it_so():
+    clients = {A: "::1", B: "2001:db8::9", C: "10.0.0.9"}
+    found = {host: facts(server="::1", client=client) for host, client in clients.items()}
+    assert _address_for_others(found, A) == "10.0.0.9"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,10 @@ def test_the_nodes_meet_where_others_reach_the_first(server: str, client: str, a
         ("a: Permission denied (publickey,password).", "it refuses the key"),
         ("Timeout, server a not responding.", "the connection was lost"),
         ("something new", "ssh failed (ssh: something new)"),
+        ("", "the connection was lost (ssh said nothing)"),
+        ("ssh: Could not resolve hostname jump: No address\nConnection closed by remote host",
+         "cannot be resolved: see the spelling, or give an IP address (ssh: Could not resolve "
+         "hostname jump: No address)"),
     ],
 )  # fmt: skip
 def test_what_ssh_says_is_put_into_words(said: str, meaning: str):
@@ -85,3 +96,12 @@ def test_options_are_given_before_the_host_and_the_users_own_come_first():
     assert words[words.index("-p") + 1] == "2222"
     assert words[words.index("-i") + 1] == "/k"
     assert Ssh("env ssh {addr} -v").words(host) == ["env", "ssh", "me@a", "-v"]
+
+
+def test_words_arrive_byte_for_byte(tmp_path: Path):
+    shell = tmp_path / "login"
+    shell.write_text("#!/bin/sh\nexec $2\n")
+    shell.chmod(0o755)
+    text = "printf %s 'caf\udce9 é'"  # as Python has a byte of a path that is no UTF-8
+    code, out, _ = Ssh(f"{shell} {{addr}}").feed(A, text, 60.0)
+    assert (code, out) == (0, "caf\udce9 é")

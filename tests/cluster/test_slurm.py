@@ -14,6 +14,7 @@ import pytest
 
 from envlab.cli import guarded
 from envlab.cluster.slurm import main
+from envlab.distributed.processes import command_line
 from tests.cluster.fake_slurm import JOB, PORT, FakeSlurm
 from tests.launcher import ROOT, TRAIN
 from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run
@@ -52,9 +53,7 @@ def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm
         try:
             launch.wait_until(lambda: checkpoints(folder) - before)  # noqa: B023
             if restart == 0:
-                commands = [
-                    Path("/proc", str(pid), "cmdline").read_text() for pid in launch.living()
-                ]
+                commands = [command_line(pid) for pid in launch.living()]
             fake.signal(launch, signal.SIGUSR1)
             assert launch.wait(60) != 0
             assert launch.living() == {}
@@ -66,7 +65,7 @@ def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm
         ends.append(manifest["iteration"])
     assert sum(f"--rdzv_endpoint=localhost:{PORT}" in one for one in commands) >= 2
     assert {"is_host=1", "is_host=0"} <= {
-        word.removeprefix("--rdzv_conf=") for one in commands for word in one.split("\0")
+        word.removeprefix("--rdzv_conf=") for one in commands for word in one
     }
     assert fake.requeued == [str(JOB), str(JOB)]
     (restarted,) = manifest["restarts"]
@@ -94,8 +93,8 @@ def test_a_job_is_submitted_with_a_folder_for_its_log(fake: FakeSlurm, tmp_path:
     with contextlib.chdir(tmp_path):
         assert slurm("--nodes=2", "--gpus-per-node=a100:4", "rsl_rl", *SMALL) == 0
     said = capsys.readouterr().out
-    assert "Submitted job 77: 2 x 4 processes." in said
-    assert "scancel 77" in said
+    assert f"Submitted job {JOB}: 2 x 4 processes." in said
+    assert f"scancel {JOB}" in said
     assert (tmp_path / "logs/slurm").is_dir()
     assert fake.directive("output") == "logs/slurm/%x-%j.out"
     assert fake.directive("job-name") == "Isaac-Cartpole-v0"

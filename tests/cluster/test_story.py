@@ -6,14 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.hosts import Cluster, why_no_namespaces, why_no_servers
+from tests.cluster.hosts import Cluster, wait_for, why_no_namespaces, why_no_servers
 from tests.launcher import ROOT
 from tests.rl.conftest import manifest_of, metrics_of, only_run
 
@@ -118,7 +117,7 @@ def test_three_hosts_from_setup_to_kill(three: Cluster):
     assert cut is not None
     cut.ip("link", "set", "eth0", "down")
     first = only_run(at_first)
-    wait_until(lambda: manifest_of(first)["status"] == "failed")
+    wait_for(lambda: manifest_of(first)["status"] == "failed")
     assert re.search(r"Rank 2 \(host host2, pid \d+\)", manifest_of(first)["error"])
     code, output = three.run("status", "--connect_timeout_s=2")
     assert code == 1
@@ -136,7 +135,7 @@ def test_three_hosts_from_setup_to_kill(three: Cluster):
 
     code, output = three.run("launch", "--detach", *endless, "--resume", cwd=tree)
     assert code == 0, output
-    wait_until(lambda: len(list(at_first.glob("logs/*/*/*/metrics.jsonl"))) == 2)
+    wait_for(lambda: len(list(at_first.glob("logs/*/*/*/metrics.jsonl"))) == 2)
     (second,) = {path.parent for path in at_first.glob("logs/*/*/*/run.json")} - {first}
     manifest = manifest_of(second)
     assert Path(manifest["resumed_from"]).is_relative_to(first)
@@ -151,17 +150,10 @@ def test_three_hosts_from_setup_to_kill(three: Cluster):
         assert not list(host.home.rglob("run.json"))
 
 
-def wait_until(condition: Any, deadline_s: float = 90.0) -> None:
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"waited {deadline_s} s in vain"
-        time.sleep(0.1)
-
-
 def wait_for_iteration(cluster: Cluster, folder: Path, iteration: int) -> None:
     """Wait until a run has been there so long; on failure, show what its hosts printed."""
     try:
-        wait_until(
+        wait_for(
             lambda: [
                 path
                 for path in folder.glob("logs/*/*/*/metrics.jsonl")
@@ -180,4 +172,4 @@ def wait_for_beats(cluster: Cluster, folder: Path) -> None:
         files = folder.glob("logs/*/*/*/heartbeats.json")
         return [one for file in files for one in json.loads(file.read_text())["ranks"]]
 
-    wait_until(lambda: len(ranks()) == len(cluster.hosts))
+    wait_for(lambda: len(ranks()) == len(cluster.hosts))

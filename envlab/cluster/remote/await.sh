@@ -4,8 +4,9 @@
 
 main() {
     local folder=$1 end=$((SECONDS + $2))
+    cd -- "$folder" || fail "the folder $folder is gone."
     while [ "$SECONDS" -le "$end" ]; do
-        if compgen -G "$folder/ranks/*/attempt_0/*" >/dev/null; then
+        if compgen -G "ranks/*/attempt_0/*" >/dev/null; then
             printf 'state=started\n'
             return
         fi

@@ -33,7 +33,7 @@ kill_all() {
 await_none() {
     local end=$((SECONDS + $2))
     while [ -n "$(processes_of "$1")" ]; do
-        [ "$SECONDS" -lt "$end" ] || return 1
+        [ "$SECONDS" -le "$end" ] || return 1 # whole seconds: not less than asked for
         sleep 0.2
     done
 }

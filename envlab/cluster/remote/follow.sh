@@ -3,8 +3,11 @@
 
 main() {
     local pid
+    local -a grow=()
     read -r pid _ <"$1/pid" || fail "nothing was started in $1."
-    tail -c "+$(($2 + 1))" -s 0.2 --pid="$pid" -f -- "$1/log.txt"
+    # By now another process may have the number of one that has ended.
+    if runs_in "$1"; then grow=(-s 0.2 --pid="$pid" -f); fi
+    tail -c "+$(($2 + 1))" "${grow[@]}" -- "$1/log.txt"
 }
 
 main "$@" </dev/null

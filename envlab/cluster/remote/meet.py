@@ -1,5 +1,7 @@
 """See that nodes reach the rendezvous: argv: address, port, others to wait for (0: connect)."""
 
+import contextlib
+import os
 import socket
 import sys
 import time
@@ -9,24 +11,27 @@ end = time.monotonic() + 12.0
 
 
 def listen() -> None:
-    """Wait until as many others have connected and left."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("", port))
-        except OSError as problem:
-            sys.exit(
-                f"port {port}, for the rendezvous, is in use there ({problem.strerror}): name "
-                "another by --distributed_ip_and_port."
-            )
-        listener.listen(count)
+    """Wait until as many others have connected and left, by IPv4 or IPv6."""
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            ("", port), family=family, backlog=count, dualstack_ipv6=dual
+        )
+    except OSError as problem:
+        sys.exit(
+            f"port {port}, for the rendezvous, is in use there "
+            f"({os.strerror(problem.errno or 0)}): name another by --distributed_ip_and_port."
+        )
+    with listener:
         for _ in range(count):
             listener.settimeout(max(0.1, end - time.monotonic()))
             try:
                 connection = listener.accept()[0]
             except TimeoutError:
                 return
-            with connection:
+            # One that stays on or breaks off has come through, too.
+            with connection, contextlib.suppress(OSError):
                 connection.settimeout(1.0)
                 connection.recv(1)
 

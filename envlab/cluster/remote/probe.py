@@ -13,14 +13,15 @@ import sys
 
 def port(wanted: str) -> dict[str, object]:
     """Return a port that nobody listens at, or what is wrong with the wanted one."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", int(wanted or 0)))
-            probe.listen(1)
-        except OSError as problem:
-            return {"port": None, "port_problem": problem.strerror}
-        return {"port": probe.getsockname()[1]}
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    try:
+        with socket.create_server(
+            ("", int(wanted or 0)), family=family, dualstack_ipv6=dual
+        ) as probe:
+            return {"port": probe.getsockname()[1]}
+    except OSError as problem:
+        return {"port": None, "port_problem": os.strerror(problem.errno or 0)}
 
 
 def versions(names: list[str]) -> dict[str, str]:
@@ -38,7 +39,6 @@ facts = {
     "python": platform.python_version(),
     "packages": versions(sys.argv[2:]),
     "hostname": socket.gethostname(),
-    "cpus": len(os.sched_getaffinity(0)),
     **port(sys.argv[1]),
 }
 print("facts=" + json.dumps(facts))

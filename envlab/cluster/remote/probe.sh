@@ -35,19 +35,23 @@ main() {
         "its packages: see that it is Python 3.11 or newer."
 }
 
-# Refuses where another launch runs or is being started below this path, and claims a place.
+# Refuses where another launch runs or is being started below this path, and claims a place. A claim
+# holds for longer than code may take to be sent.
 check_others() {
     local path=$1 run=$2 beside=$3 other
+    [ ! -e "$path/runs/$run" ] || fail "the folder $path is another host's, too: name each machine" \
+        "once, and where they share a file system, give each a path of its own in hosts.yaml."
     { mkdir -- "$path/runs/$run" && : >"$path/runs/$run/claim"; } 2>/dev/null ||
         fail "the folder $path/runs/$run cannot be made."
     [ "$beside" = 1 ] && return
     for other in "$path"/runs/*/; do
         other=${other%/}
         [ "${other##*/}" = "$run" ] && continue
-        if runs_in "$other" || [ -n "$(find "$other/claim" -mmin -5 2>/dev/null)" ]; then
+        if runs_in "$other" || [ -n "$(find "$other/claim" -mmin -15 2>/dev/null)" ]; then
             rm -rf -- "${path:?}/runs/$run"
             fail "the run ${other##*/} is there already: wait for it, stop it by envlab cluster" \
-                "kill --run ${other##*/}, or start beside it by --beside_others."
+                "kill --run ${other##*/} (with --runs_on, if it was not launched by you here), or" \
+                "start beside it by --beside_others."
         fi
     done
 }

@@ -9,7 +9,10 @@ main() {
     case $1 in
         look)
             mkdir -p -- "$folder" 2>/dev/null || fail "the folder $folder cannot be made."
-            [ ! -d "$folder/$3" ] || printf 'exists=1\n'
+            if [ -d "$folder/$3" ]; then
+                touch -- "$folder/$3" # the newest are not pruned
+                printf 'exists=1\n'
+            fi
             printf 'folder=%s\n' "$(cd -- "$folder" && pwd -P)"
             find "$folder" -mindepth 1 -maxdepth 1 -type d ! -name '.*' -printf '%T@ %f\n' |
                 sort -n | tail -n 1 | sed 's/^[^ ]* /previous=/'

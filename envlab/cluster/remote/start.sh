@@ -9,13 +9,16 @@ main() {
         fail "the folder $folder cannot be made there."
     ! runs_in . || fail "what is in $folder runs already: wait for it to end."
     rm -f -- pid exit_code
-    { printf '%s' "$3" >run.sh && printf '' >log.txt; } 2>/dev/null ||
+    { printf '%s' "$3" >run.sh && printf '' >log.txt &&
+        { [ -z "$4" ] || printf '%s' "$5" >"$4"; }; } 2>/dev/null ||
         fail "the folder $folder cannot be written to, or its disk is full."
-    if [ -n "$4" ]; then printf '%s' "$5" >"$4"; fi
     ENVLAB_CLUSTER_RUN=$token setsid bash run.sh >>log.txt 2>&1 &
     pid=$!
     ticks=$(started "$pid") || ticks=0
-    printf '%s %s\n' "$pid" "$ticks" >pid
+    { printf '%s %s\n' "$pid" "$ticks" >pid; } 2>/dev/null || {
+        kill "$pid"
+        fail "the folder $folder cannot be written to, or its disk is full."
+    }
     rm -f -- claim
     printf 'folder=%s\npid=%s\nticks=%s\n' "$folder" "$pid" "$ticks"
 }

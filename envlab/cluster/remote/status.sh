@@ -7,7 +7,6 @@ main() {
     if runs_in "$folder"; then printf 'alive=1\n'; else printf 'alive=0\n'; fi
     printf 'code=%s\n' "$(cat -- "$folder/exit_code" 2>/dev/null)"
     printf 'hertz=%s\npage_kb=%s\n' "$(getconf CLK_TCK)" "$(($(getconf PAGESIZE) / 1024))"
-    printf 'memory=%s\n' "$(grep -m 1 '^MemTotal' /proc/meminfo | tr -s ' ' | cut -d ' ' -f 2)"
     printf 'last=%s\n' "$(tail -n 1 -- "$folder/log.txt" 2>/dev/null | tr -d '\r' | cut -c 1-300)"
     local -a processes
     mapfile -t processes < <(processes_of "$token")
@@ -22,7 +21,7 @@ main() {
 
 show_processes() {
     local now rank stat
-    now=${EPOCHREALTIME/,/.}
+    now=$(date +%s.%N)
     for pid in "${processes[@]}"; do
         rank=$(grep -zasx 'RANK=[0-9]*' "/proc/$pid/environ" | tr -d '\0')
         { stat=$(<"/proc/$pid/stat"); } 2>/dev/null || continue
@@ -30,10 +29,11 @@ show_processes() {
     done
 }
 
-# torchrun keeps what each process printed in ranks/<launch>/attempt_<n>/<local rank>/.
+# torchrun keeps what each process printed in ranks/<launch>/attempt_<n>/<local rank>/; the last
+# attempt comes last.
 show_last_lines() {
     local file
-    for file in "$1"/ranks/*/attempt_*/*/stderr.log; do
+    printf '%s\0' "$1"/ranks/*/attempt_*/*/stderr.log | sort -zV | while IFS= read -r -d '' file; do
         [ -f "$file" ] || continue
         printf 'line=%s %s\n' "$(basename -- "$(dirname -- "$file")")" \
             "$(cat -- "${file%stderr.log}stdout.log" "$file" 2>/dev/null | tail -n 1 | tr -d '\r' |

@@ -1,0 +1,43 @@
+"""State files that cannot be read are in nobody's way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlab.cluster.state import RunState, all_runs, find_run
+
+
+def new_run(**changes: str) -> RunState:
+    values = {"created_at": "", "run_id": "x", "ssh_cmd": "ssh {addr}", "endpoint": ""}
+    return RunState(command=[], snapshot="", **{"id": "20260101-000000-aaaa", **values, **changes})
+
+
+def test_what_is_observed_of_a_run_that_was_killed_meanwhile_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = new_run()
+    run.save()
+    run.status = "ended"
+    run.update()
+    assert find_run(None).status == "ended"
+    run.forget()
+    run.update()
+    assert all_runs() == []
+
+
+def test_a_damaged_file_is_told_of_and_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = new_run()
+    run.save()
+    for number, text in enumerate(("{", "[]", '{"version": 99}', "")):
+        (run.file.parent / f"20270101-00000{number}-bbbb.json").write_text(text)
+    assert all_runs() == [run]
+    warnings = capsys.readouterr().err.splitlines()
+    assert len(warnings) == 4
+    assert "envlab cluster kill --run 20270101-000003-bbbb --runs_on HOST,..." in warnings[0]
+    assert find_run(None) == run

@@ -1,0 +1,124 @@
+"""The table of ranks."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from envlab.cli import guarded
+from envlab.cluster.hosts import Host
+from envlab.cluster.observing import HostReport, Load, _loads
+from envlab.cluster.ssh import Answer
+from envlab.cluster.state import Node, RunState
+from envlab.cluster.status import _cut, compose_status
+
+A, B = (Host(name=name, address=name) for name in "ab")
+
+
+def run_on(*hosts: Host) -> RunState:
+    nodes = [
+        Node(
+            host=host,
+            node_rank=number,
+            first_rank=number,
+            path="/p",
+            folder="/p/runs/x",
+            num_processes=1,
+            local_address="127.0.0.1",
+        )
+        for number, host in enumerate(hosts)
+    ]
+    return RunState(
+        id="x",
+        created_at="",
+        command=[],
+        run_id="x",
+        ssh_cmd="",
+        endpoint="",
+        snapshot="",
+        nodes=nodes,
+    )
+
+
+def report(**changes: Any) -> HostReport:
+    values = {"alive": True, "exit_code": None, "last_line": "", "ranks": {}, "lines": {}}
+    return HostReport(**{**values, **changes})
+
+
+def beat(rank: int, pid: int) -> dict[str, Any]:
+    progress = {"phase": "learn", "iteration": 7, "seconds_since_progress": 0.1}
+    return {"rank": rank, "pid": pid, **progress}
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split()[:5] for line in text.splitlines() if line.startswith(("a ", "b "))]
+
+
+def test_a_rank_is_where_it_runs_though_another_host_was_to_have_it():
+    # Hosts with one address among them, as containers of one machine: torch may swap their ranks.
+    beats = {"ranks": [beat(0, 20), beat(1, 10)]}
+    text = compose_status(
+        run_on(A, B),
+        {
+            A: report(ranks={1: Load(pid=10, cpu=0.5, memory_mb=9)}),
+            B: report(ranks={0: Load(pid=20, cpu=0.5, memory_mb=9)}, heartbeats=beats),
+        },
+    )
+    assert rows(text) == [
+        *(["a", "1", "running", "learn", "7"], ["b", "0", "running", "learn", "7"])
+    ]
+
+
+def test_a_rank_that_died_is_gone_from_where_it_was():
+    beats = {"ranks": [beat(0, 20), beat(1, 10)]}
+    running = report(ranks={0: Load(pid=20, cpu=0.5, memory_mb=9)}, heartbeats=beats)
+    text = compose_status(run_on(A, B), {A: running, B: report()})
+    assert [row[:3] for row in rows(text)] == [["a", "0", "running"], ["b", "1", "gone"]]
+
+
+def test_the_last_beat_of_a_rank_that_ended_well_is_not_shown():
+    run = run_on(A)
+    run.nodes[0].exit_code = 0
+    ended = report(alive=False, exit_code=0, heartbeats={"ranks": [beat(0, 20)]})
+    (row,) = rows(compose_status(run, {A: ended}))
+    assert row == ["a", "0", "ended", "0"]  # its exit code
+
+
+def test_a_rank_that_died_before_its_first_beat_is_quoted():
+    ended = report(
+        alive=False, exit_code=1, last_line="=====", lines={0: "", 1: "error: no such override"}
+    )
+    text = compose_status(run_on(A), {A: ended})
+    assert text.endswith("error: no such override")
+
+
+def test_a_line_is_its_ranks_though_a_lower_one_is_not_there():
+    load = Load(pid=20, cpu=0.5, memory_mb=9)
+    run = run_on(A)
+    run.nodes[0].first_rank, run.nodes[0].num_processes = 4, 2
+    text = compose_status(run, {A: report(ranks={5: load}, lines={0: "of rank 4", 1: "of rank 5"})})
+    assert text.endswith("of rank 5")
+    # Of another node's ranks, which torch may give to a host, the lowest is the first.
+    text = compose_status(run, {A: report(ranks={2: load}, lines={0: "of rank 2"})})
+    assert text.endswith("of rank 2")
+
+
+def test_a_rank_is_the_oldest_of_its_processes_and_not_the_lowest_number():
+    stat = "S 1 1 1 0 -1 0 0 0 0 0 {used} 0 0 0 20 0 1 0 {began} 0 {pages} 0"
+    lines = ["hertz=100", "page_kb=4"]
+    for now, used in ((1.0, 0), (1.5, 25)):
+        helper, rank = (
+            stat.format(used=0, began=200, pages=1),
+            stat.format(used=used, began=100, pages=512),
+        )
+        lines += [f"process={now} 7 0 {helper}", f"process={now} 4194300 0 {rank}"]
+    assert _loads(Answer("\n".join(lines))) == {0: Load(pid=4194300, cpu=0.5, memory_mb=2)}
+
+
+def test_letters_that_a_terminal_cannot_show_are_no_failure(monkeypatch: pytest.MonkeyPatch):
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="latin-1"))
+    assert guarded(lambda words: print(_cut("x" * 100), flush=True) or 0, []) == 0
+    assert written.getvalue() == b"x" * 59 + b"?\n"
