@@ -1,6 +1,7 @@
 """What must happen before any test module is imported, and what holds for every test."""
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import envlab.cli  # noqa: F401
 from tests.left_behind import mark, none_left_behind
 
 mark()
+# Where tests run in the background or under nohup these are ignored, in all that they start, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
