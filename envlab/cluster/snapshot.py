@@ -14,7 +14,6 @@ import re
 import secrets
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envlab.cluster.hosts import Host
-from envlab.cluster.ssh import Answer, HostError, Ssh, expendable
+from envlab.cluster.ssh import Answer, HostError, Ssh, converse
 from envlab.errors import EnvlabError, LaunchError
 
 TRANSFER_TIMEOUT_S = 600.0
@@ -227,14 +226,9 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
             env={**os.environ, "LC_ALL": "C"},
         )
         try:
-            with expendable(process):
-                out, err = process.communicate(stdin, timeout=TRANSFER_TIMEOUT_S)
+            out, err = converse(process, stdin, TRANSFER_TIMEOUT_S, is_expendable=True)
         except subprocess.TimeoutExpired:
             raise HostError(host, f"rsync took more than {TRANSFER_TIMEOUT_S:g} s.") from None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
     if process.returncode == 0:
         return out.decode(errors="replace")
     said = err.decode(errors="replace")

@@ -13,11 +13,11 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
-from typing import IO, Any, TypeVar
+from typing import IO, Any, AnyStr, TypeVar
 
 from envlab.cluster.hosts import Host
 from envlab.errors import ConfigurationError, EnvlabError
@@ -181,14 +181,9 @@ class Ssh:
             start_new_session=True,  # Ctrl-C is this program's, not ssh's
         )
         try:
-            with expendable(process) if is_expendable else contextlib.nullcontext():
-                out, err = process.communicate(text, timeout=timeout_s)
+            out, err = converse(process, text, timeout_s, is_expendable=is_expendable)
         except subprocess.TimeoutExpired:
             raise HostError(host, f"no answer within {timeout_s:g} s.") from None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
         return process.returncode, out, err
 
     def stream(self, host: Host, script: str, *arguments: object) -> subprocess.Popen[bytes]:
@@ -278,14 +273,29 @@ def on_all(
             raise
 
 
-@contextlib.contextmanager
-def expendable(process: subprocess.Popen[Any]) -> Iterator[None]:
-    """Have Ctrl-C end a process that leads a session, rather than wait for it."""
-    _expendable.add(process)
+def converse(
+    process: subprocess.Popen[AnyStr], text: AnyStr, timeout_s: float, *, is_expendable: bool
+) -> tuple[AnyStr, AnyStr]:
+    """Feed a process that leads a session, and return its output and errors; leave none of it.
+
+    Args:
+        process: The process, with pipes.
+        text: What it reads.
+        timeout_s: How long it may take.
+        is_expendable: Whether Ctrl-C ends it, rather than wait for it.
+
+    Raises:
+        subprocess.TimeoutExpired: If it takes longer.
+    """
+    if is_expendable:
+        _expendable.add(process)
     try:
-        yield
+        return process.communicate(text, timeout=timeout_s)
     finally:
         _expendable.discard(process)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 def results_of(answers: dict[Host, Result | HostError]) -> dict[Host, Result]:
