@@ -20,14 +20,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 TRAINERS = {
-    "rsl_rl": "envlab.rl.rsl_rl:main",
-    "rl_games": "envlab.rl.rl_games:main",
-    "skrl": "envlab.rl.skrl_main:train",
+    "rsl_rl": "envlab.rl.rsl_rl.learner:main",
+    "rl_games": "envlab.rl.rl_games.learner:main",
+    "skrl": "envlab.rl.skrl.main:train",
 }
 PLAYERS = {
-    "rsl_rl": "envlab.rl.rsl_rl_play:main",
-    "rl_games": "envlab.rl.rl_games_play:main",
-    "skrl": "envlab.rl.skrl_main:play",
+    "rsl_rl": "envlab.rl.rsl_rl.play:main",
+    "rl_games": "envlab.rl.rl_games.play:main",
+    "skrl": "envlab.rl.skrl.main:play",
 }
 
 USAGE = """usage: envlab COMMAND ...
@@ -99,7 +99,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         "random": "envlab.tools.agents:random_main",
         "zero": "envlab.tools.agents:zero_main",
         "warm": "envlab.tools.warm:main",
-        "compare": "envlab.tools.compare:main",
+        "compare": "envlab.tools.compare.command:main",
         "doctor": "envlab.doctor.command:main",
         "cluster": "envlab.cluster.verbs:main",
     }
@@ -142,7 +142,7 @@ def _check_task_early(arguments: Sequence[str]) -> None:
 def _choose_opengl_early() -> None:
     """Choose what rank 0 renders videos with before mujoco, which then cannot change, is loaded."""
     from envlab.distributed.ranks import launched_rank
-    from envlab.rl.opengl import choose_opengl
+    from envlab.rl.loop.opengl import choose_opengl
 
     if launched_rank() == 0:
         choose_opengl()

@@ -9,7 +9,7 @@ from envlab.cluster.hosts import DEFAULT_PATH, Host, choose_hosts
 from envlab.cluster.ssh import CONNECT_TIMEOUT_S, SSH_CMD, Ssh
 from envlab.cluster.state import RunState
 from envlab.errors import ConfigurationError
-from envlab.rl.arguments import ArgumentParser
+from envlab.rl.command.arguments import ArgumentParser
 
 
 def verb_parser(verb: str, description: str, example: str) -> ArgumentParser:

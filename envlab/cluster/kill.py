@@ -15,9 +15,9 @@ from envlab.cluster.arguments import (
     verb_parser,
 )
 from envlab.cluster.fetch import fetch_here
-from envlab.cluster.finding import find_living
+from envlab.cluster.find import find_living
 from envlab.cluster.state import RunState, all_runs, find_run
-from envlab.cluster.stopping import GRACE_S, describe, is_over, stop_run
+from envlab.cluster.stop import GRACE_S, describe, is_over, stop_run
 from envlab.errors import ConfigurationError
 
 

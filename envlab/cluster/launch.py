@@ -15,10 +15,10 @@ from envlab.cluster.arguments import (
     ssh_of,
     verb_parser,
 )
-from envlab.cluster.attending import attend
+from envlab.cluster.attach import attend
 from envlab.cluster.hosts import Host
 from envlab.cluster.interrupts import ending_in_order, uninterrupted
-from envlab.cluster.launch_words import complete, run_id_of, train_words
+from envlab.cluster.launch_messages import complete, run_id_of, train_words
 from envlab.cluster.node_script import RANK_PREFIX, node_script, torchrun_words
 from envlab.cluster.preflight import (
     MIN_FREE_MB,
@@ -32,7 +32,7 @@ from envlab.cluster.preflight import (
 from envlab.cluster.pruning import KEEP_SNAPSHOTS, prune_snapshots
 from envlab.cluster.snapshot import Sent, Snapshot, send_snapshot, take_snapshot
 from envlab.cluster.ssh import Ssh, UnreachableError, on_all, results_of
-from envlab.cluster.starting import start_all
+from envlab.cluster.start import start_all
 from envlab.cluster.state import Node, RunState, launch_lock, new_id
 from envlab.cluster.training_words import check_places
 from envlab.errors import ConfigurationError

@@ -21,7 +21,7 @@ from envlab.cluster.training_words import (
     library_of,
 )
 from envlab.errors import ConfigurationError, LaunchError, did_you_mean
-from envlab.rl.arguments import ArgumentParser
+from envlab.rl.command.arguments import ArgumentParser
 
 DEADLINE_S = 60.0
 """How long sbatch may take."""

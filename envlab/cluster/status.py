@@ -15,10 +15,10 @@ from envlab.cluster.arguments import (
     ssh_of,
     verb_parser,
 )
-from envlab.cluster.attending import attend
+from envlab.cluster.attach import attend
 from envlab.cluster.fetch import fetch_here
 from envlab.cluster.hosts import Host
-from envlab.cluster.observing import HostReport, heartbeats_of, observe
+from envlab.cluster.report import HostReport, heartbeats_of, observe
 from envlab.cluster.ssh import HostError, Ssh
 from envlab.cluster.state import Node, RunState, all_runs, find_run
 from envlab.errors import ConfigurationError

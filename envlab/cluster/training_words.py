@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
-from envlab.rl.arguments import train_parser
+from envlab.rl.command.arguments import train_parser
 
 LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"

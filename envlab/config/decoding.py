@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, Union
 
 from envlab.config.encoding import encode, same
+from envlab.config.messages import expected, shown, unknown_key, wrong_type
 from envlab.config.references import resolve
 from envlab.config.tree import field_types, is_group, settable_fields
-from envlab.config.wording import expected, shown, unknown_key, wrong_type
 from envlab.errors import ConfigurationError, did_you_mean
 
 ABSENT: Any = object()

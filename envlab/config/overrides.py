@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from envlab.config.codec import merge, to_dict
+from envlab.config.messages import instead_of_derived, is_derived, suggestion, wrong_type
 from envlab.config.tree import children, is_group, paths
-from envlab.config.wording import instead_of_derived, is_derived, suggestion, wrong_type
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:

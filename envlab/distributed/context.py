@@ -23,7 +23,7 @@ from envlab.distributed.gathering import gather_to_main, scatter_from_main
 from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_cores
-from envlab.distributed.pulse import REDUCE, Pulse
+from envlab.distributed.progress import REDUCE, Pulse
 from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import meet
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S

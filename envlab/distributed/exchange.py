@@ -16,8 +16,8 @@ from time import monotonic
 
 import torch.distributed as dist
 
-from envlab.distributed.beats import Beat, Sighting, process_state
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.heartbeat import Beat, Sighting, process_state
 from envlab.distributed.ranks import MeetingPoint
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from envlab.distributed.beats import Sighting
+from envlab.distributed.diagnosis import Verdict
 from envlab.distributed.disk import describe_room, temporary_name
-from envlab.distributed.judgement import Verdict
+from envlab.distributed.heartbeat import Sighting
 from envlab.distributed.stacks import main_stack
 
 logger = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """The watchdog: ends a job that cannot go on, and says which rank is to blame, where it stood.
 
 A thread in each process looks once a second at the beats of all ranks
-(:mod:`envlab.distributed.exchange`) and judges them (:mod:`envlab.distributed.judgement`). Neither
+(:mod:`envlab.distributed.exchange`) and judges them (:mod:`envlab.distributed.diagnosis`). Neither
 waits for the main thread, which may stand in native code that never returns. The first rank with a
 verdict tells the others; all send their Python stacks, one reporter prints a report, and each
 process leaves with :data:`HUNG_EXIT_CODE`.
@@ -25,12 +25,12 @@ from time import monotonic, sleep
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from envlab.distributed import last_resort
-from envlab.distributed.beats import Beat, Sighting, process_state
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.diagnosis import Verdict, judge
 from envlab.distributed.exchange import PAUSE_S, Exchange
-from envlab.distributed.judgement import Verdict, judge
+from envlab.distributed.heartbeat import Beat, Sighting, process_state
 from envlab.distributed.nccl_trace import write_trace
-from envlab.distributed.pulse import Pulse, one_line
+from envlab.distributed.progress import Pulse, one_line
 from envlab.distributed.ranks import MeetingPoint
 from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks

@@ -15,7 +15,7 @@ from envlab.envs import DirectMarlEnv, VectorEnv, multi_agent_to_single_agent
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.arguments import agent_parser
+from envlab.rl.command.arguments import agent_parser
 
 NUM_ENVS = 64
 

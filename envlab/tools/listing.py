@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envlab.registry import Task, list_tasks
-from envlab.rl.arguments import ArgumentParser
+from envlab.rl.command.arguments import ArgumentParser
 
 
 def main(arguments: Sequence[str]) -> int:

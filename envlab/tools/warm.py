@@ -10,7 +10,7 @@ from envlab.config import compose
 from envlab.distributed.context import DistributedContext
 from envlab.errors import SimulationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.arguments import ArgumentParser
+from envlab.rl.command.arguments import ArgumentParser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -26,9 +26,9 @@ from typing import Any
 
 from envlab.cli import guarded, train
 from envlab.distributed.ranks import launched_rank
-from envlab.rl.arguments import ArgumentParser
-from envlab.rl.metrics import IterationRecord
-from envlab.rl.training import Training
+from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.loop.metrics import IterationRecord
+from envlab.rl.loop.training import Training
 
 MINUTES = 10.0
 """Default of ``agent.save_interval_minutes``."""

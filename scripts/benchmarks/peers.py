@@ -30,7 +30,7 @@ import torch
 from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneCfg, SimulationCfg
-from envlab.rl.arguments import ArgumentParser
+from envlab.rl.command.arguments import ArgumentParser
 
 NUM_ACTIONS = 8
 INSTALL_ENVPOOL = "pip install -c constraints.txt envpool==1.2.5"

@@ -32,8 +32,8 @@ from typing import Any
 
 from envlab.cli import TRAINERS, guarded
 from envlab.errors import ConfigurationError
-from envlab.rl.arguments import ArgumentParser
-from envlab.rl.seed_statistics import require
+from envlab.rl.command.arguments import ArgumentParser
+from envlab.tools.compare.statistics import require
 
 WORKER = Path(__file__).with_name("scaling_worker.py")
 AUDIT_INTERVAL = 50

@@ -29,7 +29,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from envlab.cli import train
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import read_ranks
-from envlab.rl.training import Training
+from envlab.rl.loop.training import Training
 
 COLLECTIVES = (
     "all_reduce",

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from gymnasium import spaces
 
-from envlab.rl.opengl import choose_opengl
+from envlab.rl.loop.opengl import choose_opengl
 
 if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
@@ -34,7 +34,7 @@ from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of
 from envlab.errors import ConfigurationError
 from envlab.registry import Task, get_task, list_tasks, load_env_cfg
-from envlab.rl.arguments import ArgumentParser
+from envlab.rl.command.arguments import ArgumentParser
 
 DOCS = Path(__file__).parents[2] / "docs"
 IMAGES = DOCS / "images/tasks"

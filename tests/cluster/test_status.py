@@ -9,7 +9,7 @@ import pytest
 
 from envlab.cli import guarded
 from envlab.cluster.hosts import Host
-from envlab.cluster.observing import HostReport, Load, _loads
+from envlab.cluster.report import HostReport, Load, _loads
 from envlab.cluster.ssh import Answer
 from envlab.cluster.state import Node, RunState
 from envlab.cluster.status import _cut, compose_status

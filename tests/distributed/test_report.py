@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from envlab.distributed.judgement import Verdict
+from envlab.distributed.diagnosis import Verdict
 from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks, awaited, in_debugger, main_stack
 from tests.disk import no_file_beyond
-from tests.distributed.test_judgement import seen, waiting
+from tests.distributed.test_diagnosis import seen, waiting
 
 STACKS = {0: "Thread MainThread\n  waits\n\nThread other\n", 1: "Thread MainThread\n  sleeps\n"}
 

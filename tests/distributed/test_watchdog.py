@@ -1,6 +1,6 @@
 """The watchdog of one rank, whose peer only another part of this test knows.
 
-What it does to real jobs is in ``tests/rl/test_watchdog.py``.
+What it does to real jobs is in ``tests/rl/loop/test_watchdog.py``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import torch
 import torch.distributed as dist
 
 from envlab.distributed import watchdog as module
-from envlab.distributed.beats import Beat
-from envlab.distributed.judgement import Verdict
-from envlab.distributed.pulse import Pulse
+from envlab.distributed.diagnosis import Verdict
+from envlab.distributed.heartbeat import Beat
+from envlab.distributed.progress import Pulse
 from envlab.distributed.ranks import MeetingPoint
 from envlab.distributed.watchdog import Watchdog
 

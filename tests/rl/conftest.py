@@ -96,7 +96,7 @@ class TrainedPair:
 def trained_pair(tmp_path_factory: pytest.TempPathFactory) -> TrainedPair:
     folder = tmp_path_factory.mktemp("pair")
     flags = [*SMALL, "--distributed", "--max_iterations=4"]
-    code, output = run(torchrun(2, HERE / "worker_pair.py", folder, *flags), folder)
+    code, output = run(torchrun(2, HERE / "rsl_rl" / "worker_pair.py", folder, *flags), folder)
     assert code == 0, output
 
     def load(name: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import os
 import time
 
 from envlab.cli import train
-from envlab.rl.training import Training
+from envlab.rl.loop.training import Training
 
 SECONDS = 6.0
 """The other rank is gone by then, and torchrun has sent SIGTERM."""

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from envlab.cli import guarded
-from envlab.cluster.hosts import Host
-from envlab.cluster.seed_flags import (
+from envlab.cluster.allenact_flags import (
     command_words,
     dcommand,
     dconfig,
@@ -22,6 +21,7 @@ from envlab.cluster.seed_flags import (
     launch_words,
     setup_words,
 )
+from envlab.cluster.hosts import Host
 from envlab.cluster.state import Node, RunState
 from envlab.config import compose
 from tests.launcher import ROOT

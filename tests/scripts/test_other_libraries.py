@@ -54,7 +54,7 @@ def test_a_library_trains_a_policy_that_balances(
     framework = [flag for flag in flags if flag.startswith("--")]
     with contextlib.ExitStack() as settings:
         if framework:
-            from tests.rl.skrl_jax_runs import compiled_quickly
+            from tests.rl.skrl.jax.runs import compiled_quickly
 
             settings.enter_context(compiled_quickly(compiled))
         words = [*command, TASK, "--headless", *size, *flags]

@@ -113,8 +113,8 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
 @pytest.mark.slow
 @pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed")
 def test_a_node_that_fails_ends_both_under_skrls_launcher(tmp_path: Path, compiled: Path):
-    from tests.rl.skrl_jax_runs import PPO, compiled_quickly, youngest
-    from tests.rl.skrl_jax_runs import TRAIN as SKRL_TRAIN
+    from tests.rl.skrl.jax.runs import PPO, compiled_quickly, youngest
+    from tests.rl.skrl.jax.runs import TRAIN as SKRL_TRAIN
 
     coordinator = f"127.0.0.1:{free_port()}"
     words = [SKRL_TRAIN, *PPO, "--headless", "--distributed", "--max_iterations=100000"]

@@ -26,9 +26,9 @@ from envlab.envs import (
 )
 from envlab.envs.scene import load_model
 from envlab.registry import Task
-from envlab.rl.rl_games_cfg import RlGamesCfg
-from envlab.rl.rsl_rl_cfg import RslRlCfg
-from envlab.rl.skrl_cfg import SkrlCfg
+from envlab.rl.rl_games.cfg import RlGamesCfg
+from envlab.rl.rsl_rl.cfg import RslRlCfg
+from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 
 NUM_ENVS = 4

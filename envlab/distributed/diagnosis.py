@@ -1,0 +1,216 @@
+"""Who is to blame when ranks do not go on: a pure function of what one rank sees of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+
+from envlab.distributed.heartbeat import Sighting
+from envlab.distributed.progress import PHASES
+from envlab.distributed.timeouts import HICCUP_S, LOST_AFTER_S, STARTUP_TIMEOUT_S
+
+STOPPED = "is stopped (by SIGSTOP)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Why the job cannot go on."""
+
+    kind: str
+    """``gone`` (a process has ended), ``failed`` (a rank raised an error), after both of which the
+    peers' collectives break; ``lost`` (no answer any more), or ``stalled``."""
+    guilty: dict[int, str]
+    """Why, by rank: the rest of a sentence that begins with the rank's name."""
+    about: str = ""
+    """The sentence, where it is about no rank."""
+
+    @property
+    def breaks_collectives(self) -> bool:
+        """Whether the main threads of the others will learn of it by themselves."""
+        return self.kind in ("gone", "failed")
+
+    def sentence(self, sightings: Mapping[int, Sighting]) -> str:
+        """Return what happened as one sentence for each guilty rank."""
+        parts = [self.about] if self.about else []
+        for rank, why in self.guilty.items():
+            seen = sightings[rank]
+            is_mute = self.kind in ("gone", "lost") or seen.silent_s > HICCUP_S
+            when = f", last seen {seen.silent_s:.0f} s ago" if is_mute else ""
+            parts.append(f"{seen.beat.name} {why}{when} in {seen.beat.place}.")
+        return " ".join(parts)
+
+
+def judge(
+    sightings: Mapping[int, Sighting],
+    own_rank: int,
+    *,
+    timeout_s: float,
+    startup_timeout_s: float = STARTUP_TIMEOUT_S,
+    warm_for_s: float = float("inf"),
+    store: str = "",
+    store_silent_s: float = 0.0,
+) -> Verdict | None:
+    """Return why the job cannot go on, or None as long as it may.
+
+    A rank that waits in a collective is innocent while another one makes progress, and so is one
+    that is further than another that makes progress: on a GPU the host waits outside collectives.
+
+    Args:
+        sightings: How ``own_rank`` sees all ranks, itself included.
+        own_rank: The rank that looks.
+        timeout_s: How long a rank may make no progress once all have done an update.
+        startup_timeout_s: The same before that, if it is longer.
+        warm_for_s: How long it is known that the first update was done. A rank that was heard last
+            before it stood still for so long at most, as far as the shorter timeout goes.
+        store: Where the store is.
+        store_silent_s: How long the store has not answered, in seconds.
+    """
+    is_warm = any(seen.beat.is_warm for seen in sightings.values())  # iterations are in step
+    if is_warm:
+        sightings = {rank: _since_warm(seen, warm_for_s) for rank, seen in sightings.items()}
+    own = sightings[own_rank]
+    limit = timeout_s if is_warm else max(startup_timeout_s, timeout_s)
+    patience = min(LOST_AFTER_S, timeout_s) if is_warm else limit
+    active = {rank: seen for rank, seen in sightings.items() if seen.beat.phase != "close"}
+    has_peers = len(sightings) > 1
+    waiting = {
+        rank
+        for rank, seen in active.items()
+        if has_peers and seen.beat.waits and seen.silent_s <= HICCUP_S  # else it is old news
+    }
+    return (
+        _gone(active)
+        or _failed(sightings)
+        or _unreachable(active, own, patience, store, store_silent_s)
+        or _stalled(active, waiting, limit)
+        or _waiting_in_vain(sightings, active, waiting, limit)
+        or _cannot_leave(own, limit)
+    )
+
+
+def _since_warm(seen: Sighting, warm_for_s: float) -> Sighting:
+    """Return a sighting without the time in which the longer timeout held."""
+    if seen.beat.is_warm:
+        return seen
+    silent_s = min(seen.silent_s, warm_for_s)
+    beat = replace(seen.beat, idle_s=min(seen.beat.idle_s, warm_for_s - silent_s))
+    return replace(seen, beat=beat, silent_s=silent_s)
+
+
+def _gone(active: Mapping[int, Sighting]) -> Verdict | None:
+    why = "died (killed, or crashed in native code; see its output and the system's log)"
+    guilty = {
+        rank: why
+        for rank, seen in active.items()
+        if seen.process == "gone" and not seen.beat.failure
+    }
+    return Verdict(kind="gone", guilty=guilty) if guilty else None
+
+
+def _failed(sightings: Mapping[int, Sighting]) -> Verdict | None:
+    guilty = {
+        rank: f"failed ({seen.beat.failure})"
+        for rank, seen in sightings.items()
+        if seen.beat.failure
+    }
+    return Verdict(kind="failed", guilty=guilty) if guilty else None
+
+
+def _unreachable(
+    active: Mapping[int, Sighting],
+    own: Sighting,
+    patience: float,
+    store: str,
+    store_silent_s: float,
+) -> Verdict | None:
+    """Name processes that are stopped, and machines that do not answer while nothing goes on.
+
+    A store that does not answer says nothing about the ranks whose news it would bring.
+    """
+    is_blind = store_silent_s > HICCUP_S
+    goes_on = own.beat.phase == "close" or own.idle_s <= patience
+    guilty = {}
+    for rank, seen in active.items():
+        if rank == own.beat.rank or seen.silent_s <= patience:
+            continue
+        if seen.process == "stopped":
+            guilty[rank] = STOPPED
+        elif seen.process == "elsewhere" and not is_blind and not goes_on:
+            guilty[rank] = "does not answer (its machine, or the network to it, is down)"
+    if guilty:
+        return Verdict(kind="lost", guilty=guilty)
+    if store_silent_s <= patience or goes_on:
+        return None
+    about = (
+        f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its machine,"
+        " the network to it, or the launcher there, is down."
+    )
+    return Verdict(kind="lost", guilty={}, about=about)
+
+
+def _stalled(active: Mapping[int, Sighting], waiting: Set[int], limit: float) -> Verdict | None:
+    """Name ranks that stand still outside collectives, and are the furthest behind of those."""
+    busy = [_position(seen) for seen in active.values() if seen.idle_s < limit / 2]
+    idle = {
+        rank: seen
+        for rank, seen in active.items()
+        if seen.idle_s >= limit / 2 and rank not in waiting
+    }
+    over = [
+        seen
+        for seen in idle.values()
+        if seen.idle_s >= limit and not any(position < _position(seen) for position in busy)
+    ]
+    if not over:
+        return None
+    behind = min(_position(seen) for seen in idle.values())
+    guilty = {rank: _idleness(seen) for rank, seen in idle.items() if _position(seen) == behind}
+    return Verdict(kind="stalled", guilty=guilty)
+
+
+def _idleness(seen: Sighting) -> str:
+    if seen.process == "stopped":
+        return STOPPED
+    text = f"has made no progress for {seen.idle_s:.0f} s"
+    is_mute = seen.process == "running" and seen.silent_s > HICCUP_S
+    return f"{text}, and native code holds its interpreter" if is_mute else text
+
+
+def _waiting_in_vain(
+    sightings: Mapping[int, Sighting],
+    active: Mapping[int, Sighting],
+    waiting: Set[int],
+    limit: float,
+) -> Verdict | None:
+    """Name who has left, or stands in another collective than most, where all the others wait."""
+    if not active or waiting != active.keys():
+        return None
+    if any(seen.idle_s < limit for seen in active.values()):
+        return None
+    if left := sightings.keys() - active.keys():
+        why = "has left, while others wait for it"
+        return Verdict(kind="stalled", guilty=dict.fromkeys(sorted(left), why))
+    places: dict[tuple[object, ...], list[int]] = {}
+    for rank, seen in active.items():
+        places.setdefault((seen.beat.waits, *_position(seen)), []).append(rank)
+    if len(places) == 1:
+        why = "waits in a collective that does not end, as all ranks do (the network?)"
+        return Verdict(kind="stalled", guilty=dict.fromkeys(active, why))
+    # Most ranks are right, and of as many the ones behind: the others went past a collective.
+    usual = min(places.values(), key=lambda ranks: (-len(ranks), _position(active[ranks[0]])))
+    why = "has passed over a collective, or makes one too many: unlike the others, it waits"
+    guilty = {rank: why for rank in active if rank not in usual}
+    return Verdict(kind="stalled", guilty=guilty)
+
+
+def _cannot_leave(own: Sighting, limit: float) -> Verdict | None:
+    if own.beat.phase != "close" or own.idle_s < limit:
+        return None
+    return Verdict(kind="stalled", guilty={own.beat.rank: _idleness(own)})
+
+
+def _position(seen: Sighting) -> tuple[int, int, int]:
+    """Return how far a rank is: ranks in step make the same collectives in the same order."""
+    beat = seen.beat
+    phase = PHASES.index(beat.within) if beat.within in PHASES else 0
+    return beat.iteration, phase, beat.collectives

@@ -1,0 +1,138 @@
+"""Beats: what ranks tell each other about themselves every second, and how the others see it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import socket
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from time import monotonic
+
+from envlab.distributed.interface import process_space
+from envlab.distributed.processes import start_time, stat_fields
+from envlab.distributed.progress import REDUCE, Pulse
+from envlab.distributed.stacks import awaited, in_debugger
+
+LOOK_AFTER_S = 1.0
+"""After how long without progress the main thread's stack is asked what it waits for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beat:
+    """What a rank tells of itself."""
+
+    rank: int
+    host: str
+    """Host name, for people."""
+    machine: str
+    """Names the system whose process numbers :attr:`pid` is one of."""
+    pid: int
+    started: str
+    """When the process started, in clock ticks: a number alone may be another's by now."""
+    number: int
+    """Counts the beats of this rank."""
+    phase: str
+    within: str
+    detail: str
+    iteration: int
+    frames: int
+    collectives: int
+    idle_s: float
+    """Time since its last mark when it was sent, in seconds."""
+    is_warm: bool
+    waits: str
+    """The collective that its main thread stands in, if any."""
+    failure: str
+
+    @classmethod
+    def of(cls, pulse: Pulse, rank: int, number: int) -> Beat:
+        """Return the beat of this process now."""
+        idle_s = monotonic() - pulse.marked_at
+        waits = pulse.detail if pulse.phase == REDUCE else ""
+        if idle_s > LOOK_AFTER_S:
+            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            waits = waits or awaited(frame)
+            if in_debugger(frame):
+                pulse.mark()  # somebody looks at it
+        return cls(
+            rank=rank,
+            host=socket.gethostname(),
+            machine=machine(),
+            pid=os.getpid(),
+            started=_own_start_time(),
+            number=number,
+            phase=pulse.phase,
+            within=pulse.within,
+            detail=pulse.detail,
+            iteration=pulse.iteration,
+            frames=pulse.frames,
+            collectives=pulse.collectives,
+            idle_s=round(idle_s, 2),
+            is_warm=pulse.is_warm,
+            waits=waits,
+            failure=pulse.failure,
+        )
+
+    def to_json(self) -> str:
+        """Return it as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Beat:
+        """Return what :meth:`to_json` told."""
+        return cls(**json.loads(text))
+
+    @property
+    def place(self) -> str:
+        """Where it is: ``collect of iteration 12``, ``reduce (gather, in iteration) of ...``."""
+        phase = f"reduce ({self.detail}, in {self.within})" if self.phase == REDUCE else self.phase
+        return f"{phase} of iteration {self.iteration}" if self.iteration else phase
+
+    @property
+    def name(self) -> str:
+        """Who it is: ``Rank 1 (host node-a, pid 4711)``."""
+        return f"Rank {self.rank} (host {self.host}, pid {self.pid})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """A rank as another one sees it."""
+
+    beat: Beat
+    silent_s: float = 0.0
+    """Time since its last beat arrived, in seconds of the one who looks."""
+    process: str = "elsewhere"
+    """``running``, ``stopped`` or ``gone``; ``elsewhere`` where this machine cannot tell."""
+
+    @property
+    def idle_s(self) -> float:
+        """Time since its last mark of progress, in seconds, as far as known."""
+        return self.beat.idle_s + self.silent_s
+
+
+@functools.cache
+def machine() -> str:
+    """Return a short name for the system whose process numbers this process's is one of."""
+    return hashlib.sha256(process_space().encode()).hexdigest()[:16]
+
+
+def process_state(beat: Beat) -> str:
+    """Return how the process behind a beat is: ``running``, ``stopped``, ``gone``, ``elsewhere``.
+
+    A process under a debugger counts as running.
+    """
+    if beat.machine != machine() or not beat.started:
+        return "elsewhere"
+    stat = stat_fields(beat.pid)
+    if stat is None or stat[0] in "ZX" or stat[19] != beat.started:
+        return "gone"
+    return "stopped" if stat[0] == "T" else "running"
+
+
+@functools.cache
+def _own_start_time() -> str:
+    return start_time(os.getpid()) or ""

@@ -1,0 +1,137 @@
+"""What a play script does around its library: checkpoint, environment, returns, export, video."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.log import configure_logging
+from envlab.distributed.seeding import seed_everything
+from envlab.envs import multi_agent_to_single_agent
+from envlab.errors import ConfigurationError
+from envlab.rl.agent_cfg import AgentCfg
+from envlab.rl.command.arguments import play_parser
+from envlab.rl.command.evaluation import evaluate
+from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
+from envlab.rl.command.train import make_env
+from envlab.rl.loop.video import start_recording
+
+NUM_ENVS = 64
+
+
+class Player(Protocol):
+    """A trained policy."""
+
+    def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return the best actions, ``(num_envs, num_actions)``, for observations by group."""
+
+    def export(self, directory: Path) -> list[Path]:
+        """Write the policy into ``directory``; where it cannot be, print why and return nothing."""
+
+
+MakePlayer = Callable[[Session, Any, DistributedContext, dict[str, Any]], Player]
+"""Makes a library's player from a session, its environment, the context and the checkpoint."""
+
+
+def run_playing(
+    arguments: Sequence[str],
+    *,
+    library: str,
+    agent_cfg: Callable[[], AgentCfg],
+    make_player: MakePlayer,
+) -> int:
+    """Run ``play.py``.
+
+    Args:
+        arguments: Flags and overrides.
+        library: ``rsl_rl``, ...
+        agent_cfg: Makes the library's default configuration.
+        make_player: Makes the library's player.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        EnvlabError: For bad input.
+    """
+    flags, overrides = play_parser(library).parse_with_overrides(arguments)
+    configure_logging(verbose=flags.verbose)
+    session = compose_session(flags, overrides, library=library, agent_cfg=agent_cfg())
+    path, values, run_directory = open_checkpoint(
+        library,
+        session.agent_cfg,
+        flags.load_run,
+        flags.checkpoint,
+        functools.partial(_check_playable, session, library),
+        tasks={session.task.id, session.task.trained_id},
+    )
+    if (run_directory / "params" / "env.yaml").is_file():
+        session = compose_session(
+            flags, overrides, library=library, agent_cfg=agent_cfg(), params=run_directory
+        )
+    num_envs, episodes_per_env = _divide_episodes(flags.num_envs, flags.num_episodes)
+    seed = session.agent_cfg.seed
+    changes = {"scene": {"num_envs": num_envs}, "seed": seed}
+    session.env_cfg = merge(session.env_cfg, changes, "env")
+    context = DistributedContext.single(flags.device)
+    seed_everything(seed)
+    env = make_env(session, context)
+    player = make_player(session, env, context, values)
+    print(
+        f"Playing {os.path.relpath(path)} (iteration {values['iteration']}, {values['frames']} "
+        "frames)"
+    )
+    try:
+        _play(env, player, episodes_per_env, session, run_directory)
+        if not flags.no_export:
+            for exported in player.export(run_directory / "exported"):
+                print(f"Exported {os.path.relpath(exported)}")
+    finally:
+        env.close()
+    return 0
+
+
+def _check_playable(session: Session, library: str, values: Mapping[str, Any], path: Path) -> None:
+    """Refuse a checkpoint of another task, but for the one that this is the play variant of."""
+    played = session.task
+    if values.get("task") == played.trained_id:
+        played = dataclasses.replace(played, id=played.trained_id)
+    check_origin(values, path, task=played, library=library, agent_cfg=session.agent_cfg)
+
+
+def _play(
+    env: Any, player: Player, episodes_per_env: int, session: Session, run_directory: Path
+) -> None:
+    """Run the episodes, record them if asked, and print the returns."""
+    if session.agent_cfg.is_multi_agent:  # returns are the team's, and the policy sees all agents
+        env = multi_agent_to_single_agent(env)
+    recorder = start_recording(session.flags, env, run_directory / "videos" / "play")
+    after_step = None if recorder is None else recorder.after_step
+    try:
+        with torch.inference_mode():
+            evaluation = evaluate(env, player.act, episodes_per_env, after_step)
+    finally:
+        if recorder is not None:
+            recorder.close()
+    for line in evaluation.lines(env.max_episode_length):
+        print(line)
+    for video in [] if recorder is None else recorder.paths:
+        print(f"Video {os.path.relpath(video)}")
+
+
+def _divide_episodes(num_envs: int | None, num_episodes: int | None) -> tuple[int, int]:
+    """Return environments and episodes of each; their product is at least ``num_episodes``."""
+    for name, value in (("--num_envs", num_envs), ("--num_episodes", num_episodes)):
+        if value is not None and value <= 0:
+            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
+    num_envs = num_envs or min(NUM_ENVS, num_episodes or NUM_ENVS)
+    return num_envs, math.ceil((num_episodes or num_envs) / num_envs)

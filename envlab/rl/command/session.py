@@ -1,0 +1,259 @@
+"""From a command line to configurations: what a script does before it calls its library."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envlab.config import compose, read_yaml
+from envlab.distributed.checkpoint import load_checkpoint
+from envlab.distributed.context import DistributedContext
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.host.tasks import GymTask
+from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
+from envlab.rl.agent_cfg import AgentCfg, set_value
+from envlab.rl.run.checkpoints import Accept, Checkpoints
+from envlab.rl.run.directory import find_run
+from envlab.rl.run.find import flags_of
+from envlab.rl.run.manifest import read_manifest
+
+logger = logging.getLogger(__name__)
+
+ENVS_PER_CORE = 1024
+"""Default environments per core on a CPU: enough to amortise a step's fixed cost (Cartpole gains
+nothing beyond it), and few enough that an iteration of the shipped tasks takes under a second."""
+
+
+@dataclass(kw_only=True)
+class Session:
+    """What a script runs: a task with its composed configurations."""
+
+    task: Task
+    env_cfg: Any
+    agent_cfg: Any
+    """See :class:`envlab.rl.agent_cfg.AgentCfg`."""
+    overrides: list[str]
+    flags: argparse.Namespace
+    params: Path | None = None
+    """The run whose configuration this one began with, in place of the task's."""
+    checkpoint: Path | None = None
+    """The checkpoint to resume."""
+    resumed: dict[str, Any] | None = None
+    """What it holds."""
+    directory: Path | None = None
+    """The run directory to go on in, after a restart of the same launch; None: a new one."""
+    launch: dict[str, Any] = field(default_factory=dict)
+    """What the manifest says of the launch, by which its restarts find the run again."""
+
+
+def compose_session(
+    flags: argparse.Namespace,
+    overrides: Sequence[str],
+    *,
+    library: str,
+    agent_cfg: Any,
+    params: Path | None = None,
+) -> Session:
+    """Compose the configurations of a task for a library.
+
+    Args:
+        flags: Parsed flags; they win over overrides.
+        overrides: Hydra overrides.
+        library: ``rsl_rl``, ...
+        agent_cfg: The library's default agent configuration, a dataclass.
+        params: A run directory whose ``params/`` to start from, in place of the task's defaults.
+
+    Raises:
+        EnvlabError: For anything wrong in flags, overrides or files.
+    """
+    task = get_task(flags.task)
+    env_cfg = load_env_cfg(task)
+    if isinstance(task, GymTask):
+        own = [word for word in overrides if word.lstrip("+~").startswith("env.")]
+        task = task.suited(compose({"env": env_cfg}, own)["env"])
+    if params is not None:
+        trained = read_manifest(params).get("task")
+        if trained not in (task.id, task.trained_id):
+            raise ConfigurationError(
+                f"The run {params} is of the task {trained!r}, but {task.id!r} was asked for. Name "
+                "a run of this task."
+            )
+        if trained == task.id:  # else the environment to play in is another than that trained in
+            env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
+        agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
+    else:
+        agent_cfg = _lay_task_values(task, library, flags.agent, agent_cfg)
+    composed = compose({"env": env_cfg, "agent": agent_cfg}, overrides)
+    agent_cfg = composed["agent"]
+    for name, key in agent_cfg.FLAGS.items():
+        if getattr(flags, name, None) is not None:
+            agent_cfg = set_value(agent_cfg, key, getattr(flags, name))
+    for name, pattern in (("experiment_name", r"\w[\w.=,+-]*"), ("run_name", r"[\w.=,+-]*")):
+        if not re.fullmatch(pattern, getattr(agent_cfg, name)):
+            raise ConfigurationError(
+                f"agent.{agent_cfg.FLAGS[name]} is {getattr(agent_cfg, name)!r}, but names a "
+                "folder: use letters, digits and _ . - = , + only, and begin with a letter or "
+                "digit."
+            )
+    return Session(
+        task=task,
+        env_cfg=composed["env"],
+        agent_cfg=agent_cfg,
+        overrides=list(overrides),
+        flags=flags,
+        params=params,
+    )
+
+
+def agree_on_seed(seed: int, context: DistributedContext) -> int:
+    """Return rank 0's seed on every rank; -1 draws one.
+
+    Raises:
+        ConfigurationError: If the seed is out of range.
+    """
+    if not -1 <= seed < 2**63:
+        raise ConfigurationError(
+            f"The seed is {seed}, but must be from 0 to 2^63 - 1, or -1 to draw one."
+        )
+    return context.broadcast(secrets.randbits(31) if seed == -1 else seed)
+
+
+def choose_num_envs(session: Session, context: DistributedContext) -> int:
+    """Return the number of environments of this process.
+
+    ``--num_envs`` rules, then ``--global_num_envs``, then ``env.scene.num_envs`` if it was set by
+    hand. Else it is the task's default on a GPU, and what suits the machine on a CPU.
+
+    Raises:
+        ConfigurationError: If a number is not positive, both flags are given, or the total cannot
+            be divided.
+    """
+    flags = session.flags
+    total = getattr(flags, "global_num_envs", None)
+    if flags.num_envs is not None and total is not None:
+        raise ConfigurationError(
+            "--num_envs and --global_num_envs were both given; the first counts per process, the "
+            "second in all. Keep one."
+        )
+    for name, value in (("--num_envs", flags.num_envs), ("--global_num_envs", total)):
+        if value is not None and value <= 0:
+            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
+    if flags.num_envs is not None:
+        return flags.num_envs
+    if total is not None:
+        if total % context.world_size:
+            raise ConfigurationError(
+                f"--global_num_envs is {total}, which {context.world_size} processes cannot share "
+                "equally. Use a multiple, such as "
+                f"{-(-total // context.world_size) * context.world_size}."
+            )
+        return total // context.world_size
+    default = session.env_cfg.scene.num_envs
+    by_hand = any(word.lstrip("+").startswith("env.scene.num_envs=") for word in session.overrides)
+    if by_hand or session.params or context.device.type != "cpu":
+        return default
+    suited = min(default, ENVS_PER_CORE * context.num_threads)
+    if suited < default:
+        logger.info(
+            "Using %d environments per process, which suits its CPU threads (%d). The task's "
+            "default is %d; --num_envs sets it.",
+            suited,
+            context.num_threads,
+            default,
+        )
+    return suited
+
+
+def open_checkpoint(
+    library: str,
+    agent_cfg: AgentCfg,
+    load_run: str | None,
+    checkpoint: str | None,
+    accept: Accept,
+    *,
+    tasks: Collection[str],
+) -> tuple[Path, dict[str, Any], Path]:
+    """Return a checkpoint, what it holds, and its run directory.
+
+    Args:
+        library: RL library.
+        agent_cfg: Names the experiment and the algorithm, where no path is given.
+        load_run: A run's folder, a name or a pattern; None: the newest run with a checkpoint.
+        checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``. Only that one
+            falls back to an earlier one.
+        accept: Refuses what is not wanted.
+        tasks: Ids of the task, for the error where there is no run.
+
+    Raises:
+        EnvlabError: If there is none, or it cannot be read or is refused.
+    """
+    selector = checkpoint or "latest"
+    if (Path(selector).suffix == ".pt" and "/" in selector) or Path(selector).is_file():
+        path = Path(selector).absolute()
+        if not path.is_file():
+            raise CheckpointError(
+                f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
+            )
+        if load_run is not None:
+            raise ConfigurationError(
+                f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
+            )
+        values = load_checkpoint(path)
+        accept(values, path)
+        run = path.parent.parent
+        return path, values, run if (run / "run.json").is_file() else path.parent
+    run = find_run(
+        library, agent_cfg.experiment_name, load_run, origin=agent_cfg.origin, tasks=tasks
+    )
+    return *Checkpoints(run / "checkpoints").find(selector, accept), run
+
+
+def check_origin(
+    values: Mapping[str, Any], path: Path, *, task: Task, library: str, agent_cfg: AgentCfg
+) -> None:
+    """Refuse a checkpoint of another library, task or algorithm.
+
+    Raises:
+        CheckpointError: Naming both.
+    """
+    flags = flags_of(values, {"task": task.id, **agent_cfg.origin})
+    for name, wanted in {"library": library, "task": task.id, **agent_cfg.origin}.items():
+        if values.get(name) != wanted:
+            own = "use its own library's script" if name == "library" else f"give {flags}"
+            raise CheckpointError(
+                f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
+                f"asked for. Choose a checkpoint of this {name}, or {own}."
+            )
+
+
+def run_params(flags: argparse.Namespace) -> Path | None:
+    """Return the run directory that ``--config`` names, if any."""
+    if getattr(flags, "config", None) is None:
+        return None
+    directory = Path(flags.config)
+    directory = directory.parent if directory.name == "params" else directory
+    read_manifest(directory)
+    return directory
+
+
+def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:
+    """Return the library's defaults with the task's own values over them."""
+    name = str(key or getattr(agent_cfg, "registry_key", library)).removesuffix("_cfg_entry_point")
+    values = load_agent_values(task, name)
+    if values is None and key is not None:
+        raise ConfigurationError(
+            f"The task {task.id} has no agent configuration {key!r}; it has "
+            f"{', '.join(task.libraries) or 'none'}."
+        )
+    if values is None:
+        logger.info("The task %s has no %s configuration; using the defaults.", task.id, name)
+    agent_cfg = agent_cfg.with_task_values(values or {})
+    if values is not None and not isinstance(task, GymTask):
+        return agent_cfg
+    return set_value(agent_cfg, agent_cfg.FLAGS["experiment_name"], task.experiment_name)

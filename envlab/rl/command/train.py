@@ -1,0 +1,302 @@
+"""One session from its seed to its summary, whatever the library."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import InterruptFlag, Preempted
+from envlab.distributed.seeding import seed_everything
+from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
+from envlab.errors import ConfigurationError
+from envlab.rl.agent_cfg import AgentCfg, resolved, set_value
+from envlab.rl.command.scaling import Scaling, scale, settle_batches
+from envlab.rl.command.session import Session, agree_on_seed, choose_num_envs
+from envlab.rl.loop.curves import Curves, check_logger, open_curves
+from envlab.rl.loop.training import Learner, Training
+from envlab.rl.loop.video import check_recording, render_mode, start_recording
+from envlab.rl.run.directory import Run
+
+logger = logging.getLogger(__name__)
+
+BuildLearner = Callable[[Session, Any, DistributedContext], Learner]
+"""Makes a library's learner from a settled session, its environment and the context.
+
+Raises:
+    ConfigurationError: If the library or its adapter does not support the configuration.
+"""
+
+
+def train_session(
+    session: Session,
+    context: DistributedContext,
+    flag: InterruptFlag,
+    *,
+    library: str,
+    build: BuildLearner,
+) -> None:
+    """Train one session to the end of its budget.
+
+    Args:
+        session: What to train.
+        context: The process's context.
+        flag: Tells whether a signal ended the run.
+        library: ``rsl_rl``, ...
+        build: Makes the library's learner.
+
+    Raises:
+        EnvlabError: For bad input, before a run directory is made.
+    """
+    prepared = prepare(session, context, build)
+    session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
+    env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
+    flags, resumed = session.flags, session.resumed
+    pulse, opened = context.pulse, open_run(session, context, flag, library, scaling.facts)
+    with opened as run:
+        pulse.directory = run.directory
+        env.log_dir = run.directory
+        training = Training(
+            learner,
+            env,
+            context,
+            run,
+            cfg=cfg,
+            origin={
+                "library": library,
+                "task": session.task.id,
+                "learning_rate_factor": scaling.factor,
+                **cfg.origin,
+            },
+            total_iterations=total,
+            curves=_open_curves(run, cfg.logger) if context.is_main else None,
+            recorder=start_recording(flags, env, run.directory / "videos" / "train"),
+            stop_signal=lambda: flag.signal_number,
+        )
+        try:
+            with pulse.naming_lost_peers():
+                if resumed is not None:
+                    training.restore(resumed, str(session.checkpoint))
+                with flag.deferred():
+                    done = 0 if resumed is None else int(resumed["iteration"])
+                    learner.learn(training, done, total)
+                training.check_result()
+        except (Preempted, Exception) as end:
+            # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
+            # about, would put itself in this one's place.
+            if context.is_distributed or isinstance(end, Preempted):
+                flag.ignore_more()
+            raise
+        finally:
+            training.close()
+            env.close()
+    if context.is_main:
+        print_summary(session, library, run, training.last_checkpoint)
+
+
+@dataclasses.dataclass(kw_only=True)
+class Prepared:
+    """A session with all that it needs to start; nothing is written yet."""
+
+    session: Session
+    """Settled: see :func:`settle`."""
+    scaling: Scaling
+    cfg: AgentCfg
+    """The agent's configuration, resolved."""
+    env: Any
+    learner: Learner
+    total_iterations: int
+    """The iteration to end at."""
+
+
+def prepare(session: Session, context: DistributedContext, build: BuildLearner) -> Prepared:
+    """Build environments and networks, and load the checkpoint that is resumed.
+
+    Raises:
+        EnvlabError: For bad input.
+    """
+    context.pulse.begin()
+    session = settle(session, context)
+    cfg, flags, resumed = resolved(session.agent_cfg), session.flags, session.resumed
+    _check_agent(cfg)
+    scaling = scale(session, context)
+    seed_everything(cfg.seed)
+    context.pulse.mark("reset")
+    env = make_env(session, context)
+    learner = build(scaling.session, env, context)
+    seed_everything(cfg.seed + context.rank)
+    if resumed is not None:
+        learner.load_models(scaling.fit(resumed))
+    frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
+    return Prepared(
+        session=session,
+        scaling=scaling,
+        cfg=cfg,
+        env=env,
+        learner=learner,
+        total_iterations=total_iterations(
+            cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
+        ),
+    )
+
+
+def _check_agent(cfg: AgentCfg) -> None:
+    """Refuse numbers that no library could train with."""
+    for name in ("num_steps_per_env", "save_interval", "audit_interval", "max_iterations"):
+        if getattr(cfg, name) <= 0:
+            raise ConfigurationError(
+                f"agent.{cfg.FLAGS.get(name, name)} is {getattr(cfg, name)}, but must be greater "
+                "than 0."
+            )
+    for name in ("save_interval_minutes", "keep_checkpoints"):
+        if getattr(cfg, name) < 0:
+            raise ConfigurationError(
+                f"agent.{name} is {getattr(cfg, name)}, but must be 0 or greater."
+            )
+    check_logger(cfg.logger)
+
+
+def total_iterations(
+    max_iterations: int,
+    max_frames: int | None,
+    frames_per_iteration: int,
+    resumed: Mapping[str, Any] | None,
+) -> int:
+    """Return the iteration to end at, those before a resume included.
+
+    Args:
+        max_iterations: The budget in iterations.
+        max_frames: The budget in environment steps of all processes, in place of iterations.
+        frames_per_iteration: Environment steps of one iteration, of all processes.
+        resumed: The checkpoint that is resumed, if any. Its frames were counted, because a run with
+            another number of processes had other frames per iteration.
+
+    Raises:
+        ConfigurationError: If there is nothing left to do.
+    """
+    done, frames = (0, 0) if resumed is None else (resumed["iteration"], resumed["frames"])
+    if max_frames is not None and max_frames <= 0:
+        raise ConfigurationError(f"--max_frames is {max_frames}, but must be greater than 0.")
+    total = max_iterations
+    if max_frames is not None:
+        total = done + math.ceil((max_frames - frames) / frames_per_iteration)
+    if total <= done or total < 1:
+        raise ConfigurationError(
+            f"The run is to end at iteration {total}, but {done} are done already. Iterations "
+            f"count from the first run on: give --max_iterations more than {done}."
+        )
+    return total
+
+
+def settle(session: Session, context: DistributedContext) -> Session:
+    """Return the session with the seed and the number of environments that it runs with.
+
+    Raises:
+        ConfigurationError: If the number of environments makes no sense.
+    """
+    seed = agree_on_seed(session.agent_cfg.seed, context)
+    env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
+    num_envs = choose_num_envs(session, context)
+    session = settle_batches(session)
+    return dataclasses.replace(
+        session,
+        env_cfg=merge(session.env_cfg, {"scene": {"num_envs": num_envs}, "seed": env_seed}, "env"),
+        agent_cfg=set_value(session.agent_cfg, session.agent_cfg.FLAGS["seed"], seed),
+    )
+
+
+def make_env(session: Session, context: DistributedContext) -> Any:
+    """Build the environments of this process, and check that they can be recorded if asked.
+
+    A multi-agent task becomes a single-agent one for an algorithm that knows one agent only.
+
+    Raises:
+        EnvlabError: If the configuration makes no environment, or no video.
+    """
+    mode = render_mode(session.flags)
+    env = session.task.make(session.env_cfg, context=context, render_mode=mode)
+    has_agents = isinstance(env, DirectMarlEnv)
+    if session.agent_cfg.is_multi_agent and not has_agents:
+        raise ConfigurationError(
+            f"The algorithm trains several agents, but the task {session.task.id} has one. Choose "
+            "a single-agent algorithm, or a multi-agent task."
+        )
+    if has_agents and not session.agent_cfg.is_multi_agent:
+        env = multi_agent_to_single_agent(env)
+    check_recording(session.flags, env)
+    return env
+
+
+def open_run(
+    session: Session,
+    context: DistributedContext,
+    flag: InterruptFlag,
+    library: str,
+    scaling: Mapping[str, Any],
+) -> Run:
+    """Make the run directory of a settled session; the first thing that is written."""
+    flags, num_envs = session.flags, session.env_cfg.scene.num_envs
+    facts = {
+        "task": session.task.id,
+        **session.agent_cfg.origin,
+        "seed": session.agent_cfg.seed,
+        "num_envs": num_envs,
+        "global_num_envs": num_envs * context.world_size,
+        "grad_sync": flags.grad_sync if context.is_distributed else None,
+        "scaling": dict(scaling),
+        "overrides": session.overrides,
+        "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
+        "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
+        "services": (session.resumed or {}).get("services", {}),
+        "launch": session.launch,
+    }
+    if session.directory is not None:
+        resumed = session.resumed or {"iteration": 0, "frames": 0}
+        done = {name: int(resumed[name]) for name in ("iteration", "frames")}
+        run = Run.reopen(context, session.directory, library=library, facts=facts, **done)
+        run.interrupt_signal = lambda: flag.signal_number
+        logger.info("Going on in %s from iteration %d.", run.directory, done["iteration"])
+        return run
+    run = Run.create(
+        context,
+        library=library,
+        experiment=session.agent_cfg.experiment_name,
+        run_name=session.agent_cfg.run_name,
+        facts=facts,
+        configs={"env": session.env_cfg, "agent": session.agent_cfg},
+    )
+    run.interrupt_signal = lambda: flag.signal_number
+    logger.info("Writing to %s", run.directory)
+    return run
+
+
+def _open_curves(run: Run, name: str) -> Curves:
+    """Open a run's curves, and note what a service calls the run. On rank 0."""
+    curves = open_curves(
+        name, run.directory, service_id=run.services.get(name), purge_step=run.purge_step
+    )
+    if curves.service_id is not None:
+        run.update(services={**run.services, name: curves.service_id})
+    return curves
+
+
+def print_summary(session: Session, library: str, run: Run, checkpoint: Path | None) -> None:
+    """Print where the run is, and the command that plays it, as it can be typed here."""
+    print(f"Run directory: {os.path.relpath(run.directory)}")
+    if checkpoint is None:
+        return
+    path = os.path.relpath(checkpoint)
+    script = Path(sys.argv[0]).with_name("play.py")
+    play = f"python {script}" if script.is_file() else f"envlab play {library}"
+    prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
+    print(f"Last checkpoint: {path}")
+    words = [*([prefix] if prefix else []), play, f"--task={session.task.id}"]
+    words += [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
+    print("Play it:", *words, f"--checkpoint={path}")

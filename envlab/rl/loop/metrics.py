@@ -1,0 +1,253 @@
+"""Metrics of a run: one schema for all libraries, over the environments of all ranks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import is_no_room
+from envlab.distributed.statistics import Mean, WeightedMeans
+from envlab.rl.run.directory import Run
+
+WINDOW_EPISODES = 100
+"""Mean return and length speak of at least so many last episodes, as in the libraries."""
+
+
+class EpisodeTracker:
+    """Returns and lengths of episodes, and the environments' own log, summed over steps."""
+
+    def __init__(self, num_envs: int, device: torch.device) -> None:
+        self._returns = torch.zeros(num_envs, device=device)
+        self._lengths = torch.zeros(num_envs, device=device)
+        self.means = WeightedMeans()
+
+    def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
+        """Add a step of all environments.
+
+        Args:
+            rewards: ``(num_envs,)``.
+            ended: Whether an episode ended, bool ``(num_envs,)``.
+            info: What the environment returned; ``log`` and ``num_ended`` are read.
+        """
+        self._returns += rewards
+        self._lengths += 1
+        if "num_ended" not in info:
+            return
+        count = info["num_ended"]
+        self.means.add("return", (self._returns * ended).sum(), count)
+        self.means.add("length", (self._lengths * ended).sum(), count)
+        for name, value in info["log"].items():
+            self.means.add(name, value * count, count)
+        self._returns.masked_fill_(ended, 0.0)
+        self._lengths.masked_fill_(ended, 0.0)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume."""
+        return {"returns": self._returns.cpu().clone(), "lengths": self._lengths.cpu().clone()}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        self._returns.copy_(state["returns"])
+        self._lengths.copy_(state["lengths"])
+
+
+@dataclass(kw_only=True)
+class Iteration:
+    """What a library tells about an iteration on one rank."""
+
+    number: int
+    """Iterations done."""
+    collect_s: float
+    """Time of the rollouts, in seconds."""
+    learn_s: float
+    """Time of the updates, in seconds."""
+    learning_rate: float
+    """The optimizer's learning rate."""
+    losses: Mapping[str, float]
+    """This rank's losses, by the library's names."""
+
+
+@dataclass(kw_only=True)
+class IterationRecord:
+    """A line of ``metrics.jsonl``: what every library reports after an iteration."""
+
+    iteration: int
+    """Iterations done, counted from the first run on."""
+    frames: int
+    """Environment steps of all ranks so far."""
+    wall_s: float
+    """Wall time so far, in seconds, resumed runs added up."""
+    fps: float
+    """Frames of all ranks per second of this iteration."""
+    collect_s: float
+    """Time of this iteration's rollouts on rank 0, in seconds."""
+    learn_s: float
+    """Time of this iteration's updates on rank 0, in seconds."""
+    mean_return: float | None
+    """Mean undiscounted return of the last 100 or more episodes of all ranks; null before one."""
+    mean_episode_length: float | None
+    """Mean length of the same episodes, in steps."""
+    learning_rate: float
+    """The optimizer's learning rate."""
+    losses: dict[str, float]
+    """Losses by the library's names, averaged over ranks."""
+    episode: dict[str, float]
+    """The environments' own statistics, over the episodes of this iteration."""
+
+
+class RunMetrics:
+    """Turns what ranks have counted into records, the progress line, and event files."""
+
+    def __init__(
+        self,
+        run: Run,
+        context: DistributedContext,
+        tracker: EpisodeTracker,
+        *,
+        frames_per_iteration: int,
+    ) -> None:
+        """Start counting.
+
+        Args:
+            run: Where to write.
+            context: The process's context.
+            tracker: This rank's episodes.
+            frames_per_iteration: Environment steps of one iteration, of all ranks.
+        """
+        self._run, self._context, self._tracker = run, context, tracker
+        self._frames_per_iteration = frames_per_iteration
+        self._window: deque[tuple[Mean, Mean]] = deque()
+        self._start = time.perf_counter()
+        self._wall_before = 0.0
+        self.frames = 0
+        """Environment steps of all ranks so far, those before a resume included."""
+        self.best_return: float | None = None
+        """Best mean return at a checkpoint so far."""
+
+    @property
+    def wall_s(self) -> float:
+        """Wall time so far, in seconds."""
+        return self._wall_before + time.perf_counter() - self._start
+
+    def reduce(self, iteration: Iteration) -> IterationRecord:
+        """Return the record of an iteration; every rank must call this, and gets the same one."""
+        self.frames += self._frames_per_iteration
+        means = self._tracker.means
+        for name, loss in iteration.losses.items():
+            means.add(f"loss/{name}", loss, 1.0)
+        reduced = means.reduce(self._context)
+        if "return" in reduced:
+            self._window.append((reduced.pop("return"), reduced.pop("length")))
+            self._trim_window()
+        seconds = max(iteration.collect_s + iteration.learn_s, 1e-9)
+        return IterationRecord(
+            iteration=iteration.number,
+            frames=self.frames,
+            wall_s=round(self.wall_s, 3),
+            fps=round(self._frames_per_iteration / seconds, 1),
+            collect_s=round(iteration.collect_s, 4),
+            learn_s=round(iteration.learn_s, 4),
+            mean_return=self._window_mean(0),
+            mean_episode_length=self._window_mean(1),
+            learning_rate=iteration.learning_rate,
+            losses={name: reduced[f"loss/{name}"].value for name in iteration.losses},
+            episode={
+                name: mean.value for name, mean in reduced.items() if not name.startswith("loss/")
+            },
+        )
+
+    def note_return(self, mean_return: float | None) -> None:
+        """Note the mean return at a checkpoint, the same on all ranks."""
+        known = [value for value in (mean_return, self.best_return) if value is not None]
+        self.best_return = max(known, default=None)
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a resume."""
+        return {
+            "wall_s": self.wall_s,
+            "frames": self.frames,
+            "window": [[list(mean) for mean in pair] for pair in self._window],
+            "best_return": self.best_return,
+        }
+
+    def counters(self) -> dict[str, Any]:
+        """Return what of :meth:`state` is the same on all ranks."""
+        return {name: value for name, value in self.state().items() if name != "wall_s"}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self._wall_before = float(state["wall_s"])
+        self.frames = int(state["frames"])
+        self._window = deque((Mean(*pair[0]), Mean(*pair[1])) for pair in state["window"])
+        self.best_return = state["best_return"]
+
+    def _trim_window(self) -> None:
+        while sum(pair[0].weight for pair in list(self._window)[1:]) >= WINDOW_EPISODES:
+            self._window.popleft()
+
+    def _window_mean(self, index: int) -> float | None:
+        if not self._window:
+            return None
+        means = [pair[index] for pair in self._window]
+        return sum(mean.value * mean.weight for mean in means) / sum(mean.weight for mean in means)
+
+
+class _Lines:
+    """A stream for tqdm in place of a terminal: a line per redraw, which a log file can keep."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def write(self, text: str) -> None:
+        text = text.strip()
+        if text and text != self._last:
+            self._last = text
+            try:
+                print(text, file=sys.stderr, flush=True)
+            except OSError as error:  # the output goes to a file on a disk that is full
+                if not is_no_room(error):
+                    raise
+
+    def flush(self) -> None:
+        """Do nothing: lines are flushed as they are written."""
+
+
+class Progress:
+    """The progress line on rank 0: ETA, mean return, episode length, frames per second."""
+
+    def __init__(self, context: DistributedContext, *, done: int, total: int) -> None:
+        is_terminal = sys.stderr.isatty()
+        self._bar = tqdm(
+            total=total,
+            initial=done,
+            unit="it",
+            file=sys.stderr if is_terminal else _Lines(),
+            disable=not context.is_main,
+            dynamic_ncols=True,
+            mininterval=0.5 if is_terminal else 5.0,
+            maxinterval=0.5 if is_terminal else 5.0,
+            bar_format="{n_fmt}/{total_fmt} iterations |{bar:20}| {elapsed}<{remaining}{postfix}",
+        )
+
+    def show(self, record: IterationRecord) -> None:
+        """Advance by one iteration."""
+        returns, length = record.mean_return, record.mean_episode_length
+        self._bar.set_postfix_str(
+            f"return {'-' if returns is None else f'{returns:.2f}'}, "
+            f"length {'-' if length is None else f'{length:.0f}'}, "
+            f"{record.fps:,.0f} frames/s",
+            refresh=False,
+        )
+        self._bar.update()
+
+    def close(self) -> None:
+        """Leave the line as it stands, drawn for the last time."""
+        self._bar.close()

@@ -1,0 +1,389 @@
+"""The run directory: one per run, decided by rank 0, with a manifest that always tells the status.
+
+``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest),
+``params/``, ``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0
+writes it all.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from envlab.config import write_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import RecordFile, describe_room, is_no_room
+from envlab.distributed.interface import process_space
+from envlab.distributed.interrupt import Interrupted, Preempted
+from envlab.distributed.progress import LostPeerError
+from envlab.errors import RunDirectoryError
+from envlab.rl.run.checkpoints import Checkpoints
+from envlab.rl.run.event_file import cut_events
+from envlab.rl.run.find import name_other_run
+from envlab.rl.run.lock import hold_lock
+from envlab.rl.run.manifest import (
+    finite,
+    new_manifest,
+    now,
+    read_manifest,
+    read_manifests,
+    reopened_manifest,
+    write_json,
+)
+
+logger = logging.getLogger(__name__)
+
+LOG_ROOT = "logs"
+DEATH_WAIT_S = 1.0
+"""How long a failing rank looks whether rank 0 died; the launcher reaps the dead in 0.1 s."""
+EVENTS_TAG = "envlab/wall_s"
+"""What event files hold of every iteration, and first."""
+
+
+class Run:
+    """A run directory and its manifest. A context manager: leaving it writes the final status.
+
+    The status is ``running``, then ``finished``, ``failed`` (with the error), ``interrupted``, or
+    ``preempted``: ended by a signal after its state was saved.
+    """
+
+    def __init__(
+        self, directory: Path, context: DistributedContext, manifest: dict[str, Any]
+    ) -> None:
+        self.directory = directory
+        self._context = context
+        self._manifest = manifest
+        self._metrics = RecordFile(directory / "metrics.jsonl", "metrics")
+        self._lock: IO[bytes] | None = None
+        self.purge_step: int | None = None
+        """The first frame that a reopened run does again; None in a run that is not reopened."""
+        self.interrupt_signal: Callable[[], int | None] = lambda: None
+        """Returns the signal that ended this process, if any: an error may just follow from it."""
+
+    @classmethod
+    def create(
+        cls,
+        context: DistributedContext,
+        *,
+        library: str,
+        experiment: str,
+        run_name: str = "",
+        facts: dict[str, Any],
+        configs: dict[str, Any],
+        root: str = LOG_ROOT,
+    ) -> Run:
+        """Make a new directory on rank 0 and tell the others; every rank must call this.
+
+        Args:
+            context: The process's context.
+            library: RL library, the first folder.
+            experiment: Experiment name, the second folder.
+            run_name: Appended to the timestamp.
+            facts: What the manifest shall hold beside versions, command line and world.
+            configs: Written to ``params/<name>.yaml``.
+            root: Folder of all runs.
+
+        Raises:
+            RunDirectoryError: On every rank, if the directory cannot be made.
+        """
+        parent = Path(root).absolute() / library / experiment
+        outcome: tuple[str, str | None] = ("", None)
+        if context.is_main:
+            try:
+                made = _make_directory(parent, run_name)
+                for name, cfg in configs.items():
+                    write_yaml(made / "params" / f"{name}.yaml", cfg)
+                outcome = (str(made), None)
+            except OSError as error:
+                outcome = ("", f"{error.strerror}: {error.filename}")
+        directory, problem = context.broadcast(outcome)
+        if problem is not None:
+            raise RunDirectoryError(
+                f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
+                "that you may write to, and where there is room."
+            )
+        manifest = new_manifest(context, library, facts)
+        run = cls(Path(directory), context, manifest)
+        run._lock = hold_lock(run.directory) if context.is_main else None
+        run.update(status="running")
+        return run
+
+    @classmethod
+    def reopen(
+        cls,
+        context: DistributedContext,
+        directory: Path,
+        *,
+        library: str,
+        facts: dict[str, Any],
+        iteration: int,
+        frames: int,
+    ) -> Run:
+        """Go on in a run's directory; every rank must call this.
+
+        The manifest tells of the restart, and metrics and curves of iterations that will be done
+        again go.
+
+        Args:
+            context: The process's context.
+            directory: The run directory, which rank 0 can see.
+            library: RL library.
+            facts: See :meth:`create`.
+            iteration: The iteration from which the run goes on, 0 for its beginning.
+            frames: The environment steps of all ranks until then.
+
+        Raises:
+            RunDirectoryError: On every rank, if the directory cannot be written, or another launch
+                writes it.
+        """
+        manifest, problem, lock = {}, None, None
+        if context.is_main:
+            try:
+                lock = hold_lock(directory)
+                manifest = reopened_manifest(
+                    directory, new_manifest(context, library, facts), iteration
+                )
+                cut_metrics(directory, iteration)
+                cut_events(directory, EVENTS_TAG, frames)
+                write_json(directory / "run.json", manifest)
+            except RunDirectoryError as error:
+                problem = str(error)
+            except OSError as error:
+                problem = (
+                    f"The run {directory} cannot be continued ({error.strerror}: {error.filename})."
+                    " Make its folder writable, and see that there is room."
+                )
+        problem = context.broadcast(problem)
+        if problem is not None:
+            raise RunDirectoryError(problem)
+        run = cls(directory, context, manifest)
+        run._lock = lock
+        run.purge_step = frames + 1
+        return run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._finish(error)
+        except Interrupted:  # raised once per process, so the second attempt is not cut short
+            self._finish(error)
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def _finish(self, error: BaseException | None) -> None:
+        if not self._context.is_main:
+            if error is not None:
+                self._finish_for_dead_main(error)
+            return
+        interrupted = self.interrupt_signal() is not None or isinstance(
+            error, (Interrupted, KeyboardInterrupt)
+        )
+        if error is None:
+            self.update(status="finished")
+        elif isinstance(error, Preempted):  # before others are looked for: they may have left
+            self.update(status="preempted", error=str(error))
+        elif isinstance(error, LostPeerError):
+            self.update(status="failed", error=str(error))
+        elif lost := self._lost_ranks(error):
+            ranks = ", ".join(map(str, lost))
+            self.update(
+                status="failed", error=f"Rank {ranks} died; see its output and the system's log."
+            )
+        elif interrupted:
+            number = self.interrupt_signal()
+            reason = str(error if number is None else Interrupted(number))
+            self.update(status="interrupted", error=reason or type(error).__name__)
+        else:
+            self.update(status="failed", error=f"{type(error).__name__}: {error}")
+
+    def _lost_ranks(self, error: BaseException) -> list[int]:
+        """Return the ranks whose death ended this one: by the launcher's signal, or as an error.
+
+        A collective raises RuntimeError, often before the launcher has collected the dead process.
+        """
+        deadline = time.monotonic()
+        if self._context.is_distributed and isinstance(error, RuntimeError):
+            deadline += DEATH_WAIT_S
+        while not (lost := self._context.lost_ranks()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return lost
+
+    def _finish_for_dead_main(self, error: BaseException) -> None:
+        """Write the status where rank 0 cannot: its process on this node died without a word.
+
+        Any surviving rank of the node may do it, because all write the same.
+        """
+        processes = self._context.processes
+        if not processes or processes[0][0] != process_space():
+            return
+        deadline = time.monotonic() + DEATH_WAIT_S
+        while 0 not in self._context.lost_ranks():
+            if time.monotonic() > deadline or read_manifest(self.directory)["status"] != "running":
+                return
+            time.sleep(0.02)
+        manifest = read_manifest(self.directory)
+        if manifest["status"] == "running":
+            reason = "Rank 0 died; see its output and the system's log."
+            if isinstance(error, LostPeerError):
+                reason = str(error)
+            manifest |= {"status": "failed", "error": reason, "updated_at": now()}
+            self._write(manifest)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.directory / "checkpoints"
+
+    def update(self, **values: Any) -> None:
+        """Change the manifest's values and write it, on rank 0."""
+        if not self._context.is_main:
+            return
+        self._manifest |= values | {"updated_at": now()}
+        self._write(self._manifest)
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        """Append a line to ``metrics.jsonl``, on rank 0.
+
+        Raises:
+            RunDirectoryError: If the run directory is gone.
+        """
+        if not self._context.is_main:
+            return
+        line = json.dumps(finite(record), allow_nan=False) + "\n"
+        self._metrics.append(line.encode())
+
+    @property
+    def services(self) -> dict[str, str]:
+        """What logging services call this run, or the one that it continues, by their names."""
+        return dict(self._manifest.get("services", {}))
+
+    def _write(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest; where there is no room, say so."""
+        path = self.directory / "run.json"
+        try:
+            write_json(path, manifest)
+        except OSError as error:
+            if not self.directory.is_dir():
+                return  # whoever writes next says it
+            if not is_no_room(error):
+                raise
+            logger.error(
+                "The manifest %s could not be written (%s): it still tells an earlier state, and "
+                "not that the run is %s. Make room there.",
+                path,
+                describe_room(path, error),
+                manifest["status"],
+            )
+
+
+def cut_metrics(directory: Path, iteration: int) -> None:
+    """Drop the records after an iteration from ``metrics.jsonl``, and a line that is not whole."""
+    path = directory / "metrics.jsonl"
+    if not path.is_file():
+        return
+    end = 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            break
+        if record["iteration"] > iteration or not line.endswith(b"\n"):
+            break
+        end += len(line)
+    os.truncate(path, end)  # which needs no room on a full disk
+
+
+def find_run(
+    library: str,
+    experiment: str,
+    load_run: str | None = None,
+    root: str = LOG_ROOT,
+    origin: Mapping[str, str] | None = None,
+    tasks: Collection[str] = (),
+) -> Path:
+    """Return the newest run of an experiment that has a checkpoint.
+
+    Args:
+        library: RL library.
+        experiment: Experiment name.
+        load_run: A run's folder name, a regular expression for it, or a path. None: any.
+        root: Folder of all runs.
+        origin: What the run's manifest must hold, such as the algorithm.
+        tasks: Ids of the task, of which another run is named where there is none.
+
+    Raises:
+        RunDirectoryError: If there is none, naming another one there is and how to ask for it.
+    """
+    if load_run and (Path(load_run) / "run.json").is_file():
+        return Path(load_run).absolute()
+    parent = Path(root).absolute() / library / experiment
+    origin = dict(origin or {})
+    runs = [
+        run
+        for run, manifest in read_manifests(parent, level=logging.WARNING).items()
+        if (not load_run or _is_named(run.name, load_run)) and origin.items() <= manifest.items()
+    ]
+    with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
+    if not with_checkpoint:
+        wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
+        wanted += f" that matches {load_run!r}" if load_run else ""
+        other = name_other_run(
+            parent.parents[1],
+            library=library,
+            experiment=experiment,
+            origin=origin,
+            tasks=tasks,
+            is_named=lambda name: not load_run or _is_named(name, load_run),
+        )
+        raise RunDirectoryError(
+            f"There is no run with a checkpoint{wanted} in {parent}. "
+            + (other or "Train first, or give a checkpoint's path with --checkpoint.")
+        )
+    chosen, newest = with_checkpoint[-1], runs[-1]
+    if newest != chosen:
+        logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
+    return chosen
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    """Return whether ``wanted`` is a name's beginning, or a regular expression for all of it."""
+    try:
+        return name.startswith(wanted) or re.fullmatch(wanted, name) is not None
+    except re.error as error:
+        raise RunDirectoryError(
+            f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
+            "of the run's folder name, as in 2026-11-21_10-30."
+        ) from error
+
+
+def _make_directory(parent: Path, run_name: str) -> Path:
+    """Make a folder that did not exist: a second run in the same second gets a number."""
+    name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S") + (f"_{run_name}" if run_name else "")
+    for attempt in range(1000):
+        directory = parent / (name if attempt == 0 else f"{name}_{attempt}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            if directory.exists():
+                continue
+            raise
+        for folder in ("params", "checkpoints"):
+            (directory / folder).mkdir()
+        return directory
+    raise FileExistsError(0, "1000 runs in one second", str(parent / name))

@@ -1,0 +1,204 @@
+"""What skrl would answer with a traceback, a hang or wrong numbers is refused in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.skrl.defaults import default_models
+from envlab.rl.skrl.library import ON_POLICY
+
+ALONE = ("trpo", "cem")
+"""Algorithms without distributed code."""
+
+_ACTIONS: Mapping[type, tuple[str, ...]] = {
+    spaces.Box: ("GaussianMixin", "MultivariateGaussianMixin", "DeterministicMixin"),
+    spaces.Discrete: ("CategoricalMixin",),
+    spaces.MultiDiscrete: ("MultiCategoricalMixin",),
+}
+"""Kinds of policies by kind of actions."""
+_ACTORS = ("policy", "target_policy")
+"""Networks that give actions."""
+_CONTINUOUS = ("td3", "ddpg", "sac")
+_DISCRETE = ("dqn", "ddqn")
+
+
+def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None:
+    """Refuse a configuration that cannot train.
+
+    Args:
+        cfg: The configuration, resolved.
+        env: The environment as skrl sees it.
+        context: The process's context.
+
+    Raises:
+        ConfigurationError: Naming the value and what to do.
+    """
+    algorithm, agent = cfg.algorithm, cfg.agent
+    if context.is_distributed and algorithm in ALONE:
+        raise ConfigurationError(
+            f"--algorithm {algorithm} was asked for on {context.world_size} processes, but skrl's "
+            f"{algorithm.upper()} works on one. Train without --distributed, or choose ppo."
+        )
+    if context.is_distributed and agent.get("kl_threshold"):
+        raise ConfigurationError(
+            f"agent.agent.kl_threshold is {agent['kl_threshold']}, but on {context.world_size} "
+            "processes an early stop of one would hang the others. Set it to 0; the scheduler "
+            "KLAdaptiveLR keeps the divergence in bounds, too."
+        )
+    for name in ("rollouts", "learning_epochs", "mini_batches", "batch_size", "gradient_steps"):
+        if name in agent and agent[name] <= 0:
+            raise ConfigurationError(
+                f"agent.agent.{name} is {agent[name]}, but must be greater than 0."
+            )
+    _check_roles(cfg)
+    _check_memory(cfg, env.num_envs)
+    _check_states(cfg, env)
+    _check_actions(cfg, env)
+    _check_clipping(cfg, env)
+    _check_images(cfg, env)
+    if algorithm == "amp" and not hasattr(env, "collect_reference_motions"):
+        raise ConfigurationError(
+            "AMP needs reference motions, but the task has no amp_observation_space and no "
+            "collect_reference_motions. Choose another algorithm."
+        )
+
+
+def _check_roles(cfg: SkrlCfg) -> None:
+    missing = [role for role in default_models(cfg.algorithm) if role not in cfg.models]
+    if missing:
+        raise ConfigurationError(
+            f"agent.models lacks {', '.join(missing)}, which {cfg.agent['class']} needs. Add them, "
+            "or leave agent.models out for small default networks."
+        )
+    policy = cfg.models.get("policy", {})
+    if cfg.is_multi_agent and any(
+        "STATES" in str(layers.get("input", "")).upper() for layers in policy.get("network", [])
+    ):
+        raise ConfigurationError(
+            "agent.models.policy.network reads STATES, which only a central critic sees. Write "
+            "OBSERVATIONS."
+        )
+
+
+def _check_memory(cfg: SkrlCfg, num_envs: int) -> None:
+    size = cfg.memory["memory_size"]
+    if str(cfg.memory["class"]).lower() != "randommemory":
+        raise ConfigurationError(
+            f"agent.memory.class is {cfg.memory['class']!r}, but only 'RandomMemory' is supported."
+        )
+    if cfg.algorithm not in ON_POLICY:
+        if size <= 0:
+            raise ConfigurationError(
+                f"agent.memory.memory_size is {size}, but {cfg.agent['class']} keeps transitions "
+                "for longer than a rollout. Give a number of timesteps, such as 1000."
+            )
+        return
+    rollouts = cfg.agent["rollouts"]
+    if size not in (-1, rollouts):
+        raise ConfigurationError(
+            f"agent.memory.memory_size is {size}, but must be agent.agent.rollouts = {rollouts}, "
+            "or -1, which means the same."
+        )
+    batch = rollouts * num_envs
+    if cfg.agent.get("mini_batches", 1) > batch:
+        raise ConfigurationError(
+            f"agent.agent.mini_batches is {cfg.agent['mini_batches']}, but there are only {batch} "
+            "samples per process and iteration. Use fewer, or more environments."
+        )
+
+
+def _check_states(cfg: SkrlCfg, env: Any) -> None:
+    spaces_of = env.state_spaces.values() if cfg.is_multi_agent else [env.state_space]
+    if all(space is not None for space in spaces_of):
+        return
+    for role, model in _models(cfg):
+        for layers in model.get("network", []):
+            if "STATES" in str(layers.get("input", "")).upper():
+                raise ConfigurationError(
+                    f"agent.models.{role}.network reads STATES, but the task has no observations "
+                    "for a critic alone. Write OBSERVATIONS."
+                )
+    if cfg.agent.get("state_preprocessor") is not None:
+        raise ConfigurationError(
+            "agent.agent.state_preprocessor is set, but the task has no observations for a critic "
+            "alone. Set it to null; observation_preprocessor is for the others."
+        )
+
+
+def _check_actions(cfg: SkrlCfg, env: Any) -> None:
+    found = next(iter(env.action_spaces.values())) if cfg.is_multi_agent else env.action_space
+    kind = type(found)
+    if cfg.algorithm in _CONTINUOUS + _DISCRETE:
+        wanted = spaces.Box if cfg.algorithm in _CONTINUOUS else spaces.Discrete
+        if not isinstance(found, wanted):
+            raise ConfigurationError(
+                f"{cfg.agent['class']} needs actions of a {wanted.__name__} space, but the task's "
+                f"are {kind.__name__}. Choose another algorithm, such as ppo."
+            )
+    policy = cfg.models.get("policy")
+    if policy is not None and policy["class"] not in _ACTIONS.get(kind, (policy["class"],)):
+        raise ConfigurationError(
+            f"agent.models.policy.class is {policy['class']!r}, but the task's actions are "
+            f"{kind.__name__}. Use {' or '.join(_ACTIONS[kind])}."
+        )
+    unbounded = isinstance(found, spaces.Box) and not np.isfinite(found.high).all()
+    if unbounded and cfg.agent.get("random_timesteps"):
+        raise ConfigurationError(
+            f"agent.agent.random_timesteps is {cfg.agent['random_timesteps']}, but the task's "
+            "actions have no bounds to draw random ones between. Set it to 0."
+        )
+
+
+def _check_clipping(cfg: SkrlCfg, env: Any) -> None:
+    """Refuse to clip where there is nothing to clip to: skrl fails on PyTorch, and not on JAX."""
+    found = env.action_spaces.values() if cfg.is_multi_agent else [env.action_space]
+    is_bounded = all(isinstance(space, spaces.Box) and _has_bounds(space) for space in found)
+    for role, model in _models(cfg):
+        for name in ("clip_actions", "clip_mean_actions"):
+            if not model.get(name):
+                continue
+            path = f"agent.models.{role}.{name}"
+            if role not in _ACTORS:
+                raise ConfigurationError(
+                    f"{path} is true, but this network gives values, which the bounds of actions "
+                    "are not for. Set it to false."
+                )
+            if not is_bounded:
+                raise ConfigurationError(
+                    f"{path} is true, but the task's actions have no bounds to clip to. Set it to "
+                    "false; a network whose output is 'tanh(ACTIONS)' keeps within -1 to 1."
+                )
+
+
+def _has_bounds(space: spaces.Box) -> bool:
+    return bool(np.isfinite(space.low).any() or np.isfinite(space.high).any())
+
+
+def _check_images(cfg: SkrlCfg, env: Any) -> None:
+    """Refuse networks that would take the rows of an image for samples."""
+    if cfg.is_multi_agent:
+        return
+    seen = {"OBSERVATIONS": env.observation_space, "STATES": env.state_space}
+    images = [name for name, space in seen.items() if space is not None and len(space.shape) == 3]
+    for role, model in _models(cfg):
+        network = model.get("network", [])
+        inputs = " ".join(str(layers.get("input", "")).upper() for layers in network)
+        is_flat = any("conv2d" in str(layers) or "flatten" in str(layers) for layers in network)
+        for name in images:
+            if name in inputs and not is_flat:
+                raise ConfigurationError(
+                    f"agent.models.{role}.network has neither conv2d nor flatten, but {name} is an "
+                    f"image of {list(seen[name].shape)}. Add layers for it, as "
+                    "Isaac-Cartpole-Depth-Camera-Direct-v0 has them in its agent file."
+                )
+
+
+def _models(cfg: SkrlCfg) -> list[tuple[str, dict[str, Any]]]:
+    return [(role, model) for role, model in cfg.models.items() if role != "separate"]

@@ -1,0 +1,93 @@
+"""Networks and memories for an algorithm that a task has no configuration for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from envlab.rl.skrl.library import OFF_POLICY, model_defaults
+
+REPLAY_STEPS = 1000
+"""Timesteps that a replay memory holds, of each environment."""
+
+_BOUNDED = "tanh(ACTIONS)"
+"""Output of policies that explore by noise on top: actions of envlab's tasks are about -1 to 1."""
+
+
+def default_models(algorithm: str) -> dict[str, Any]:
+    """Return networks by role, two hidden layers of 32 each."""
+    if algorithm in ("sac", "td3", "ddpg"):
+        return _actor_critics(algorithm)
+    if algorithm in ("dqn", "ddqn"):
+        return {
+            "separate": True,
+            "q_network": _model("DeterministicMixin", "ACTIONS"),
+            "target_q_network": _model("DeterministicMixin", "ACTIONS"),
+        }
+    if algorithm == "cem":
+        return {"separate": True, "policy": _model("CategoricalMixin", "ACTIONS")}
+    seen = "STATES" if algorithm == "mappo" else "OBSERVATIONS"
+    models: dict[str, Any] = {
+        "separate": algorithm in ("trpo", "amp", "ippo", "mappo"),
+        "policy": _model("GaussianMixin", "ACTIONS"),
+        "value": _model("DeterministicMixin", "ONE", seen),
+    }
+    if algorithm == "amp":
+        models["discriminator"] = _model("DeterministicMixin", "ONE")
+    return models
+
+
+def default_settings(algorithm: str) -> dict[str, Any]:
+    """Return what an agent needs to learn at all, and skrl leaves to its user: exploration."""
+    settings: dict[str, Any] = {}
+    if algorithm in OFF_POLICY:
+        settings = {"batch_size": 1024, "learning_starts": 16}
+    if algorithm == "cem":
+        settings = {"rollouts": 300}  # it learns from whole episodes
+    if algorithm in ("dqn", "ddqn"):
+        settings["exploration_scheduler"] = "max(0.05, 1 - 2 * timestep / timesteps)"
+    if algorithm in ("td3", "ddpg"):
+        settings |= _noise("exploration_noise", 0.1)
+    if algorithm == "td3":
+        settings |= _noise("smooth_regularization_noise", 0.2)
+    return settings
+
+
+def _noise(name: str, std: float) -> dict[str, Any]:
+    return {name: "GaussianNoise", f"{name}_kwargs": {"mean": 0.0, "std": std}}
+
+
+def default_memories(algorithm: str) -> dict[str, Any]:
+    """Return the memories of an algorithm by their names in the configuration."""
+    memories: dict[str, Any] = {"memory": _memory(-1)}
+    if algorithm in OFF_POLICY:
+        memories["memory"] = _memory(REPLAY_STEPS)
+    if algorithm == "amp":
+        memories |= {"motion_dataset": _memory(200_000), "reply_buffer": _memory(1_000_000)}
+    return memories
+
+
+def _actor_critics(algorithm: str) -> dict[str, Any]:
+    kind = "GaussianMixin" if algorithm == "sac" else "DeterministicMixin"
+    names = ["critic"] if algorithm == "ddpg" else ["critic_1", "critic_2"]
+    models: dict[str, Any] = {"separate": True, "policy": _model(kind, _BOUNDED)}
+    if algorithm != "sac":
+        models["target_policy"] = _model(kind, _BOUNDED)
+    for name in [*names, *(f"target_{name}" for name in names)]:
+        models[name] = _model("DeterministicMixin", "ONE", "concatenate([OBSERVATIONS, ACTIONS])")
+    return models
+
+
+def _model(kind: str, output: str, seen: str = "OBSERVATIONS") -> dict[str, Any]:
+    layers = {"name": "net", "input": seen, "layers": [32, 32], "activations": "elu"}
+    return {
+        "class": kind,
+        **model_defaults(kind, "agent.models"),
+        "network": [layers],
+        "output": output,
+    }
+
+
+def _memory(size: int) -> dict[str, Any]:
+    # A rollout is learned from as a whole; of a replay memory, drawing without replacement would
+    # shuffle all of it in every step.
+    return {"class": "RandomMemory", "memory_size": size, "replacement": size > 0}

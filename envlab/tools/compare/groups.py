@@ -1,0 +1,93 @@
+"""Groups of runs that differ in their seed only, by keys of their manifests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.tools.compare.results import RunResult, dotted_names
+
+GROUP_KEYS = ("library", "algorithm", "ml_framework", "world.size", "global_num_envs")
+"""Runs that agree in these keys of the manifest form a group; one that is absent is None."""
+_ALWAYS_SHOWN = ("library", "world.size")
+
+
+@dataclass(kw_only=True)
+class Group:
+    """Runs that differ in their seed only, as far as the keys can tell."""
+
+    label: str
+    """What tells it from the other groups."""
+    keys: dict[str, Any]
+    """The manifest keys it was formed by, and their values."""
+    runs: list[RunResult]
+    """The runs, oldest first."""
+
+
+def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> list[Group]:
+    """Group runs by keys of their manifests.
+
+    Args:
+        runs: The runs, of one task.
+        by: Keys, dotted such as ``world.size``. None: :data:`GROUP_KEYS`.
+
+    Raises:
+        ConfigurationError: If no manifest has a key.
+    """
+    for key in by or ():
+        known = {name for run in runs for name in [*dotted_names(run.manifest), *run.manifest]}
+        if key not in known:
+            raise ConfigurationError(
+                f"--by names {key!r}, which no run's manifest has.{did_you_mean(key, known)} "
+                f"There are {', '.join(sorted(known))}."
+            )
+    keys = tuple(by or GROUP_KEYS)
+    members: dict[str, list[RunResult]] = {}
+    for run in runs:
+        values = [manifest_value(run.manifest, key) for key in keys]
+        members.setdefault(json.dumps(values, sort_keys=True), []).append(run)
+    groups = [dict(zip(keys, json.loads(values), strict=True)) for values in members]
+    shown = keys if by else [key for key in keys if key in _ALWAYS_SHOWN or _differs(key, groups)]
+    labelled = [
+        Group(label=_label(group, shown, is_default=not by), keys=group, runs=members_of)
+        for group, members_of in zip(groups, members.values(), strict=True)
+    ]
+    return sorted(labelled, key=lambda group: [_order(value) for value in group.keys.values()])
+
+
+def manifest_value(manifest: Mapping[str, Any], key: str) -> Any:
+    """Return the value at a dotted key, or None."""
+    value: Any = manifest
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _differs(key: str, groups: Sequence[Mapping[str, Any]]) -> bool:
+    return any(group[key] != groups[0][key] for group in groups)
+
+
+def _label(values: Mapping[str, Any], shown: Sequence[str], *, is_default: bool) -> str:
+    """Return words for the default keys (``skrl PPO, 2 processes``), else ``key=value``."""
+    if not is_default:
+        return ", ".join(f"{key}={_word(values[key])}" for key in shown)
+    units = {"world.size": "process", "global_num_envs": "environment"}
+    known = [key for key in shown if values[key] is not None]
+    names = " ".join(_word(values[key]) for key in known if key not in units)
+    return ", ".join([names, *(_counted(values[key], units[key]) for key in known if key in units)])
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _counted(count: int, unit: str) -> str:
+    plural = f"{unit}es" if unit.endswith("s") else f"{unit}s"
+    return f"{count} {unit if count == 1 else plural}"
+
+
+def _order(value: Any) -> tuple[float, str]:
+    return (value if isinstance(value, (int, float)) else 0.0, json.dumps(value))

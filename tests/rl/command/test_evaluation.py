@@ -1,0 +1,86 @@
+"""Evaluation of a fake environment whose returns, lengths and joints follow by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.rl.command.evaluation import Evaluation, evaluate
+
+HINGE = 3
+
+
+class CountingEnv:
+    """Environment i ends after ``limits[i]`` steps; a step is 0.5 s, and rewards i + 1.
+
+    Its joint stands at 10 i + (steps since the reset), negative on even steps.
+    """
+
+    def __init__(self, limits: list[int]) -> None:
+        self.limits = torch.tensor(limits)
+        self.num_envs, self.device, self.step_dt = len(limits), torch.device("cpu"), 0.5
+        model = SimpleNamespace(
+            njnt=1,
+            jnt_type=[HINGE],
+            jnt_qposadr=[0],
+            joint=lambda index: SimpleNamespace(name="pole"),
+        )
+        self.sim = SimpleNamespace(model=model, data=SimpleNamespace(qpos=None))
+
+    def reset(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        self.steps = torch.zeros(self.num_envs, dtype=torch.int64)
+        self._observe()
+        return {}, {}
+
+    def step(self, actions: None) -> tuple[Any, ...]:
+        self.steps += 1
+        ended = self.steps >= self.limits
+        self.steps[ended] = 0
+        self._observe()
+        truncated = ended & (torch.arange(self.num_envs) > 0)
+        rewards = torch.arange(self.num_envs) + 1.0
+        return {}, rewards, ended & ~truncated, truncated, {}
+
+    def _observe(self) -> None:
+        sign = 2 * (self.steps % 2) - 1
+        values = 10 * torch.arange(self.num_envs) + self.steps
+        self.sim.data.qpos = (sign * values).float().unsqueeze(1)
+
+
+def test_each_environment_gives_as_many_episodes():
+    evaluation = evaluate(CountingEnv([2, 5]), lambda obs: None, episodes_per_env=2)
+    # In the order of their ends: steps 2 and 4 of the first, 5 and 10 of the second.
+    assert evaluation.lengths.tolist() == [2, 2, 5, 5]
+    assert evaluation.returns.tolist() == [2.0, 2.0, 10.0, 10.0]
+
+
+def test_the_last_second_is_that_of_the_episodes():
+    evaluation = evaluate(CountingEnv([1, 5]), lambda obs: None)
+    # Two steps make a second. The first lasts one step, at 0; the second ends at 13 and 14.
+    assert evaluation.last_second == {"pole": (0.0 + 13.5) / 2}
+
+
+def test_a_callback_sees_every_step():
+    steps = []
+    evaluate(CountingEnv([3, 4]), lambda obs: None, after_step=lambda: steps.append(1))
+    assert len(steps) == 4
+
+
+def test_summary_for_a_person():
+    evaluation = Evaluation(
+        returns=torch.tensor([1.0, 3.0]), lengths=torch.tensor([4, 5]), last_second={"pole": 0.05}
+    )
+    assert evaluation.lines(10) == [
+        "Mean return 2.000 (std 1.414) over 2 episodes",
+        "Mean episode length 4.5 of 10 steps",
+        "Mean absolute joint positions in the last second (rad or m): pole 0.0500",
+    ]
+
+
+def test_one_episode_has_no_deviation():
+    evaluation = Evaluation(returns=torch.tensor([1.0]), lengths=torch.tensor([4]), last_second={})
+    assert evaluation.lines(10)[0] == "Mean return 1.000 (std 0.000) over 1 episodes"
+    assert evaluation.returns.mean() == pytest.approx(1.0)

@@ -1,0 +1,87 @@
+"""How runs end: killed ranks and signals leave no process behind, and a status in the manifest."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from envlab.rl.command.train import print_summary
+from tests.launcher import PLAY, TRAIN, Launch
+from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run
+
+
+def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunch):
+    assert killed_pair.code != 0
+    assert killed_pair.left == {}
+    manifest = manifest_of(only_run(killed_pair.folder))
+    assert manifest["status"] == "failed", manifest
+    assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+def test_a_killed_rank_is_named_once_without_a_traceback(killed_pair: EndedLaunch):
+    error = manifest_of(only_run(killed_pair.folder))["error"]
+    assert re.match(r"Rank 1 .* died \(killed, .*\), last seen \d+ s ago in ", error)
+    assert killed_pair.output.count(error) == 1
+    assert "Connection closed by peer" not in killed_pair.output
+
+
+def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
+    ended = end_launch(tmp_path, 0, signal.SIGKILL)
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "failed", (manifest, ended.output)
+    assert re.match(r"Rank 0 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+def test_a_sigint_to_the_launcher_interrupts_the_run(tmp_path: Path):
+    ended = end_launch(tmp_path, None, signal.SIGINT)
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "interrupted", (manifest, ended.output)
+
+
+def test_ctrl_c_ends_a_single_process_with_130(tmp_path: Path):
+    launch = Launch([sys.executable, TRAIN, *SMALL, "--max_iterations=100000"], tmp_path)
+    try:
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")))
+        os.kill(launch.process.pid, signal.SIGINT)
+        assert launch.wait(60) == 130
+    finally:
+        launch.close()
+    assert "Traceback" not in launch.output
+    assert "Interrupted: received SIGINT." in launch.output
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "interrupted"
+    assert manifest["error"] == "received SIGINT"
+
+
+def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    run = SimpleNamespace(directory=tmp_path / "logs/run")
+    checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
+    session = SimpleNamespace(
+        task=SimpleNamespace(id="My-Task-v0"), agent_cfg=SimpleNamespace(origin={})
+    )
+    print_summary(session, "rsl_rl", run, checkpoint)  # type: ignore[arg-type]
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, capsys):
+    flags = "--task=My-Task-v0 --checkpoint=logs/run/checkpoints/model_1.pt"
+    monkeypatch.delenv("ENVLAB_SH", raising=False)
+    assert summary_of(tmp_path, TRAIN, monkeypatch, capsys) == [
+        "Run directory: logs/run",
+        "Last checkpoint: logs/run/checkpoints/model_1.pt",
+        f"Play it: python {PLAY} {flags}",
+    ]
+    # Through envlab.sh, nothing is activated; through `envlab train`, there is no script beside.
+    monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
+    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
+    assert command == f"Play it: ./envlab.sh envlab play rsl_rl {flags}"

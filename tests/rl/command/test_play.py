@@ -1,0 +1,53 @@
+"""A task ``...-Play-v0`` plays what was trained on ``...-v0``, in its own environment."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from envlab.config import merge, write_yaml
+from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.rl.command.session import compose_session
+from envlab.rl.rsl_rl.cfg import RslRlCfg
+
+TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory with 7 steps per iteration and episodes of 3 s."""
+    task = get_task(TRAINED)
+    agent_cfg = RslRlCfg().with_task_values(load_agent_values(task, "rsl_rl"))
+    (tmp_path / "params").mkdir()
+    write_yaml(tmp_path / "params" / "agent.yaml", merge(agent_cfg, {"num_steps_per_env": 7}, ""))
+    env_cfg = merge(load_env_cfg(task), {"episode_length_s": 3.0}, "env")
+    write_yaml(tmp_path / "params" / "env.yaml", env_cfg)
+    (tmp_path / "run.json").write_text(json.dumps({"task": TRAINED}))
+    return tmp_path
+
+
+def session_of(task: str, run: Path):
+    flags = argparse.Namespace(task=task)
+    return compose_session(flags, [], library="rsl_rl", agent_cfg=RslRlCfg(), params=run)
+
+
+def test_the_task_itself_takes_all_of_a_run(run):
+    session = session_of(TRAINED, run)
+    assert session.agent_cfg.num_steps_per_env == 7
+    assert (session.env_cfg.episode_length_s, session.env_cfg.scene.num_envs) == (3.0, 4096)
+
+
+def test_its_play_task_takes_the_agent_alone(run):
+    session = session_of(PLAYED, run)
+    assert session.agent_cfg.num_steps_per_env == 7
+    assert (session.env_cfg.episode_length_s, session.env_cfg.scene.num_envs) == (20.0, 50)
+    assert session.env_cfg.observations.policy.enable_corruption is False
+
+
+def test_another_task_takes_nothing(run):
+    with pytest.raises(ConfigurationError, match=f"is of the task '{TRAINED}'"):
+        session_of("Isaac-Velocity-Flat-Unitree-Go2-Play-v0", run)

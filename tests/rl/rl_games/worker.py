@@ -1,0 +1,162 @@
+"""What each of two ranks does for the tests of rl_games, in one launch.
+
+Usage: rl_games_worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name,
+and writes ``first_update_rank<i>.pt`` and ``<job>_rank<i>.pt``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from rl_games.algos_torch.a2c_continuous import A2CAgent
+from rl_games.common.schedulers import IdentityScheduler
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import InterruptFlag
+from envlab.distributed.log import configure_logging
+from envlab.errors import RankDivergenceError
+from envlab.rl.command.arguments import train_parser
+from envlab.rl.command.session import compose_session
+from envlab.rl.command.train import train_session
+from envlab.rl.rl_games import learner as rl_games
+from envlab.rl.rl_games import ppo as rl_games_agent
+from envlab.rl.rl_games.cfg import RlGamesCfg
+from envlab.rl.rl_games.env import RlGamesVecEnv
+from envlab.rl.rl_games.ppo import PooledAgent
+from tests.rl.rl_games.first_update import first_update
+
+CONFIG = "agent.params.config"
+# Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.
+SMALL = [
+    "--headless",
+    "--device=cpu",
+    "--num_envs=32",
+    "env.episode_length_s=0.4",  # 24 steps, so that time limits end episodes
+    "agent.save_interval=2",
+    f"{CONFIG}.horizon_length=16",
+    f"{CONFIG}.minibatch_size=256",
+    f"{CONFIG}.mini_epochs=4",
+    f"{CONFIG}.normalize_input=true",
+    f"{CONFIG}.normalize_value=true",
+]
+CARTPOLE = ["--task=Isaac-Cartpole-v0", *SMALL, f"{CONFIG}.schedule_type=standard"]
+CENTRAL = [
+    "agent.params.env.obs_groups={obs: [policy], states: [policy]}",
+    f"+{CONFIG}.central_value_config={{minibatch_size: 256, lr_schedule: linear}}",
+]
+LSTM = "+agent.params.network.rnn={name: lstm, units: 8, layers: 1}"
+DISCRETE = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *CENTRAL]
+
+JOBS: dict[str, list[str]] = {
+    "ddp": [*CARTPOLE, "--max_iterations=4"],
+    "library": [*CARTPOLE, "--max_iterations=4", "--grad_sync=library"],
+    "central": ["--task=Isaac-Cartpole-v0", *SMALL, *CENTRAL, "--max_iterations=2"],
+    "central_library": [
+        "--task=Isaac-Cartpole-v0",
+        *SMALL,
+        *CENTRAL,
+        "--max_iterations=2",
+        "--grad_sync=library",
+    ],
+    "recurrent": [*CARTPOLE, LSTM, "--max_iterations=2"],
+    "discrete": [*DISCRETE, "--max_iterations=2"],
+    "discrete_library": [*DISCRETE, "--max_iterations=2", "--grad_sync=library"],
+    "stock_normalisers": [*CARTPOLE, "--max_iterations=2"],
+    "stock_schedule": [*CARTPOLE, "--max_iterations=2"],
+}
+
+
+def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what an unpooled normalisation would use."""
+    return values.mean(), values.std()
+
+
+def stock_normalisers() -> AbstractContextManager[Any]:
+    """Leave rl_games' own normalisers in place."""
+    return mock.patch.object(rl_games_agent, "pool_normalisers")
+
+
+@contextmanager
+def stock_schedule() -> Iterator[None]:
+    """Let rank 0 alone have a schedule, and send its rate to the others, as rl_games does."""
+    join = PooledAgent._join_ranks
+
+    def join_without_schedule(agent: Any) -> None:
+        join(agent)
+        if agent.context.rank > 0:
+            agent.scheduler = IdentityScheduler()
+
+    with (
+        mock.patch.object(PooledAgent, "_join_ranks", join_without_schedule),
+        mock.patch.object(PooledAgent, "update_lr", A2CAgent.update_lr),
+    ):
+        yield
+
+
+CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "stock_normalisers": stock_normalisers,
+    "stock_schedule": stock_schedule,
+}
+
+
+def train(context: DistributedContext, arguments: list[str]) -> Any:
+    """Train, and return what this rank ends with, and all observations that it learned from."""
+    flags, overrides = train_parser("rl_games").parse_with_overrides(arguments)
+    session = compose_session(flags, overrides, library="rl_games", agent_cfg=RlGamesCfg())
+    found: dict[str, Any] = {"obs": [], "frames": []}
+    learn, prepare = PooledAgent.learn, PooledAgent.prepare_dataset
+
+    def watched_prepare(agent: Any, batch: dict[str, Any]) -> None:
+        found["obs"].append(batch["obses"].clone())
+        prepare(agent, batch)
+
+    def watched_learn(agent: Any, *args: Any) -> None:
+        learn(agent, *args)
+        found["model"] = agent.model_state()
+        found["wraps"] = type(agent.model).__name__
+        found["writers"] = [agent.writer, getattr(agent.algo_observer, "writer", None)]
+
+    def watched_info(_: RlGamesVecEnv, frame: int, *args: Any) -> None:
+        found["frames"].append(frame)
+
+    with (
+        mock.patch.object(PooledAgent, "prepare_dataset", watched_prepare),
+        mock.patch.object(PooledAgent, "learn", watched_learn),
+        mock.patch.object(RlGamesVecEnv, "set_train_info", watched_info),
+    ):
+        train_session(session, context, InterruptFlag(), library="rl_games", build=rl_games.build)
+    return found
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    context = DistributedContext.create(distributed=True, device="cpu")
+    configure_logging(context.rank, context.world_size)
+    updates = {"pooled": first_update(context), "library": first_update(context, "library")}
+    with mock.patch.object(rl_games_agent, "pooled_moments", local_moments):
+        updates["local_advantages"] = first_update(context)
+    with stock_normalisers():
+        updates["local_normalisers"] = first_update(context)
+    torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
+    for name, arguments in JOBS.items():
+        (folder / name).mkdir(exist_ok=True)
+        context.gather(None)  # the folder exists
+        os.chdir(folder / name)
+        with CHANGES.get(name, nullcontext)():
+            try:
+                values = train(context, arguments)
+            except RankDivergenceError as error:
+                values = {"error": str(error)}
+        torch.save(values, folder / f"{name}_rank{context.rank}.pt")
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""What each of two ranks does for the tests of this folder, in one launch.
+
+Usage: worker_pair.py FOLDER FLAGS...; it trains in FOLDER with the flags, once per ``--grad_sync``,
+and writes ``first_update_rank<i>.pt`` and ``<grad_sync>_rank<i>.pt``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import InterruptFlag
+from envlab.distributed.log import configure_logging
+from envlab.rl.command.arguments import train_parser
+from envlab.rl.command.session import compose_session
+from envlab.rl.command.train import train_session
+from envlab.rl.rsl_rl import learner as rsl_rl
+from envlab.rl.rsl_rl.cfg import RslRlCfg
+from tests.rl.rsl_rl.first_update import first_update
+
+
+def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what an unpooled normalisation would use."""
+    return values.mean(), values.std()
+
+
+def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
+    """Train, and return what this rank ends with, and all observations that it learned from."""
+    flags, overrides = train_parser("rsl_rl").parse_with_overrides(arguments)
+    session = compose_session(flags, overrides, library="rsl_rl", agent_cfg=RslRlCfg())
+    found: dict[str, Any] = {"obs": []}
+    learn, update = rsl_rl.Runner.learn, rsl_rl.DistributedPPO.update
+
+    def watched_update(algorithm: rsl_rl.DistributedPPO) -> dict[str, float]:
+        found["obs"].append(algorithm.storage.observations["policy"].flatten(0, 1).clone())
+        return update(algorithm)
+
+    def watched_learn(runner: rsl_rl.Runner, *args: Any) -> None:
+        learn(runner, *args)
+        found["model"] = runner.alg.save()
+        found["learning_rate"] = runner.alg.learning_rate
+        found["wraps"] = type(runner.alg.actor).__name__
+
+    with (
+        mock.patch.object(rsl_rl.DistributedPPO, "update", watched_update),
+        mock.patch.object(rsl_rl.Runner, "learn", watched_learn),
+    ):
+        train_session(session, context, InterruptFlag(), library="rsl_rl", build=rsl_rl.build)
+    return found
+
+
+def main() -> None:
+    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    context = DistributedContext.create(distributed=True, device="cpu")
+    configure_logging(context.rank, context.world_size)
+    updates = {"pooled": first_update(context), "library": first_update(context, "library")}
+    with mock.patch.object(rsl_rl, "pooled_moments", local_moments):
+        updates["local"] = first_update(context)
+    torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
+    for grad_sync in ("ddp", "library"):
+        (folder / grad_sync).mkdir(exist_ok=True)
+        context.gather(None)  # the folder exists
+        os.chdir(folder / grad_sync)
+        values = train(context, [*arguments, f"--grad_sync={grad_sync}"])
+        torch.save(values, folder / f"{grad_sync}_rank{context.rank}.pt")
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A run directory has one writer, whatever is started, and a dead one does not bar it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interface import process_space
+from envlab.errors import RunDirectoryError
+from envlab.rl.run import lock as run_lock
+from envlab.rl.run.directory import Run
+from envlab.rl.run.lock import hold_lock
+
+HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "a+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+file.truncate(0)
+file.write(sys.argv[2])
+file.flush()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+Hold = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Hold]:
+    """Makes a process that holds the lock of a folder, and says that it runs on a machine."""
+    holders = []
+
+    def hold(machine: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", HOLD, str(tmp_path / "lock"), f"b\n47\n{machine}\n"]
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        holders.append(holder)
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        return holder
+
+    yield hold
+    for holder in holders:
+        holder.kill()
+        holder.communicate()
+
+
+def test_a_second_writer_is_refused_until_the_first_is_dead(tmp_path: Path, held: Hold):
+    holder = held(process_space())
+    with pytest.raises(RunDirectoryError, match=r"another launch \(host b, pid 47\).*--run_id"):
+        hold_lock(tmp_path)
+    holder.kill()
+    holder.communicate()
+    assert hold_lock(tmp_path) is not None
+
+
+def test_a_holder_on_another_machine_must_give_a_sign_of_life(
+    tmp_path: Path, held: Hold, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(run_lock, "PATIENCE_S", 0.1)
+    held("another machine")
+    (tmp_path / "heartbeats.json").write_text("1")
+    assert hold_lock(tmp_path) is None
+    assert "nothing was heard of its holder" in caplog.text
+    beats = iter([b"1", b"2"])
+    monkeypatch.setattr(run_lock, "_heartbeats", lambda directory: next(beats))
+    with pytest.raises(RunDirectoryError, match="another launch"):
+        hold_lock(tmp_path)
+
+
+def test_a_run_that_goes_on_elsewhere_is_left_alone(tmp_path: Path, held: Hold):
+    held(process_space())
+    (tmp_path / "run.json").write_text('{"status": "running"}')
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 7}\n')
+    context = DistributedContext()
+    with pytest.raises(RunDirectoryError, match="another launch"):
+        Run.reopen(context, tmp_path, library="x", facts={}, iteration=5, frames=50)
+    assert (tmp_path / "run.json").read_text() == '{"status": "running"}'
+    assert (tmp_path / "metrics.jsonl").read_text() == '{"iteration": 7}\n'
+
+
+def test_a_run_holds_its_directory_until_it_is_left(tmp_path: Path):
+    def is_free() -> bool:
+        code = (
+            "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        )
+        lock = str(run.directory / "lock")
+        return (
+            subprocess.run([sys.executable, "-c", code, lock], capture_output=True).returncode == 0
+        )
+
+    run = Run.create(
+        DistributedContext(), library="x", experiment="y", facts={}, configs={}, root=str(tmp_path)
+    )
+    with run:
+        assert not is_free()
+    assert is_free()
