@@ -38,7 +38,11 @@ class Launch:
             for name, value in os.environ.items()
             if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
         }
-        environment |= {_TOKEN: self._token, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        environment |= {
+            _TOKEN: self._token,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'source'}",
+            "OMP_NUM_THREADS": "1",
+        }
         with self._output.open("wb") as output:
             self.process = subprocess.Popen(
                 [str(word) for word in command],

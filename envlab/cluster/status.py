@@ -64,11 +64,11 @@ def _show(run: RunState, ssh: Ssh, before: str = "") -> dict[Host, HostReport | 
 
 def compose_status(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> str:
     """Return the table, with what the run as a whole does above it."""
-    beats = heartbeats_of(reports)
+    heartbeats = heartbeats_of(reports)
     rows: list[Sequence[str]] = [HEADER]
     for node in run.nodes:
         elsewhere = _running(report for host, report in reports.items() if host != node.host)
-        here = {rank: beat for rank, beat in beats.items() if rank not in elsewhere}
+        here = {rank: heartbeat for rank, heartbeat in heartbeats.items() if rank not in elsewhere}
         rows += _rows(node, reports[node.host], here)
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
     table = [
@@ -102,15 +102,17 @@ def _running(reports: Iterable[HostReport | HostError]) -> set[int]:
 
 
 def _rows(
-    node: Node, report: HostReport | HostError, beats: Mapping[int, dict[str, Any]]
+    node: Node, report: HostReport | HostError, heartbeats: Mapping[int, dict[str, Any]]
 ) -> list[Sequence[str]]:
     """Return the rows of a host's ranks, or one for the host where no rank is known."""
-    ranks = {rank for rank, beat in beats.items() if _is_at(node, report, rank, beat)}
+    ranks = {
+        rank for rank, heartbeat in heartbeats.items() if _is_at(node, report, rank, heartbeat)
+    }
     code = "" if node.exit_code is None else str(node.exit_code)
     if isinstance(report, HostError):
         rest = ("", "", code, _cut(str(report)))
         rows = [
-            (node.host.name, str(rank), "unreachable", *_progress(beats.get(rank)), *rest)
+            (node.host.name, str(rank), "unreachable", *_progress(heartbeats.get(rank)), *rest)
             for rank in sorted(ranks)
         ]
         return [*rows] or [(node.host.name, "?", "unreachable", "", "", *rest)]
@@ -130,25 +132,27 @@ def _rows(
         else:
             state, used = "gone" if report.alive else "ended", ("", "")
         line = _cut(report.lines.get(rank - first, ""))
-        progress = _progress(beats.get(rank), is_over=node.exit_code == 0)
+        progress = _progress(heartbeats.get(rank), is_over=node.exit_code == 0)
         found.append((node.host.name, str(rank), state, *progress, *used, code, line))
     return found
 
 
-def _is_at(node: Node, report: HostReport | HostError, rank: int, beat: Mapping[str, Any]) -> bool:
+def _is_at(
+    node: Node, report: HostReport | HostError, rank: int, heartbeat: Mapping[str, Any]
+) -> bool:
     """Return whether a rank is a node's: torchrun numbers ranks node by node."""
     if isinstance(report, HostReport) and rank in report.ranks:
-        return report.ranks[rank].pid == beat["pid"]
+        return report.ranks[rank].pid == heartbeat["pid"]
     return node.first_rank <= rank < node.first_rank + node.num_processes
 
 
-def _progress(beat: Mapping[str, Any] | None, *, is_over: bool = False) -> tuple[str, str]:
-    """Return phase and iteration; neither of a rank that has ended well, after its last beat."""
-    if beat is None or is_over:
+def _progress(heartbeat: Mapping[str, Any] | None, *, is_over: bool = False) -> tuple[str, str]:
+    """Return phase and iteration; neither of a rank that has ended well."""
+    if heartbeat is None or is_over:
         return "", ""
-    since = beat["seconds_since_progress"]
+    since = heartbeat["seconds_since_progress"]
     late = f" ({since:.0f} s)" if since > 10.0 else ""
-    return f"{beat['phase']}{late}", str(beat["iteration"])
+    return f"{heartbeat['phase']}{late}", str(heartbeat["iteration"])
 
 
 def _cut(text: str) -> str:

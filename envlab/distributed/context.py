@@ -23,7 +23,7 @@ from envlab.distributed.gathering import gather_to_main, scatter_from_main
 from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_cores
-from envlab.distributed.progress import REDUCE, Pulse
+from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import meet
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
@@ -55,7 +55,7 @@ class DistributedContext:
     """CPU threads for this process: the node's cores divided by its processes."""
     processes: tuple[tuple[str, int], ...] = ()
     """Process space (:func:`process_space`) and process id of every rank; empty for one process."""
-    pulse: Pulse = field(default_factory=Pulse, compare=False)
+    progress: Progress = field(default_factory=Progress, compare=False)
     """What this process is doing."""
 
     @property
@@ -108,7 +108,7 @@ class DistributedContext:
             backend=backend,
             num_threads=num_threads,
             processes=_gather_processes(),
-            pulse=Pulse(),
+            progress=Progress(),
             **ranks,
         )
 
@@ -126,7 +126,7 @@ class DistributedContext:
         if not self.is_distributed:
             return value
         box = [value]
-        with self.pulse.during(REDUCE, "broadcast"):
+        with self.progress.during(REDUCE, "broadcast"):
             dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
         return box[0]
 
@@ -135,7 +135,7 @@ class DistributedContext:
         if not self.is_distributed:
             return [value]
         values: list[Any] = [None] * self.world_size
-        with self.pulse.during(REDUCE, "gather"):
+        with self.progress.during(REDUCE, "gather"):
             dist.all_gather_object(values, value)
         return values
 
@@ -143,7 +143,7 @@ class DistributedContext:
         """Return the sum of ``tensor`` over ranks."""
         if self.is_distributed:
             tensor = tensor.clone()
-            with self.pulse.during(REDUCE, "sum"):
+            with self.progress.during(REDUCE, "sum"):
                 dist.all_reduce(tensor)
         return tensor
 
@@ -152,7 +152,7 @@ class DistributedContext:
         if not self.is_distributed:
             return list(numbers)
         tensor = torch.tensor(numbers, dtype=torch.int64)
-        with self.pulse.during(REDUCE, "max"):
+        with self.progress.during(REDUCE, "max"):
             dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
         return tensor.tolist()
 
@@ -160,16 +160,16 @@ class DistributedContext:
         """Return every rank's ``value`` on rank 0, in rank order, and None on the others."""
         if not self.is_distributed:
             return [value]
-        with self.pulse.during(REDUCE, "gather_to_main"):
-            return gather_to_main(value, self.world_size, self.rank, moved=self.pulse.mark)
+        with self.progress.during(REDUCE, "gather_to_main"):
+            return gather_to_main(value, self.world_size, self.rank, moved=self.progress.mark)
 
     def scatter_from_main(self, values: Sequence[Any] | None) -> Any:
         """Return this rank's one of ``values``: one a rank on rank 0, elsewhere ignored."""
         if not self.is_distributed:
             assert values is not None
             return values[0]
-        with self.pulse.during(REDUCE, "scatter_from_main"):
-            return scatter_from_main(values, self.world_size, self.rank, moved=self.pulse.mark)
+        with self.progress.during(REDUCE, "scatter_from_main"):
+            return scatter_from_main(values, self.world_size, self.rank, moved=self.progress.mark)
 
     def lost_ranks(self) -> list[int]:
         """Return the ranks of this node whose processes no longer exist.
@@ -191,7 +191,7 @@ class DistributedContext:
             abort: Whether work may be under way that never ends. NCCL, in torch 2.13, else waits
                 for it.
         """
-        self.pulse.mark("close")
+        self.progress.mark("close")
         if dist.is_initialized():
             # A DDP module is part of reference cycles. One that outlives the process group keeps
             # its threads until the interpreter's end, which then aborts now and then (torch 2.13).

@@ -13,7 +13,7 @@ STOPPED = "is stopped (by SIGSTOP)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Diagnosis:
     """Why the job cannot go on."""
 
     kind: str
@@ -36,11 +36,11 @@ class Verdict:
             seen = sightings[rank]
             is_mute = self.kind in ("gone", "lost") or seen.silent_s > HICCUP_S
             when = f", last seen {seen.silent_s:.0f} s ago" if is_mute else ""
-            parts.append(f"{seen.beat.name} {why}{when} in {seen.beat.place}.")
+            parts.append(f"{seen.heartbeat.name} {why}{when} in {seen.heartbeat.place}.")
         return " ".join(parts)
 
 
-def judge(
+def diagnose(
     sightings: Mapping[int, Sighting],
     own_rank: int,
     *,
@@ -49,7 +49,7 @@ def judge(
     warm_for_s: float = float("inf"),
     store: str = "",
     store_silent_s: float = 0.0,
-) -> Verdict | None:
+) -> Diagnosis | None:
     """Return why the job cannot go on, or None as long as it may.
 
     A rank that waits in a collective is innocent while another one makes progress, and so is one
@@ -65,18 +65,18 @@ def judge(
         store: Where the store is.
         store_silent_s: How long the store has not answered, in seconds.
     """
-    is_warm = any(seen.beat.is_warm for seen in sightings.values())  # iterations are in step
+    is_warm = any(seen.heartbeat.is_warm for seen in sightings.values())  # iterations are in step
     if is_warm:
         sightings = {rank: _since_warm(seen, warm_for_s) for rank, seen in sightings.items()}
     own = sightings[own_rank]
     limit = timeout_s if is_warm else max(startup_timeout_s, timeout_s)
     patience = min(LOST_AFTER_S, timeout_s) if is_warm else limit
-    active = {rank: seen for rank, seen in sightings.items() if seen.beat.phase != "close"}
+    active = {rank: seen for rank, seen in sightings.items() if seen.heartbeat.phase != "close"}
     has_peers = len(sightings) > 1
     waiting = {
         rank
         for rank, seen in active.items()
-        if has_peers and seen.beat.waits and seen.silent_s <= HICCUP_S  # else it is old news
+        if has_peers and seen.heartbeat.waits and seen.silent_s <= HICCUP_S  # else it is old news
     }
     return (
         _gone(active)
@@ -90,30 +90,30 @@ def judge(
 
 def _since_warm(seen: Sighting, warm_for_s: float) -> Sighting:
     """Return a sighting without the time in which the longer timeout held."""
-    if seen.beat.is_warm:
+    if seen.heartbeat.is_warm:
         return seen
     silent_s = min(seen.silent_s, warm_for_s)
-    beat = replace(seen.beat, idle_s=min(seen.beat.idle_s, warm_for_s - silent_s))
-    return replace(seen, beat=beat, silent_s=silent_s)
+    heartbeat = replace(seen.heartbeat, idle_s=min(seen.heartbeat.idle_s, warm_for_s - silent_s))
+    return replace(seen, heartbeat=heartbeat, silent_s=silent_s)
 
 
-def _gone(active: Mapping[int, Sighting]) -> Verdict | None:
+def _gone(active: Mapping[int, Sighting]) -> Diagnosis | None:
     why = "died (killed, or crashed in native code; see its output and the system's log)"
     guilty = {
         rank: why
         for rank, seen in active.items()
-        if seen.process == "gone" and not seen.beat.failure
+        if seen.process == "gone" and not seen.heartbeat.failure
     }
-    return Verdict(kind="gone", guilty=guilty) if guilty else None
+    return Diagnosis(kind="gone", guilty=guilty) if guilty else None
 
 
-def _failed(sightings: Mapping[int, Sighting]) -> Verdict | None:
+def _failed(sightings: Mapping[int, Sighting]) -> Diagnosis | None:
     guilty = {
-        rank: f"failed ({seen.beat.failure})"
+        rank: f"failed ({seen.heartbeat.failure})"
         for rank, seen in sightings.items()
-        if seen.beat.failure
+        if seen.heartbeat.failure
     }
-    return Verdict(kind="failed", guilty=guilty) if guilty else None
+    return Diagnosis(kind="failed", guilty=guilty) if guilty else None
 
 
 def _unreachable(
@@ -122,33 +122,33 @@ def _unreachable(
     patience: float,
     store: str,
     store_silent_s: float,
-) -> Verdict | None:
+) -> Diagnosis | None:
     """Name processes that are stopped, and machines that do not answer while nothing goes on.
 
     A store that does not answer says nothing about the ranks whose news it would bring.
     """
     is_blind = store_silent_s > HICCUP_S
-    goes_on = own.beat.phase == "close" or own.idle_s <= patience
+    goes_on = own.heartbeat.phase == "close" or own.idle_s <= patience
     guilty = {}
     for rank, seen in active.items():
-        if rank == own.beat.rank or seen.silent_s <= patience:
+        if rank == own.heartbeat.rank or seen.silent_s <= patience:
             continue
         if seen.process == "stopped":
             guilty[rank] = STOPPED
         elif seen.process == "elsewhere" and not is_blind and not goes_on:
             guilty[rank] = "does not answer (its machine, or the network to it, is down)"
     if guilty:
-        return Verdict(kind="lost", guilty=guilty)
+        return Diagnosis(kind="lost", guilty=guilty)
     if store_silent_s <= patience or goes_on:
         return None
     about = (
         f"The launcher's store at {store} has not answered for {store_silent_s:.0f} s: its machine,"
         " the network to it, or the launcher there, is down."
     )
-    return Verdict(kind="lost", guilty={}, about=about)
+    return Diagnosis(kind="lost", guilty={}, about=about)
 
 
-def _stalled(active: Mapping[int, Sighting], waiting: Set[int], limit: float) -> Verdict | None:
+def _stalled(active: Mapping[int, Sighting], waiting: Set[int], limit: float) -> Diagnosis | None:
     """Name ranks that stand still outside collectives, and are the furthest behind of those."""
     busy = [_position(seen) for seen in active.values() if seen.idle_s < limit / 2]
     idle = {
@@ -165,7 +165,7 @@ def _stalled(active: Mapping[int, Sighting], waiting: Set[int], limit: float) ->
         return None
     behind = min(_position(seen) for seen in idle.values())
     guilty = {rank: _idleness(seen) for rank, seen in idle.items() if _position(seen) == behind}
-    return Verdict(kind="stalled", guilty=guilty)
+    return Diagnosis(kind="stalled", guilty=guilty)
 
 
 def _idleness(seen: Sighting) -> str:
@@ -181,7 +181,7 @@ def _waiting_in_vain(
     active: Mapping[int, Sighting],
     waiting: Set[int],
     limit: float,
-) -> Verdict | None:
+) -> Diagnosis | None:
     """Name who has left, or stands in another collective than most, where all the others wait."""
     if not active or waiting != active.keys():
         return None
@@ -189,28 +189,28 @@ def _waiting_in_vain(
         return None
     if left := sightings.keys() - active.keys():
         why = "has left, while others wait for it"
-        return Verdict(kind="stalled", guilty=dict.fromkeys(sorted(left), why))
+        return Diagnosis(kind="stalled", guilty=dict.fromkeys(sorted(left), why))
     places: dict[tuple[object, ...], list[int]] = {}
     for rank, seen in active.items():
-        places.setdefault((seen.beat.waits, *_position(seen)), []).append(rank)
+        places.setdefault((seen.heartbeat.waits, *_position(seen)), []).append(rank)
     if len(places) == 1:
         why = "waits in a collective that does not end, as all ranks do (the network?)"
-        return Verdict(kind="stalled", guilty=dict.fromkeys(active, why))
+        return Diagnosis(kind="stalled", guilty=dict.fromkeys(active, why))
     # Most ranks are right, and of as many the ones behind: the others went past a collective.
     usual = min(places.values(), key=lambda ranks: (-len(ranks), _position(active[ranks[0]])))
     why = "has passed over a collective, or makes one too many: unlike the others, it waits"
     guilty = {rank: why for rank in active if rank not in usual}
-    return Verdict(kind="stalled", guilty=guilty)
+    return Diagnosis(kind="stalled", guilty=guilty)
 
 
-def _cannot_leave(own: Sighting, limit: float) -> Verdict | None:
-    if own.beat.phase != "close" or own.idle_s < limit:
+def _cannot_leave(own: Sighting, limit: float) -> Diagnosis | None:
+    if own.heartbeat.phase != "close" or own.idle_s < limit:
         return None
-    return Verdict(kind="stalled", guilty={own.beat.rank: _idleness(own)})
+    return Diagnosis(kind="stalled", guilty={own.heartbeat.rank: _idleness(own)})
 
 
 def _position(seen: Sighting) -> tuple[int, int, int]:
     """Return how far a rank is: ranks in step make the same collectives in the same order."""
-    beat = seen.beat
-    phase = PHASES.index(beat.within) if beat.within in PHASES else 0
-    return beat.iteration, phase, beat.collectives
+    heartbeat = seen.heartbeat
+    phase = PHASES.index(heartbeat.within) if heartbeat.within in PHASES else 0
+    return heartbeat.iteration, phase, heartbeat.collectives

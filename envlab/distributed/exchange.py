@@ -1,4 +1,4 @@
-"""The exchange: a thread that hands a rank's beats to all others through the launcher's store.
+"""The exchange: a thread that hands a rank's heartbeats to all others through the launcher's store.
 
 It has a client connection of its own, because torch's may be held by a collective that waits, and a
 thread of its own, because a store that does not answer blocks its client without end (torch 2.13:
@@ -17,23 +17,23 @@ from time import monotonic
 import torch.distributed as dist
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.heartbeat import Beat, Sighting, process_state
+from envlab.distributed.heartbeat import Heartbeat, Sighting, process_state
 from envlab.distributed.ranks import MeetingPoint
 
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = timedelta(seconds=60)
 PAUSE_S = 8.0
-"""A longer gap between two beats of our own: this process, or the machine, was suspended."""
+"""A longer gap between two heartbeats of our own: this process, or the machine, was suspended."""
 RANKS_PER_SECOND = 64
-"""Beats that one rank reads in a second; with more ranks each beats less often."""
+"""Beats that one rank reads in a second; with more ranks each heartbeats less often."""
 SLOWEST_S = 3.0
 HASTE_S = 0.1
 """Interval once there is a verdict."""
 
 
 class Exchange(threading.Thread):
-    """Sends this rank's beats, and keeps the last ones of all.
+    """Sends this rank's heartbeats, and keeps the last ones of all.
 
     Attributes:
         address: Where the store is, for people.
@@ -46,14 +46,14 @@ class Exchange(threading.Thread):
     def __init__(
         self,
         context: DistributedContext,
-        make_beat: Callable[[int], Beat],
+        make_beat: Callable[[int], Heartbeat],
         point: MeetingPoint,
     ) -> None:
         """Connect, and meet all ranks; every rank must call this.
 
         Args:
             context: The process's context.
-            make_beat: Returns a beat of this rank by its number.
+            make_beat: Returns a heartbeat of this rank by its number.
             point: Where the store is.
         """
         super().__init__(name="watchdog exchange", daemon=True)
@@ -68,7 +68,7 @@ class Exchange(threading.Thread):
         self._launcher, self._kept_by_main = os.getppid(), not point.is_kept
         # Restarts of a job share the store.
         self._prefix = f"envlab/{context.broadcast(os.urandom(8).hex())}/"
-        self._names = [f"beat/{rank}" for rank in range(context.world_size)]
+        self._names = [f"heartbeat/{rank}" for rank in range(context.world_size)]
         self._late_names = [f"stacks/{rank}" for rank in range(context.world_size)]
         self._store = dist.TCPStore(
             point.host,
@@ -78,14 +78,14 @@ class Exchange(threading.Thread):
             timeout=CONNECT_TIMEOUT,
         )
         mine = make_beat(0)
-        self._set(f"beat/{self._rank}", mine.to_json())
+        self._set(f"heartbeat/{self._rank}", mine.to_json())
         self._set(f"stacks/{self._rank}", "")
         if context.is_main:
             self._set("verdict", "")
             self._set("reported", "")
-        beats = context.gather(mine)  # from here on every key exists, and reading never waits
+        heartbeats = context.gather(mine)  # from here on every key exists, and reading never waits
         self.answered_at = monotonic()
-        self._seen = {beat.rank: (beat, self.answered_at) for beat in beats}
+        self._seen = {heartbeat.rank: (heartbeat, self.answered_at) for heartbeat in heartbeats}
 
     def sightings(self) -> dict[int, Sighting]:
         """Return how all ranks look from here, this one as it is now."""
@@ -93,11 +93,11 @@ class Exchange(threading.Thread):
         with self._lock:
             seen = dict(self._seen)
         found = {
-            rank: Sighting(beat=beat, silent_s=now - at, process=process_state(beat))
-            for rank, (beat, at) in seen.items()
+            rank: Sighting(heartbeat=heartbeat, silent_s=now - at, process=process_state(heartbeat))
+            for rank, (heartbeat, at) in seen.items()
         }
         own = self._make_beat(self._number)
-        found[self._rank] = Sighting(beat=own, process="running")
+        found[self._rank] = Sighting(heartbeat=own, process="running")
         return found
 
     @property
@@ -114,7 +114,7 @@ class Exchange(threading.Thread):
         """Count all silence from now on: it was this process that was suspended."""
         now = monotonic()
         with self._lock:
-            self._seen = {rank: (beat, now) for rank, (beat, _) in self._seen.items()}
+            self._seen = {rank: (heartbeat, now) for rank, (heartbeat, _) in self._seen.items()}
             self.answered_at = now
 
     def post(self, name: str, text: str) -> None:
@@ -124,7 +124,7 @@ class Exchange(threading.Thread):
         self._wake.set()
 
     def flush(self) -> None:
-        """Send a beat soon."""
+        """Send a heartbeat soon."""
         self._wake.set()
 
     def stop(self) -> None:
@@ -134,14 +134,14 @@ class Exchange(threading.Thread):
         self.join(1.0)
 
     def run(self) -> None:
-        """Beat until stopped, and once more then; stop by itself where the store is gone."""
+        """Heartbeat until stopped, and once more then; stop by itself where the store is gone."""
         is_last = False
         while not is_last:
             is_last = self._stopping.is_set()
             if is_last and self._kept_by_main:
                 return  # rank 0 closes the store with its process group
             try:
-                self._beat()  # the last one tells that this rank leaves, rather than died
+                self._heartbeat()  # the last one tells that this rank leaves, rather than died
             except dist.DistError:
                 if self._store_lives() and not self._stopping.is_set():
                     logger.warning(
@@ -153,13 +153,13 @@ class Exchange(threading.Thread):
                 self._wake.wait(HASTE_S if self.verdict else self.interval_s)
                 self._wake.clear()
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         """Send what is due and read what the others sent."""
         if not self._store_lives():  # torch would complain at length
             self._stopping.set()
             return
         self._number += 1
-        self._set(f"beat/{self._rank}", self._make_beat(self._number).to_json())
+        self._set(f"heartbeat/{self._rank}", self._make_beat(self._number).to_json())
         with self._lock:
             outbox, self._outbox = self._outbox, {}
         for name, text in outbox.items():
@@ -183,12 +183,12 @@ class Exchange(threading.Thread):
         now = monotonic()
         with self._lock:
             if now - self.answered_at > self.interval_s + PAUSE_S:
-                self._seen = {rank: (beat, now) for rank, (beat, _) in self._seen.items()}
+                self._seen = {rank: (heartbeat, now) for rank, (heartbeat, _) in self._seen.items()}
             self.answered_at = now
             for rank, (old, _) in list(self._seen.items()):
-                beat = Beat.from_json(values[f"beat/{rank}"])
-                if beat.number != old.number:
-                    self._seen[rank] = (beat, now)
+                heartbeat = Heartbeat.from_json(values[f"heartbeat/{rank}"])
+                if heartbeat.number != old.number:
+                    self._seen[rank] = (heartbeat, now)
         self.verdict = values["verdict"]
         self.is_reported = bool(values.get("reported"))
         for rank in self._seen:

@@ -14,7 +14,7 @@ from time import monotonic
 
 from envlab.distributed.interface import process_space
 from envlab.distributed.processes import start_time, stat_fields
-from envlab.distributed.progress import REDUCE, Pulse
+from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.stacks import awaited, in_debugger
 
 LOOK_AFTER_S = 1.0
@@ -22,7 +22,7 @@ LOOK_AFTER_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beat:
+class Heartbeat:
     """What a rank tells of itself."""
 
     rank: int
@@ -34,7 +34,7 @@ class Beat:
     started: str
     """When the process started, in clock ticks: a number alone may be another's by now."""
     number: int
-    """Counts the beats of this rank."""
+    """Counts the heartbeats of this rank."""
     phase: str
     within: str
     detail: str
@@ -49,15 +49,15 @@ class Beat:
     failure: str
 
     @classmethod
-    def of(cls, pulse: Pulse, rank: int, number: int) -> Beat:
-        """Return the beat of this process now."""
-        idle_s = monotonic() - pulse.marked_at
-        waits = pulse.detail if pulse.phase == REDUCE else ""
+    def of(cls, progress: Progress, rank: int, number: int) -> Heartbeat:
+        """Return the heartbeat of this process now."""
+        idle_s = monotonic() - progress.marked_at
+        waits = progress.detail if progress.phase == REDUCE else ""
         if idle_s > LOOK_AFTER_S:
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             waits = waits or awaited(frame)
             if in_debugger(frame):
-                pulse.mark()  # somebody looks at it
+                progress.mark()  # somebody looks at it
         return cls(
             rank=rank,
             host=socket.gethostname(),
@@ -65,16 +65,16 @@ class Beat:
             pid=os.getpid(),
             started=_own_start_time(),
             number=number,
-            phase=pulse.phase,
-            within=pulse.within,
-            detail=pulse.detail,
-            iteration=pulse.iteration,
-            frames=pulse.frames,
-            collectives=pulse.collectives,
+            phase=progress.phase,
+            within=progress.within,
+            detail=progress.detail,
+            iteration=progress.iteration,
+            frames=progress.frames,
+            collectives=progress.collectives,
             idle_s=round(idle_s, 2),
-            is_warm=pulse.is_warm,
+            is_warm=progress.is_warm,
             waits=waits,
-            failure=pulse.failure,
+            failure=progress.failure,
         )
 
     def to_json(self) -> str:
@@ -82,7 +82,7 @@ class Beat:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Beat:
+    def from_json(cls, text: str | bytes) -> Heartbeat:
         """Return what :meth:`to_json` told."""
         return cls(**json.loads(text))
 
@@ -102,16 +102,16 @@ class Beat:
 class Sighting:
     """A rank as another one sees it."""
 
-    beat: Beat
+    heartbeat: Heartbeat
     silent_s: float = 0.0
-    """Time since its last beat arrived, in seconds of the one who looks."""
+    """Time since its last heartbeat arrived, in seconds of the one who looks."""
     process: str = "elsewhere"
     """``running``, ``stopped`` or ``gone``; ``elsewhere`` where this machine cannot tell."""
 
     @property
     def idle_s(self) -> float:
         """Time since its last mark of progress, in seconds, as far as known."""
-        return self.beat.idle_s + self.silent_s
+        return self.heartbeat.idle_s + self.silent_s
 
 
 @functools.cache
@@ -120,15 +120,15 @@ def machine() -> str:
     return hashlib.sha256(process_space().encode()).hexdigest()[:16]
 
 
-def process_state(beat: Beat) -> str:
-    """Return how the process behind a beat is: ``running``, ``stopped``, ``gone``, ``elsewhere``.
+def process_state(heartbeat: Heartbeat) -> str:
+    """Return a process's state: ``running``, ``stopped``, ``gone`` or ``elsewhere``.
 
     A process under a debugger counts as running.
     """
-    if beat.machine != machine() or not beat.started:
+    if heartbeat.machine != machine() or not heartbeat.started:
         return "elsewhere"
-    stat = stat_fields(beat.pid)
-    if stat is None or stat[0] in "ZX" or stat[19] != beat.started:
+    stat = stat_fields(heartbeat.pid)
+    if stat is None or stat[0] in "ZX" or stat[19] != heartbeat.started:
         return "gone"
     return "stopped" if stat[0] == "T" else "running"
 

@@ -1,4 +1,4 @@
-"""The pulse: what this process is doing, kept so cheaply that every step can tell it.
+"""The progress: what this process is doing, kept so cheaply that every step can tell it.
 
 The main thread writes it, and the watchdog's threads (:mod:`envlab.distributed.watchdog`) read it.
 Each field is one attribute, so no lock is needed: a reader may see a phase of now with an iteration
@@ -21,7 +21,7 @@ class LostPeerError(Exception):
     """A collective broke because another rank failed or died; the text says which, and where."""
 
 
-class Pulse:
+class Progress:
     """What one process is doing, and when it last made progress.
 
     Attributes:
@@ -49,7 +49,7 @@ class Pulse:
         """Set by the watchdog: returns which other rank an error follows from, if any, looking for
         a while or, if the second argument is false, only once."""
 
-    def __deepcopy__(self, memo: object) -> Pulse:
+    def __deepcopy__(self, memo: object) -> Progress:
         """Return itself: a process has one, also in copies that libraries make of its context."""
         return self
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from envlab.distributed.diagnosis import Verdict
+from envlab.distributed.diagnosis import Diagnosis
 from envlab.distributed.disk import describe_room, temporary_name
 from envlab.distributed.heartbeat import Sighting
 from envlab.distributed.stacks import main_stack
@@ -21,7 +21,7 @@ MANY_RANKS = 16
 
 
 def compose_report(
-    verdict: Verdict,
+    verdict: Diagnosis,
     sightings: Mapping[int, Sighting],
     stacks: Mapping[int, str],
     *,
@@ -61,16 +61,16 @@ def _without_stacks(seen: Sighting) -> str:
 
 
 def _line(seen: Sighting, is_guilty: bool) -> str:
-    beat = seen.beat
-    parts = [f"{'->' if is_guilty else '  '} rank {beat.rank:<3} {beat.place}"]
-    if beat.waits and beat.waits != beat.detail:
-        parts.append(f"waits in {beat.waits}")
+    heartbeat = seen.heartbeat
+    parts = [f"{'->' if is_guilty else '  '} rank {heartbeat.rank:<3} {heartbeat.place}"]
+    if heartbeat.waits and heartbeat.waits != heartbeat.detail:
+        parts.append(f"waits in {heartbeat.waits}")
     parts.append(f"no progress for {seen.idle_s:.1f} s")
     if seen.silent_s > 2.5:
         parts.append(f"silent for {seen.silent_s:.1f} s")
     if seen.process in ("gone", "stopped"):
         parts.append(f"process {seen.process}")
-    return ", ".join([*parts, f"host {beat.host}, pid {beat.pid}"])
+    return ", ".join([*parts, f"host {heartbeat.host}, pid {heartbeat.pid}"])
 
 
 class HeartbeatFile:
@@ -115,12 +115,12 @@ class HeartbeatFile:
         ranks = [
             {
                 "rank": rank,
-                "host": seen.beat.host,
-                "pid": seen.beat.pid,
-                "phase": seen.beat.phase,
-                "detail": seen.beat.detail,
-                "iteration": seen.beat.iteration,
-                "frames": seen.beat.frames,
+                "host": seen.heartbeat.host,
+                "pid": seen.heartbeat.pid,
+                "phase": seen.heartbeat.phase,
+                "detail": seen.heartbeat.detail,
+                "iteration": seen.heartbeat.iteration,
+                "frames": seen.heartbeat.frames,
                 "seconds_since_progress": round(seen.idle_s, 1),
                 "seconds_since_heard": round(seen.silent_s, 1),
                 "process": seen.process,

@@ -1,6 +1,6 @@
 """The watchdog: ends a job that cannot go on, and says which rank is to blame, where it stood.
 
-A thread in each process looks once a second at the beats of all ranks
+A thread in each process looks once a second at the heartbeats of all ranks
 (:mod:`envlab.distributed.exchange`) and judges them (:mod:`envlab.distributed.diagnosis`). Neither
 waits for the main thread, which may stand in native code that never returns. The first rank with a
 verdict tells the others; all send their Python stacks, one reporter prints a report, and each
@@ -26,11 +26,11 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from envlab.distributed import last_resort
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.diagnosis import Verdict, judge
+from envlab.distributed.diagnosis import Diagnosis, diagnose
 from envlab.distributed.exchange import PAUSE_S, Exchange
-from envlab.distributed.heartbeat import Beat, Sighting, process_state
+from envlab.distributed.heartbeat import Heartbeat, Sighting, process_state
 from envlab.distributed.nccl_trace import write_trace
-from envlab.distributed.progress import Pulse, one_line
+from envlab.distributed.progress import Progress, one_line
 from envlab.distributed.ranks import MeetingPoint
 from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks
@@ -77,32 +77,32 @@ class Watchdog:
         """Meet the other ranks; every rank must call this.
 
         Args:
-            context: The process's context, whose pulse is watched.
+            context: The process's context, whose progress is watched.
             end_run: Records the end in the run directory, on one rank.
             meeting_point: Where the ranks' store is; without it, this rank watches itself alone.
             timeout_s: How long a rank may make no progress.
             has_launcher: Whether a launcher started this process, without which it shall end.
         """
-        self._context, self._pulse, self._timeout_s = context, context.pulse, timeout_s
+        self._context, self._progress, self._timeout_s = context, context.progress, timeout_s
         self._launcher = os.getppid() if has_launcher else None
         self._end_run, self._heartbeats = end_run, HeartbeatFile(timeout_s)
         self._exchange: Exchange | None = None
         self._ticked_at = monotonic()
         if context.is_distributed and meeting_point is not None:
-            self._exchange = Exchange(context, self._beat, meeting_point)
+            self._exchange = Exchange(context, self._heartbeat, meeting_point)
         self._stopping, self._ending = threading.Event(), threading.Event()
         self._is_leaving = False
         self._ticked_at = self._warm_at = monotonic()
         self._doomed_at: float | None = None
         self._written_at = 0.0
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
-        self._pulse.lost_peer = self.lost_peer
+        self._progress.lost_peer = self.lost_peer
         if self._exchange is not None:
             self._exchange.start()
         self._thread.start()
         with contextlib.suppress(*last_resort.NO_STDERR):
             faulthandler.register(STACKS_SIGNAL)
-        self._hook = register_optimizer_step_post_hook(_marking(self._pulse))
+        self._hook = register_optimizer_step_post_hook(_marking(self._progress))
 
     def close(self) -> None:
         """Stop watching. If the end has begun, it does not return."""
@@ -115,7 +115,7 @@ class Watchdog:
             self._exchange.stop()
         last_resort.disarm()
         faulthandler.unregister(STACKS_SIGNAL)
-        self._pulse.lost_peer = lambda error, may_wait: None
+        self._progress.lost_peer = lambda error, may_wait: None
 
     def lost_peer(self, error: BaseException, may_wait: bool = True) -> str | None:
         """Return which other rank failed or died, if an error of the main thread follows from that.
@@ -135,7 +135,7 @@ class Watchdog:
             others.pop(self._context.rank, None)
             if verdict is not None and others and verdict.kind != "stalled":
                 self._is_leaving = True
-                return Verdict(kind=verdict.kind, guilty=others).sentence(sightings)
+                return Diagnosis(kind=verdict.kind, guilty=others).sentence(sightings)
             if monotonic() > deadline:
                 return self._left_peers(sightings) if may_wait else None
             sleep(0.1)
@@ -146,15 +146,15 @@ class Watchdog:
         if self._ending.is_set() or (text and not self._leaves_before(_verdict_of(text))):
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
 
-    def _leaves_before(self, verdict: Verdict) -> bool:
+    def _leaves_before(self, verdict: Diagnosis) -> bool:
         """Return whether the main thread knows of a verdict, and leaves by itself."""
         return self._is_leaving and verdict.breaks_collectives
 
     def _left_peers(self, sightings: Mapping[int, Sighting]) -> str | None:
         left = [
-            seen.beat.name
+            seen.heartbeat.name
             for rank, seen in sightings.items()
-            if rank != self._context.rank and seen.beat.phase == "close"
+            if rank != self._context.rank and seen.heartbeat.phase == "close"
         ]
         return f"{' and '.join(left)} left before the others; see its output." if left else None
 
@@ -165,19 +165,19 @@ class Watchdog:
 
     def tell_failure(self, error: BaseException) -> None:
         """Tell the others how this process failed, and give the news a moment to spread."""
-        self._pulse.failure = self._pulse.failure or one_line(error)
+        self._progress.failure = self._progress.failure or one_line(error)
         if self._exchange is not None and not getattr(error, "same_on_all_ranks", False):
             self._exchange.flush()
             sleep(1.2 * self._exchange.interval_s)
 
-    def _beat(self, number: int) -> Beat:
+    def _heartbeat(self, number: int) -> Heartbeat:
         self._forgive_pause()
-        return Beat.of(self._pulse, self._context.rank, number)
+        return Heartbeat.of(self._progress, self._context.rank, number)
 
     def _forgive_pause(self) -> None:
         """Start all clocks anew where this process, or the machine, was suspended."""
         if monotonic() - self._ticked_at > TICK_S + PAUSE_S:
-            self._pulse.mark()
+            self._progress.mark()
             if self._exchange is not None:
                 self._exchange.forgive()
 
@@ -185,15 +185,15 @@ class Watchdog:
         self._forgive_pause()
         if self._exchange is not None:
             return self._exchange.sightings()
-        return {self._context.rank: Sighting(beat=self._beat(0), process="running")}
+        return {self._context.rank: Sighting(heartbeat=self._heartbeat(0), process="running")}
 
-    def _judge(self, sightings: Mapping[int, Sighting]) -> Verdict | None:
+    def _judge(self, sightings: Mapping[int, Sighting]) -> Diagnosis | None:
         exchange, now = self._exchange, monotonic()
-        if not any(seen.beat.is_warm for seen in sightings.values()):
+        if not any(seen.heartbeat.is_warm for seen in sightings.values()):
             self._warm_at = now
         if exchange is not None and exchange.is_deaf:
             return self._judge_deaf(sightings, now - self._warm_at)
-        return judge(
+        return diagnose(
             sightings,
             self._context.rank,
             timeout_s=self._timeout_s,
@@ -202,7 +202,7 @@ class Watchdog:
             store_silent_s=0.0 if exchange is None else exchange.silent_s,
         )
 
-    def _judge_deaf(self, sightings: Mapping[int, Sighting], warm_for_s: float) -> Verdict | None:
+    def _judge_deaf(self, sightings: Mapping[int, Sighting], warm_for_s: float) -> Diagnosis | None:
         """Judge without news of the others, by what the system tells of processes here."""
         rank = self._context.rank
         known = {
@@ -210,9 +210,9 @@ class Watchdog:
             for other, seen in sightings.items()
             if other == rank or seen.process == "gone"
         }
-        if len(known) == 1 and known[rank].beat.waits:
+        if len(known) == 1 and known[rank].heartbeat.waits:
             return None  # for one who may be at work
-        return judge(known, rank, timeout_s=self._timeout_s, warm_for_s=warm_for_s)
+        return diagnose(known, rank, timeout_s=self._timeout_s, warm_for_s=warm_for_s)
 
     def _run(self) -> None:
         while not self._stopping.wait(TICK_S):
@@ -244,7 +244,7 @@ class Watchdog:
 
     @property
     def _fallback_s(self) -> float:
-        is_warm = self._pulse.is_warm
+        is_warm = self._progress.is_warm
         limit = self._timeout_s if is_warm else max(self._timeout_s, STARTUP_TIMEOUT_S)
         return limit + FALLBACK_AFTER_S
 
@@ -267,7 +267,7 @@ class Watchdog:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _write_heartbeats(self, sightings: Mapping[int, Sighting]) -> None:
-        directory = self._pulse.directory
+        directory = self._progress.directory
         if directory is None or not self._context.is_main:
             return
         if monotonic() - self._written_at < HEARTBEATS_EVERY_S:
@@ -275,7 +275,7 @@ class Watchdog:
         self._written_at = monotonic()
         in_background(lambda: self._heartbeats.write(directory, sightings))
 
-    def _end(self, verdict: Verdict, sightings: dict[int, Sighting]) -> None:
+    def _end(self, verdict: Diagnosis, sightings: dict[int, Sighting]) -> None:
         """Report and leave; it does not return, unless the main thread is about to leave."""
         if self._leaves_before(verdict):
             return
@@ -289,7 +289,7 @@ class Watchdog:
             if self._exchange.verdict:
                 verdict = _verdict_of(self._exchange.verdict)
                 reporter = self._reporter(sightings, verdict)
-        if self._context.device.type == "cuda" and (directory := self._pulse.directory):
+        if self._context.device.type == "cuda" and (directory := self._progress.directory):
             in_background(lambda: write_trace(directory, self._context.rank)).join(STACKS_WAIT_S)
         if reporter == self._context.rank:
             self._report(verdict, sightings, stacks)
@@ -302,7 +302,7 @@ class Watchdog:
         os._exit(HUNG_EXIT_CODE)
 
     def _report(
-        self, verdict: Verdict, sightings: dict[int, Sighting], stacks: dict[int, str]
+        self, verdict: Diagnosis, sightings: dict[int, Sighting], stacks: dict[int, str]
     ) -> None:
         """Print the report, and record it in the run directory."""
         if self._exchange is not None:
@@ -313,7 +313,7 @@ class Watchdog:
             stacks |= self._exchange.stacks
         sentence = verdict.sentence(sightings)
         print(compose_report(verdict, sightings, stacks), file=sys.stderr, flush=True)
-        if (directory := self._pulse.directory) is not None:
+        if (directory := self._progress.directory) is not None:
             full = compose_report(verdict, sightings, stacks, full=True)
             in_background(lambda: self._end_run(directory, sentence, full)).join(STACKS_WAIT_S)
         if self._exchange is not None:
@@ -327,7 +327,7 @@ class Watchdog:
                 return
             sleep(0.05)
 
-    def _reporter(self, sightings: Mapping[int, Sighting], verdict: Verdict | None) -> int:
+    def _reporter(self, sightings: Mapping[int, Sighting], verdict: Diagnosis | None) -> int:
         """Return the first rank that can speak."""
         mute = verdict.guilty if verdict is not None and verdict.kind != "stalled" else {}
         is_blind = self._exchange is not None and self._exchange.silent_s > LOST_AFTER_S / 2
@@ -335,27 +335,27 @@ class Watchdog:
             rank
             for rank, seen in sightings.items()
             if rank not in mute
-            and seen.beat.phase != "close"
+            and seen.heartbeat.phase != "close"
             and (seen.silent_s < LOST_AFTER_S / 2 or (is_blind and seen.process == "running"))
             and seen.process not in ("stopped", "gone")
         ]
         return min(able, default=self._context.rank)
 
-    def _kill_mute(self, verdict: Verdict, sightings: Mapping[int, Sighting]) -> None:
+    def _kill_mute(self, verdict: Diagnosis, sightings: Mapping[int, Sighting]) -> None:
         """Kill guilty processes of this machine that cannot end by themselves.
 
         torchrun would wait 30 s for them. Those that are not stopped print their stacks before.
         """
         for rank in verdict.guilty.keys() - {self._context.rank}:
             seen = sightings[rank]
-            state = process_state(seen.beat)
+            state = process_state(seen.heartbeat)
             is_mute = seen.silent_s > HICCUP_S
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if state == "running" and is_mute:
-                    os.kill(seen.beat.pid, STACKS_SIGNAL)
+                    os.kill(seen.heartbeat.pid, STACKS_SIGNAL)
                     sleep(0.5)
                 if state == "stopped" or (state == "running" and is_mute):
-                    os.kill(seen.beat.pid, signal.SIGKILL)
+                    os.kill(seen.heartbeat.pid, signal.SIGKILL)
 
 
 def is_broken_collective(error: BaseException) -> bool:
@@ -376,18 +376,18 @@ def in_background(function: Callable[[], None]) -> threading.Thread:
     return thread
 
 
-def _marking(pulse: Pulse) -> Callable[..., None]:
+def _marking(progress: Progress) -> Callable[..., None]:
     def after_step(*_: object) -> None:
-        pulse.mark()
+        progress.mark()
 
     return after_step
 
 
-def _text_of(verdict: Verdict) -> str:
+def _text_of(verdict: Diagnosis) -> str:
     return json.dumps(asdict(verdict))
 
 
-def _verdict_of(text: str) -> Verdict:
+def _verdict_of(text: str) -> Diagnosis:
     values = json.loads(text)
     guilty = {int(rank): why for rank, why in values["guilty"].items()}
-    return Verdict(kind=values["kind"], guilty=guilty, about=values["about"])
+    return Diagnosis(kind=values["kind"], guilty=guilty, about=values["about"])

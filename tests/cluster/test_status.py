@@ -47,7 +47,7 @@ def report(**changes: Any) -> HostReport:
     return HostReport(**{**values, **changes})
 
 
-def beat(rank: int, pid: int) -> dict[str, Any]:
+def heartbeat(rank: int, pid: int) -> dict[str, Any]:
     progress = {"phase": "learn", "iteration": 7, "seconds_since_progress": 0.1}
     return {"rank": rank, "pid": pid, **progress}
 
@@ -58,12 +58,12 @@ def rows(text: str) -> list[list[str]]:
 
 def test_a_rank_is_where_it_runs_though_another_host_was_to_have_it():
     # Hosts with one address among them, as containers of one machine: torch may swap their ranks.
-    beats = {"ranks": [beat(0, 20), beat(1, 10)]}
+    heartbeats = {"ranks": [heartbeat(0, 20), heartbeat(1, 10)]}
     text = compose_status(
         run_on(A, B),
         {
             A: report(ranks={1: Load(pid=10, cpu=0.5, memory_mb=9)}),
-            B: report(ranks={0: Load(pid=20, cpu=0.5, memory_mb=9)}, heartbeats=beats),
+            B: report(ranks={0: Load(pid=20, cpu=0.5, memory_mb=9)}, heartbeats=heartbeats),
         },
     )
     assert rows(text) == [
@@ -72,8 +72,8 @@ def test_a_rank_is_where_it_runs_though_another_host_was_to_have_it():
 
 
 def test_a_rank_that_died_is_gone_from_where_it_was():
-    beats = {"ranks": [beat(0, 20), beat(1, 10)]}
-    running = report(ranks={0: Load(pid=20, cpu=0.5, memory_mb=9)}, heartbeats=beats)
+    heartbeats = {"ranks": [heartbeat(0, 20), heartbeat(1, 10)]}
+    running = report(ranks={0: Load(pid=20, cpu=0.5, memory_mb=9)}, heartbeats=heartbeats)
     text = compose_status(run_on(A, B), {A: running, B: report()})
     assert [row[:3] for row in rows(text)] == [["a", "0", "running"], ["b", "1", "gone"]]
 
@@ -81,7 +81,7 @@ def test_a_rank_that_died_is_gone_from_where_it_was():
 def test_the_last_beat_of_a_rank_that_ended_well_is_not_shown():
     run = run_on(A)
     run.nodes[0].exit_code = 0
-    ended = report(alive=False, exit_code=0, heartbeats={"ranks": [beat(0, 20)]})
+    ended = report(alive=False, exit_code=0, heartbeats={"ranks": [heartbeat(0, 20)]})
     (row,) = rows(compose_status(run, {A: ended}))
     assert row == ["a", "0", "ended", "0"]  # its exit code
 

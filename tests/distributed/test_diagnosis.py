@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from envlab.distributed.diagnosis import judge
-from envlab.distributed.heartbeat import Beat, Sighting
+from envlab.distributed.diagnosis import diagnose
+from envlab.distributed.heartbeat import Heartbeat, Sighting
 from envlab.distributed.timeouts import LOST_AFTER_S, STARTUP_TIMEOUT_S
 
 TIMEOUT_S = 60.0
@@ -22,7 +22,7 @@ def seen(
     **values: Any,
 ) -> Sighting:
     """Return a rank in iteration 7 that made progress a moment ago, as changed by ``values``."""
-    beat = {
+    heartbeat = {
         "rank": rank,
         "host": f"node-{rank}",
         "machine": "m",
@@ -41,7 +41,7 @@ def seen(
         "failure": "",
         **values,
     }
-    return Sighting(beat=Beat(**beat), silent_s=silent_s, process=process)
+    return Sighting(heartbeat=Heartbeat(**heartbeat), silent_s=silent_s, process=process)
 
 
 def waiting(rank: int, idle_s: float = TIMEOUT_S + 1, **values: Any) -> Sighting:
@@ -50,8 +50,8 @@ def waiting(rank: int, idle_s: float = TIMEOUT_S + 1, **values: Any) -> Sighting
 
 
 def verdict(*ranks: Sighting, own: int = 0, **values: Any) -> Any:
-    sightings = {one.beat.rank: one for one in ranks}
-    return judge(sightings, own, timeout_s=TIMEOUT_S, **values)
+    sightings = {one.heartbeat.rank: one for one in ranks}
+    return diagnose(sightings, own, timeout_s=TIMEOUT_S, **values)
 
 
 def guilty(*ranks: Sighting, **values: Any) -> list[int]:
@@ -67,7 +67,7 @@ def test_a_rank_that_stands_still_is_named_and_not_those_that_wait_for_it():
     stuck = seen(1, "collect", idle_s=TIMEOUT_S)
     found = verdict(waiting(0), stuck, waiting(2))
     assert (found.kind, list(found.guilty)) == ("stalled", [1])
-    sentence = found.sentence({one.beat.rank: one for one in (waiting(0), stuck, waiting(2))})
+    sentence = found.sentence({one.heartbeat.rank: one for one in (waiting(0), stuck, waiting(2))})
     assert sentence == (
         "Rank 1 (host node-1, pid 101) has made no progress for 60 s in collect of iteration 7."
     )

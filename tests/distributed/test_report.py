@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envlab.distributed.diagnosis import Verdict
+from envlab.distributed.diagnosis import Diagnosis
 from envlab.distributed.report import HeartbeatFile, compose_report
 from envlab.distributed.stacks import all_stacks, awaited, in_debugger, main_stack
 from tests.disk import no_file_beyond
@@ -20,7 +20,7 @@ STACKS = {0: "Thread MainThread\n  waits\n\nThread other\n", 1: "Thread MainThre
 
 def test_the_report_has_the_guilty_ranks_stacks_and_the_main_thread_of_one_that_waits():
     ranks = {0: waiting(0), 1: seen(1, idle_s=61.0), 2: waiting(2)}
-    verdict = Verdict(kind="stalled", guilty={1: "has made no progress for 61 s"})
+    verdict = Diagnosis(kind="stalled", guilty={1: "has made no progress for 61 s"})
     text = compose_report(verdict, ranks, STACKS)
     assert text.startswith("error: Rank 1 (host node-1, pid 101) has made no progress for 61 s in ")
     assert "\n-> rank 1   collect of iteration 7, no progress for 61.0 s, host node-1" in text
@@ -33,7 +33,7 @@ def test_the_report_has_the_guilty_ranks_stacks_and_the_main_thread_of_one_that_
 
 def test_a_report_of_many_ranks_names_those_to_blame():
     ranks = {rank: waiting(rank) for rank in range(999)} | {999: seen(999, idle_s=61.0)}
-    verdict = Verdict(kind="stalled", guilty={999: "has made no progress for 61 s"})
+    verdict = Diagnosis(kind="stalled", guilty={999: "has made no progress for 61 s"})
     text = compose_report(verdict, ranks, {})
     assert "-> rank 999" in text
     assert "and 984 more" in text
@@ -42,7 +42,7 @@ def test_a_report_of_many_ranks_names_those_to_blame():
 
 def test_a_stopped_rank_has_no_stacks_and_that_is_said():
     ranks = {0: waiting(0), 1: seen(1, process="stopped", silent_s=11.0)}
-    verdict = Verdict(kind="lost", guilty={1: "is stopped (by SIGSTOP)"})
+    verdict = Diagnosis(kind="lost", guilty={1: "is stopped (by SIGSTOP)"})
     text = compose_report(verdict, ranks, {0: STACKS[0]})
     assert "Stacks of rank 1:\nnone: its process does not answer." in text
     assert "is stopped (by SIGSTOP), last seen 11 s ago in collect of iteration 7." in text

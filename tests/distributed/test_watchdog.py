@@ -17,15 +17,15 @@ import torch
 import torch.distributed as dist
 
 from envlab.distributed import watchdog as module
-from envlab.distributed.diagnosis import Verdict
-from envlab.distributed.heartbeat import Beat
-from envlab.distributed.progress import Pulse
+from envlab.distributed.diagnosis import Diagnosis
+from envlab.distributed.heartbeat import Heartbeat
+from envlab.distributed.progress import Progress
 from envlab.distributed.ranks import MeetingPoint
 from envlab.distributed.watchdog import Watchdog
 
 TIMEOUT_S = 60.0
 PREFIX = "envlab/token/"
-GONE = Verdict(kind="gone", guilty={1: "died"})
+GONE = Diagnosis(kind="gone", guilty={1: "died"})
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def store() -> dist.Store:
 @pytest.fixture
 def watchdog(store: Any) -> Iterator[Watchdog]:
     """The watchdog of rank 0, which does not look by itself; rank 1 said something once."""
-    pulse = Pulse()
-    pulse.mark("collect", iteration=5)
-    pulse.is_warm = True
+    progress = Progress()
+    progress.mark("collect", iteration=5)
+    progress.is_warm = True
 
-    def gather(beat: Beat) -> list[Beat]:
-        other = replace(beat, rank=1, machine="another", pid=1)
-        store.set(f"{PREFIX}beat/1", other.to_json())
+    def gather(heartbeat: Heartbeat) -> list[Heartbeat]:
+        other = replace(heartbeat, rank=1, machine="another", pid=1)
+        store.set(f"{PREFIX}heartbeat/1", other.to_json())
         store.set(f"{PREFIX}stacks/1", "")
-        return [beat, other]
+        return [heartbeat, other]
 
     context: Any = SimpleNamespace(
         rank=0,
@@ -52,7 +52,7 @@ def watchdog(store: Any) -> Iterator[Watchdog]:
         is_main=True,
         is_distributed=True,
         device=torch.device("cpu"),
-        pulse=pulse,
+        progress=progress,
         broadcast=lambda value: "token",
         gather=gather,
     )
@@ -69,9 +69,11 @@ def pass_time(watchdog: Watchdog, seconds: float, *, suspended: bool = False) ->
     exchange = watchdog._exchange
     assert exchange is not None
     with exchange._lock:
-        exchange._seen = {rank: (beat, at - seconds) for rank, (beat, at) in exchange._seen.items()}
+        exchange._seen = {
+            rank: (heartbeat, at - seconds) for rank, (heartbeat, at) in exchange._seen.items()
+        }
         exchange.answered_at -= seconds
-    watchdog._pulse.marked_at -= seconds
+    watchdog._progress.marked_at -= seconds
     watchdog._ticked_at = monotonic() - (seconds if suspended else 0.0)
 
 
@@ -82,14 +84,14 @@ def end_exchange(watchdog: Watchdog) -> None:
     watchdog._exchange.join(10.0)
 
 
-def judged(watchdog: Watchdog) -> Verdict | None:
+def judged(watchdog: Watchdog) -> Diagnosis | None:
     return watchdog._judge(watchdog._sightings())
 
 
 def test_a_job_that_was_suspended_is_innocent(watchdog: Watchdog):
     """All clocks have gone on; what this rank tells the others first must not say so, either."""
     pass_time(watchdog, 1000.0, suspended=True)
-    assert watchdog._beat(7).idle_s < 5.0
+    assert watchdog._heartbeat(7).idle_s < 5.0
     pass_time(watchdog, 1000.0, suspended=True)
     assert judged(watchdog) is None
     assert max(seen.idle_s for seen in watchdog._sightings().values()) < 5.0
@@ -103,7 +105,7 @@ def test_without_news_of_the_others_only_this_rank_is_judged(watchdog: Watchdog)
     verdict = judged(watchdog)
     assert verdict is not None
     assert (verdict.kind, list(verdict.guilty)) == ("stalled", [0])
-    with watchdog._pulse.during("reduce", "sum"):
+    with watchdog._progress.during("reduce", "sum"):
         pass_time(watchdog, 10 * TIMEOUT_S)
         assert judged(watchdog) is None  # rank 1 may be at work
 
@@ -118,10 +120,10 @@ def test_a_rank_that_leaves_does_not_wait_for_a_verdict_it_knows(watchdog: Watch
 
 
 def test_a_rank_that_leaves_tells_the_others_at_last(store: dist.Store, watchdog: Watchdog):
-    watchdog._pulse.mark("close")
+    watchdog._progress.mark("close")
     watchdog.close()
-    beat = Beat.from_json(store.get(f"{PREFIX}beat/0"))
-    assert beat.phase == "close"
+    heartbeat = Heartbeat.from_json(store.get(f"{PREFIX}heartbeat/0"))
+    assert heartbeat.phase == "close"
 
 
 def test_a_closed_watchdog_sets_no_timer_that_would_end_a_process_that_lives_on(

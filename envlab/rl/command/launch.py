@@ -102,7 +102,7 @@ def _with_all_ranks(
             )
             configure_logging(context.rank, context.world_size, verbose=flags.verbose)
             watchdog = _watch(context, flags)
-            with context.pulse.naming_lost_peers():
+            with context.progress.naming_lost_peers():
                 for job, session in enumerate(sessions, 1):
                     if flags.multirun:
                         words = " ".join(session.overrides)

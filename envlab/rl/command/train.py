@@ -59,9 +59,9 @@ def train_session(
     session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
     env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
     flags, resumed = session.flags, session.resumed
-    pulse, opened = context.pulse, open_run(session, context, flag, library, scaling.facts)
+    progress, opened = context.progress, open_run(session, context, flag, library, scaling.facts)
     with opened as run:
-        pulse.directory = run.directory
+        progress.directory = run.directory
         env.log_dir = run.directory
         training = Training(
             learner,
@@ -81,7 +81,7 @@ def train_session(
             stop_signal=lambda: flag.signal_number,
         )
         try:
-            with pulse.naming_lost_peers():
+            with progress.naming_lost_peers():
                 if resumed is not None:
                     training.restore(resumed, str(session.checkpoint))
                 with flag.deferred():
@@ -122,13 +122,13 @@ def prepare(session: Session, context: DistributedContext, build: BuildLearner) 
     Raises:
         EnvlabError: For bad input.
     """
-    context.pulse.begin()
+    context.progress.begin()
     session = settle(session, context)
     cfg, flags, resumed = resolved(session.agent_cfg), session.flags, session.resumed
     _check_agent(cfg)
     scaling = scale(session, context)
     seed_everything(cfg.seed)
-    context.pulse.mark("reset")
+    context.progress.mark("reset")
     env = make_env(session, context)
     learner = build(scaling.session, env, context)
     seed_everything(cfg.seed + context.rank)

@@ -220,7 +220,7 @@ class _Lines:
         """Do nothing: lines are flushed as they are written."""
 
 
-class Progress:
+class ProgressLine:
     """The progress line on rank 0: ETA, mean return, episode length, frames per second."""
 
     def __init__(self, context: DistributedContext, *, done: int, total: int) -> None:

@@ -23,7 +23,7 @@ from envlab.rl.loop.metrics import (
     EpisodeTracker,
     Iteration,
     IterationRecord,
-    Progress,
+    ProgressLine,
     RunMetrics,
 )
 from envlab.rl.loop.video import VideoRecorder
@@ -114,11 +114,11 @@ class Training:
         self._saved_at = time.monotonic()
         self._curves = curves
         self._checkpoints = Checkpoints(
-            run.checkpoints, keep=cfg.keep_checkpoints, moved=context.pulse.mark
+            run.checkpoints, keep=cfg.keep_checkpoints, moved=context.progress.mark
         )
         self._is_result_lost = False
         self._kept_return: float | None = None  # of best.pt; rank 0's alone knows
-        self._progress: Progress | None = None
+        self._line: ProgressLine | None = None
         self._is_first = True
         self._num_steps, self._steps_left = cfg.num_steps_per_env, cfg.num_steps_per_env
         self.tracker = EpisodeTracker(env.num_envs, env.device)
@@ -128,8 +128,8 @@ class Training:
 
     def start(self, iteration: int) -> None:
         """Show the progress line, from ``iteration`` on."""
-        self._progress = Progress(self._context, done=iteration, total=self._total)
-        self._context.pulse.mark("collect", iteration + 1)
+        self._line = ProgressLine(self._context, done=iteration, total=self._total)
+        self._context.progress.mark("collect", iteration + 1)
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Count a step of this rank's environments; see :meth:`EpisodeTracker.add_step`.
@@ -141,10 +141,10 @@ class Training:
             raise self._preemption
         self.tracker.add_step(rewards, ended, info)
         if self._recorder is not None:
-            with self._context.pulse.during("video"):
+            with self._context.progress.during("video"):
                 self._recorder.after_step()
         self._steps_left -= 1
-        self._context.pulse.mark("collect" if self._steps_left > 0 else "learn")
+        self._context.progress.mark("collect" if self._steps_left > 0 else "learn")
 
     def finish_iteration(self, iteration: Iteration) -> IterationRecord:
         """Reduce and write metrics; audit and save where they are due. Called by every rank.
@@ -153,8 +153,8 @@ class Training:
             RankDivergenceError: If the audit finds a difference.
             SimulationError: If too many environments failed.
         """
-        done, pulse = iteration.number, self._context.pulse
-        pulse.mark("iteration", done)
+        done, progress = iteration.number, self._context.progress
+        progress.mark("iteration", done)
         self._env.check_health()
         record = self.metrics.reduce(iteration)
         save_due = self._agree(done)
@@ -164,16 +164,16 @@ class Training:
         self._run.append_metrics(asdict(record))
         self._write_own_scalars(record)
         if save_due:
-            with pulse.during("checkpoint"):
+            with progress.during("checkpoint"):
                 self.save(done, record)
                 if self._preemption is not None:
                     # Nobody leaves before the file is there: torchrun then ends the others.
                     is_saved = self._context.broadcast(not self._is_result_lost)
                     self._preemption.is_saved = is_saved
-        if self._progress is not None:
-            self._progress.show(record)
-        pulse.frames, pulse.is_warm, self._steps_left = record.frames, True, self._num_steps
-        pulse.mark("collect", done + 1)
+        if self._line is not None:
+            self._line.show(record)
+        progress.frames, progress.is_warm, self._steps_left = record.frames, True, self._num_steps
+        progress.mark("collect", done + 1)
         return record
 
     def _agree(self, done: int) -> bool:
@@ -302,7 +302,7 @@ class Training:
         """Close the progress line, the video and the curves."""
         if self._recorder is not None:
             self._recorder.close()
-        if self._progress is not None:
-            self._progress.close()
+        if self._line is not None:
+            self._line.close()
         if self._curves is not None:
             self._curves.close()

@@ -14,7 +14,7 @@ from envlab.rl.loop.metrics import (
     EpisodeTracker,
     Iteration,
     IterationRecord,
-    Progress,
+    ProgressLine,
     RunMetrics,
 )
 
@@ -119,7 +119,7 @@ def test_the_last_progress_line_is_drawn_once(
     tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
 ):
     total = 10**9  # so that the time that remains is another one at every look
-    progress = Progress(CONTEXT, done=0, total=total)
+    progress = ProgressLine(CONTEXT, done=0, total=total)
     progress.show(reduce(metrics_with(tracker), 1))
     progress.close()
     lines = capsys.readouterr().err.splitlines()

@@ -66,8 +66,8 @@ def test_a_holder_on_another_machine_must_give_a_sign_of_life(
     (tmp_path / "heartbeats.json").write_text("1")
     assert hold_lock(tmp_path) is None
     assert "nothing was heard of its holder" in caplog.text
-    beats = iter([b"1", b"2"])
-    monkeypatch.setattr(run_lock, "_heartbeats", lambda directory: next(beats))
+    heartbeats = iter([b"1", b"2"])
+    monkeypatch.setattr(run_lock, "_heartbeats", lambda directory: next(heartbeats))
     with pytest.raises(RunDirectoryError, match="another launch"):
         hold_lock(tmp_path)
 

@@ -90,7 +90,7 @@ def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[
     if not context.is_distributed:
 
         def unchanged(tree: Any) -> Any:
-            context.pulse.mark()
+            context.progress.mark()
             return tree
 
         return unchanged

@@ -13,7 +13,7 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.progress import Pulse
+from envlab.distributed.progress import Progress
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.skrl.cfg import SkrlCfg
@@ -52,7 +52,7 @@ class Recorder:
         return self
 
 
-class CountingPulse(Pulse):
+class CountingPulse(Progress):
     """Counts its marks."""
 
     num_marks = 0
@@ -89,9 +89,9 @@ def first_update(context: DistributedContext) -> dict[str, Any]:
             setattr(learner.agent, f"{name}_optimizer", recorder)
     learner.agent.enable_training_mode(True)
     num_time_outs = rollout(learner)
-    context.pulse.__class__ = CountingPulse
+    context.progress.__class__ = CountingPulse
     learner.agent.update(timestep=NUM_STEPS - 1, timesteps=NUM_STEPS)
-    num_marks = vars(context.pulse)["num_marks"]
+    num_marks = vars(context.progress)["num_marks"]
     env.close()
     scalers = {
         f"{name}.{key}": values
