@@ -12,7 +12,7 @@ in the current folder. Arguments, signals and the exit code pass through.
   ./envlab.sh envlab list           run any command of the environment
   ./envlab.sh python script.py
   ./envlab.sh setup                 only make or update the environment
-  ./envlab.sh test                  lint, format check, type check, all tests
+  ./envlab.sh test                  lint, format check, type and import checks, all tests
   ./envlab.sh test -k cartpole      only pytest, with these arguments
   ./envlab.sh --help
 
@@ -205,7 +205,7 @@ enter() {
 run_all_checks() {
     local check failed=""
     local tests="python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
-    for check in "ruff check ." "ruff format --check ." "mypy" "$tests"; do
+    for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "$tests"; do
         say "$check"
         $check || failed="$failed${failed:+, }$check"
     done

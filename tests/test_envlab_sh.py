@@ -245,7 +245,7 @@ def test_without_a_command_the_help_is_shown_and_nothing_is_made(tmp_path: Path)
 
 def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path) -> None:
     (checkout / "pytest.py").write_text("import sys; print('pytest', *sys.argv[1:])")
-    for tool, code in (("ruff", 1), ("mypy", 0)):
+    for tool, code in (("ruff", 1), ("mypy", 0), ("lint-imports", 0)):
         stub = checkout / ".venv" / "bin" / tool
         stub.write_text(f'#!/bin/sh\necho {tool} "$@"\nexit {code}\n')
         stub.chmod(0o755)
@@ -254,6 +254,7 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
         "ruff check .",
         "ruff format --check .",
         "mypy",
+        "lint-imports --no-logo",
         "pytest -n 2 --dist loadfile --no-loadscope-reorder",
     ]
     assert everything.returncode == 1
