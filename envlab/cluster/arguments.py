@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from typing import Any
 
 from envlab.cluster.hosts import DEFAULT_PATH, Host, choose_hosts
 from envlab.cluster.ssh import CONNECT_TIMEOUT_S, SSH_CMD, Ssh
@@ -12,56 +13,65 @@ from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import ArgumentParser
 
 
-def verb_parser(verb: str, description: str, example: str) -> ArgumentParser:
-    """Return the parser of a verb, with an example below its flags."""
-    return ArgumentParser(
-        prog=f"envlab cluster {verb}",
-        description=textwrap.fill(description, 79),
-        epilog=f"Example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+class VerbParser(ArgumentParser):
+    """The parser of a verb, with an example below its flags.
 
+    Args:
+        program: What is typed, as in ``envlab cluster launch``.
+        description: What it does.
+        example: A command to copy.
+        note: A sentence between the flags and the example.
+    """
 
-def add_host_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that name hosts and how they are reached."""
-    parser.add_argument(
-        "--runs_on", metavar="HOST,...", help="hosts: a,b or user@a:2222,b; or names in --hosts"
-    )
-    parser.add_argument(
-        "--hosts", metavar="FILE", help="hosts with user, port, key, slots, path (hosts.yaml)"
-    )
-    parser.add_argument(
-        "--envlab_path",
-        metavar="PATH",
-        help=f"folder on the hosts for code, runs and logs (default: ~/{DEFAULT_PATH})",
-    )
-    add_ssh_flags(parser)
+    def __init__(self, program: str, description: str, example: str, note: str = "") -> None:
+        super().__init__(
+            prog=program,
+            description=textwrap.fill(description, 79),
+            epilog=f"{note}Example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
 
+    def value(self, *names: str, metavar: str, help: str, **kwargs: Any) -> None:
+        """Add a flag that takes a value, and tell its default in the help."""
+        if kwargs.get("default") not in (None, ""):
+            help += " (default: %(default)s)"
+        self.add_argument(*names, metavar=metavar, help=help, **kwargs)
 
-def add_ssh_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say how hosts are reached, and ``--dry_run``."""
-    parser.add_argument(
-        "--ssh_cmd",
-        metavar="CMD",
-        help=f"command that logs in, with {{addr}} for user@host (default: {SSH_CMD!r})",
-    )
-    parser.add_argument(
-        "--connect_timeout_s",
-        type=int,
-        default=CONNECT_TIMEOUT_S,
-        metavar="SECONDS",
-        help="how long a host may take to answer (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--dry_run", action="store_true", help="say what would be done, and do nothing"
-    )
+    def seconds(self, *names: str, default: float, help: str) -> None:
+        """Add a flag that takes a number of seconds, whole ones if its default is whole."""
+        self.value(*names, type=type(default), default=default, metavar="SECONDS", help=help)
 
+    def switch(self, name: str, help: str) -> None:
+        """Add a flag that is there or not."""
+        self.add_argument(name, action="store_true", help=help)
 
-def add_run_flag(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that names a run."""
-    parser.add_argument(
-        "--run", metavar="ID", help="the run, by its id or the id's beginning (default: the newest)"
-    )
+    def add_host_flags(self) -> None:
+        """Add the flags that name hosts and how they are reached."""
+        self.value(
+            "--runs_on", metavar="HOST,...", help="hosts: a,b or user@a:2222,b; or names in --hosts"
+        )
+        self.value(
+            "--hosts", metavar="FILE", help="hosts with user, port, key, slots, path (hosts.yaml)"
+        )
+        path_help = f"folder on the hosts for code, runs and logs (default: ~/{DEFAULT_PATH})"
+        self.value("--envlab_path", metavar="PATH", help=path_help)
+        self.add_ssh_flags()
+
+    def add_ssh_flags(self) -> None:
+        """Add the flags that say how hosts are reached, and ``--dry_run``."""
+        ssh_help = f"command that logs in, with {{addr}} for user@host (default: {SSH_CMD!r})"
+        self.value("--ssh_cmd", metavar="CMD", help=ssh_help)
+        self.seconds(
+            "--connect_timeout_s",
+            default=CONNECT_TIMEOUT_S,
+            help="how long a host may take to answer",
+        )
+        self.switch("--dry_run", "say what would be done, and do nothing")
+
+    def add_run_flag(self) -> None:
+        """Add the flag that names a run."""
+        run_help = "the run, by its id or the beginning of its id (default: the newest)"
+        self.value("--run", metavar="ID", help=run_help)
 
 
 def ssh_of(flags: argparse.Namespace, run: RunState | None = None) -> Ssh:

@@ -7,14 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab.cluster.arguments import (
-    add_host_flags,
-    add_run_flag,
-    check_positive,
-    hosts_of,
-    ssh_of,
-    verb_parser,
-)
+from envlab.cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab.cluster.hosts import HOSTS_FILE, Host
 from envlab.cluster.ssh import (
     MARKER,
@@ -27,30 +20,50 @@ from envlab.cluster.ssh import (
     on_all,
 )
 from envlab.cluster.state import all_runs, find_run
+from envlab.cluster.training_words import without_dashes
 from envlab.errors import ConfigurationError
 
-_DEFAULT = "load.sh"
+DESCRIPTION = (
+    "Run a shell command on all hosts of a run, or of --runs_on, at the same time. Without one: "
+    "use of GPUs, or load and memory where there is none."
+)
+EXAMPLE = "envlab cluster command --runs_on a,b 'tail -n 5 ~/envlab-cluster/setup/log.txt'"
 _TIMED_OUT = 124
 """What ``timeout`` of coreutils ends with."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``envlab cluster command``; return 0, or the first exit code that is not."""
-    flags = _parser().parse_args(list(arguments))
+    """Run ``envlab cluster command``."""
+    parser = VerbParser("envlab cluster command", DESCRIPTION, EXAMPLE)
+    add_flags(parser)
+    return run(parser.parse_args(arguments))
+
+
+def add_flags(parser: VerbParser) -> None:
+    """Add the flags of the verb."""
+    parser.add_host_flags()
+    parser.add_run_flag()
+    parser.value("--command", metavar="CMD", help="the command, if not given as words")
+    parser.seconds("--timeout_s", default=TIMEOUT_S, help="how long it may take")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command")
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Run the command; return 0, or the first exit code that is not."""
     check_positive(flags, "timeout_s")
     text = _text(flags)
-    run = None
+    known = None
     if flags.runs_on is None and flags.hosts is None:
         if flags.run is not None or not Path(HOSTS_FILE).is_file() or all_runs():
-            run = find_run(flags.run)
+            known = find_run(flags.run)
     elif flags.run is not None:
         raise ConfigurationError("--run and --runs_on both name hosts: give one of them.")
-    hosts = hosts_of(flags) if run is None else run.hosts
+    hosts = hosts_of(flags) if known is None else known.hosts
     if flags.dry_run:
         for host in hosts:
             print(f"Would run on {host.name} ({host.target}): {text or 'GPU use, or load'}")
         return 0
-    ssh = ssh_of(flags, run)
+    ssh = ssh_of(flags, known)
     try:
         answers = on_all(hosts, lambda host: run_command(host, ssh, text, flags.timeout_s))
     except KeyboardInterrupt:
@@ -69,7 +82,7 @@ def run_command(host: Host, ssh: Ssh, text: str | None, timeout_s: float) -> tup
         HostError: If the host cannot be reached.
     """
     if text is None:
-        script = compose_script(_DEFAULT, ())
+        script = compose_script("load.sh", ())
     else:
         script = compose_script("command.sh", (host.path, text, timeout_s))
     limit_s = timeout_s + ssh.connect_timeout_s + 5.0
@@ -101,7 +114,7 @@ def _print(answers: dict[Host, tuple[int, str] | HostError], timeout_s: float) -
 
 
 def _text(flags: argparse.Namespace) -> str | None:
-    words = flags.words[1:] if flags.words[:1] == ["--"] else flags.words
+    words = without_dashes(flags.words)
     if flags.command is not None and words:
         raise ConfigurationError(
             f"The command is given twice: --command {flags.command!r} and {shlex.join(words)!r}."
@@ -109,24 +122,3 @@ def _text(flags: argparse.Namespace) -> str | None:
     if len(words) == 1:
         return words[0]
     return shlex.join(words) if words else flags.command
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = verb_parser(
-        "command",
-        "Run a shell command on all hosts of a run, or of --runs_on, at the same time. Without "
-        "one: use of GPUs, or load and memory where there is none.",
-        "envlab cluster command --runs_on a,b 'tail -n 5 ~/envlab-cluster/setup/log.txt'",
-    )
-    add_host_flags(parser)
-    add_run_flag(parser)
-    parser.add_argument("--command", metavar="CMD", help="the command, if not given as words")
-    parser.add_argument(
-        "--timeout_s",
-        type=float,
-        default=TIMEOUT_S,
-        metavar="SECONDS",
-        help="how long it may take (default: %(default)g)",
-    )
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command")
-    return parser

@@ -6,24 +6,40 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from envlab.cluster.arguments import (
-    add_host_flags,
-    add_run_flag,
-    check_positive,
-    hosts_of,
-    ssh_of,
-    verb_parser,
-)
-from envlab.cluster.fetch import fetch_here
-from envlab.cluster.find import find_living
-from envlab.cluster.state import RunState, all_runs, find_run
-from envlab.cluster.stop import GRACE_S, describe, is_over, stop_run
+from envlab.cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
+from envlab.cluster.hosts import Host
+from envlab.cluster.processes import GRACE_S, describe, is_over, stop_run
+from envlab.cluster.report import fetch_here
+from envlab.cluster.ssh import Answer, Ssh, on_all, results_of
+from envlab.cluster.state import Node, RunState, all_runs, find_run
 from envlab.errors import ConfigurationError
+
+DESCRIPTION = (
+    "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It says for each "
+    "host whether anything is left, and offers to delete the run's state file. With --runs_on or "
+    "--hosts: what runs there, whoever launched it."
+)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``envlab cluster kill``; return 0 if nothing of the run is left for certain."""
-    flags = _parser().parse_args(list(arguments))
+    """Run ``envlab cluster kill``."""
+    parser = VerbParser("envlab cluster kill", DESCRIPTION, "envlab cluster kill --yes")
+    add_flags(parser)
+    return run(parser.parse_args(arguments))
+
+
+def add_flags(parser: VerbParser) -> None:
+    """Add the flags of the verb."""
+    parser.add_run_flag()
+    parser.switch("--all", "all runs that are known here")
+    parser.switch("--yes", "do not ask")
+    parser.switch("--fetch", "then copy the run directory to ./logs")
+    parser.seconds("--grace_s", "--timeout_s", default=GRACE_S, help="time between TERM and KILL")
+    parser.add_host_flags()
+
+
+def run(flags: argparse.Namespace) -> int:
+    """End the runs that the flags name; return 0 if nothing of them is left for certain."""
     check_positive(flags, "grace_s")
     if flags.all and flags.run is not None:
         raise ConfigurationError("--all and --run both name runs: give one of them.")
@@ -32,16 +48,16 @@ def main(arguments: Sequence[str]) -> int:
     if not runs:
         print("No run is known here." if is_known else "Nothing runs there.")
     if flags.dry_run:
-        for run in runs:
-            file = f", and delete {run.file}" if is_known else ""
-            print(f"Would end run {run.id} on {_names(run)}{file}.")
+        for one in runs:
+            file = f", and delete {one.file}" if is_known else ""
+            print(f"Would end run {one.id} on {one.host_names}{file}.")
         return 0
     if runs and not flags.yes and not sys.stdin.isatty():
         raise ConfigurationError(
-            f"There is no terminal to ask whether to stop run {runs[0].id} on {_names(runs[0])}: "
-            "give --yes."
+            f"There is no terminal to ask whether to stop run {runs[0].id} on "
+            f"{runs[0].host_names}: give --yes."
         )
-    return max([_kill(run, flags, is_known=is_known) for run in runs], default=0)
+    return max([_kill(one, flags, is_known=is_known) for one in runs], default=0)
 
 
 def _known_runs(flags: argparse.Namespace) -> list[RunState]:
@@ -58,9 +74,9 @@ def _found_runs(flags: argparse.Namespace) -> list[RunState]:
             "--fetch is for runs of your own: leave --runs_on and --hosts out."
         )
     runs = find_living(hosts_of(flags), ssh_of(flags))
-    ids = ", ".join(run.id for run in runs) or "none"
+    ids = ", ".join(one.id for one in runs) or "none"
     if flags.run is not None:
-        runs = [run for run in runs if run.id.startswith(flags.run)]
+        runs = [one for one in runs if one.id.startswith(flags.run)]
         if not runs:
             raise ConfigurationError(f"--run is {flags.run!r}, but what runs there is: {ids}.")
     elif len(runs) > 1 and not flags.all:
@@ -70,12 +86,40 @@ def _found_runs(flags: argparse.Namespace) -> list[RunState]:
     return runs
 
 
+def find_living(hosts: Sequence[Host], ssh: Ssh) -> list[RunState]:
+    """Return what runs on hosts, though no state file here may tell of it; the newest first.
+
+    What is not needed to end a run stays empty.
+
+    Raises:
+        EnvlabError: If a host does not answer.
+    """
+
+    def look(host: Host) -> Answer:
+        return ssh.run(host, "find.sh", host.path, is_expendable=True)
+
+    nodes: dict[str, list[Node]] = {}
+    for host, answer in results_of(on_all(hosts, look)).items():
+        path = answer.values["path"]
+        for token in [value for key, value in answer.pairs if key == "found"]:
+            run_id, _, rank = token.rpartition("/")
+            folder = f"{path}/runs/{run_id}"
+            node = Node(host=host, node_rank=int(rank), path=path, folder=folder)
+            nodes.setdefault(run_id, []).append(node)
+    command = ["found on its hosts"]
+    return [
+        RunState(id=run_id, command=command, run_id=run_id, ssh_cmd=ssh.command, nodes=parts)
+        for run_id, parts in sorted(nodes.items(), reverse=True)
+    ]
+
+
 def _kill(run: RunState, flags: argparse.Namespace, *, is_known: bool) -> int:
-    print(f"Run {run.id} on {_names(run)}: {' '.join(run.command)}")
+    print(f"Run {run.id} on {run.host_names}: {' '.join(run.command)}")
     if not flags.yes and not _agrees("Stop it?"):
         return 0
+    ssh = ssh_of(flags, run)
     try:
-        answers = stop_run(run, ssh_of(flags, run), flags.grace_s)
+        answers = stop_run(run, ssh, flags.grace_s)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Interrupted: run {run.id} may still be ending. See envlab cluster status."
@@ -89,14 +133,10 @@ def _kill(run: RunState, flags: argparse.Namespace, *, is_known: bool) -> int:
         print(f"Not all of it has ended for certain: run this command again.{stays}")
         return 1
     if flags.fetch:
-        fetch_here(run, ssh_of(flags, run), print)
+        fetch_here(run, ssh, print)
     if is_known and (flags.yes or _agrees(f"Delete {run.file}?")):
         run.forget()
     return 0
-
-
-def _names(run: RunState) -> str:
-    return ", ".join(host.name for host in run.hosts)
 
 
 def _agrees(question: str) -> bool:
@@ -104,29 +144,3 @@ def _agrees(question: str) -> bool:
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         return False
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = verb_parser(
-        "kill",
-        "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It says for "
-        "each host whether anything is left, and offers to delete the run's state file. With "
-        "--runs_on or --hosts: what runs there, whoever launched it.",
-        "envlab cluster kill --yes",
-    )
-    add_run_flag(parser)
-    parser.add_argument("--all", action="store_true", help="all runs that are known here")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument(
-        "--fetch", action="store_true", help="then copy the run directory to ./logs"
-    )
-    parser.add_argument(
-        "--grace_s",
-        "--timeout_s",
-        type=int,
-        default=GRACE_S,
-        metavar="SECONDS",
-        help="time between TERM and KILL (default: %(default)s)",
-    )
-    add_host_flags(parser)
-    return parser

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from envlab.cluster.state import Node, RunState
+
 JOIN_TIMEOUT_S = 120
 """How long nodes wait for each other; a node whose partner never comes leaves after it."""
 RANK_PREFIX = "[rank ${rank}] "
@@ -64,17 +66,7 @@ def _on_lines(words: Sequence[str]) -> str:
     return " \\\n    ".join(" ".join(line) for line in lines if line)
 
 
-def torchrun_words(
-    *,
-    launch: str,
-    num_nodes: int,
-    num_processes: int,
-    endpoint: str,
-    is_host: bool,
-    local_address: str,
-    log_folder: str,
-    max_restarts: int,
-) -> list[str]:
+def torchrun_words(run: RunState, node: Node, *, is_host: bool, max_restarts: int) -> list[str]:
     """Return the command that starts a node's processes.
 
     There is no ``--node_rank``: torch 2.13 ignores it under c10d, with a warning, and gives ranks
@@ -86,8 +78,8 @@ def torchrun_words(
     conf = f"is_host={str(is_host).lower()},join_timeout={JOIN_TIMEOUT_S}"
     return [
         *("python", "-m", "torch.distributed.run"),
-        *(f"--nnodes={num_nodes}", f"--nproc_per_node={num_processes}"),
-        *("--rdzv_backend=c10d", f"--rdzv_id={launch}", f"--rdzv_endpoint={endpoint}"),
-        *(f"--rdzv_conf={conf}", f"--local_addr={local_address}"),
-        *(f"--max_restarts={max_restarts}", f"--log_dir={log_folder}", "--tee=3"),
+        *(f"--nnodes={len(run.nodes)}", f"--nproc_per_node={node.num_processes}"),
+        *("--rdzv_backend=c10d", f"--rdzv_id={run.id}", f"--rdzv_endpoint={run.endpoint}"),
+        *(f"--rdzv_conf={conf}", f"--local_addr={node.local_address}"),
+        *(f"--max_restarts={max_restarts}", f"--log_dir={node.folder}/ranks", "--tee=3"),
     ]

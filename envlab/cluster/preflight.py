@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from envlab.cluster.hosts import Host
@@ -34,6 +34,27 @@ class Facts:
     """The address by which this machine appears there; empty where ssh does not tell."""
     server: str
     """The address by which it was reached."""
+
+    @classmethod
+    def of_unasked(cls, host: Host) -> Facts:
+        """Return what is known of a host before it is asked."""
+        activate = host.env_activate_path or f"{host.path}/venv/bin/activate"
+        return cls(
+            path=host.path,
+            activate=activate,
+            hostname="",
+            python="",
+            packages={},
+            num_gpus=0,
+            port=None,
+            client="",
+            server="",
+        )
+
+    def __str__(self) -> str:
+        gpus = f"{self.num_gpus} GPUs" if self.num_gpus else "no GPU"
+        torch = self.packages.get("torch", "none")
+        return f"{self.hostname}, Python {self.python}, torch {torch}, {gpus}"
 
 
 @dataclass(frozen=True)
@@ -71,35 +92,23 @@ def probe(
 
     def look(host: Host) -> Facts:
         wanted = port if port is not None and host == port_host else ""
-        words = [
-            host.path,
-            host.env_activate_path,
-            run,
-            min_free_mb,
-            wanted,
-            int(beside),
-            python,
-            *PACKAGES,
-        ]
-        values = ssh.run(host, "probe.sh", *words).values
+        claim = [host.path, host.env_activate_path, run, min_free_mb, wanted, int(beside)]
+        values = ssh.run(host, "probe.sh", *claim, python, *PACKAGES).values
         facts = json.loads(values["facts"])
         if facts["port"] is None:
             raise HostError(
                 host,
-                f"port {port}, for the rendezvous, is in use there ({facts['port_problem']}): name "
+                f"port {port}, for the rendezvous, is in use there ({facts.pop('problem')}): name "
                 "another by --distributed_ip_and_port.",
             )
         client, _, server, _ = (*values["connection"].split(), "", "", "", "")[:4]
         return Facts(
             path=values["path"],
             activate=values["activate"],
-            hostname=facts["hostname"],
-            python=facts["python"],
-            packages=facts["packages"],
             num_gpus=int(values["gpus"] or 0),
-            port=facts["port"],
             client=client,
             server=server,
+            **facts,
         )
 
     return on_all(hosts, look)
@@ -193,11 +202,3 @@ def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
 
 def _is_loopback(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
-
-
-def reporting(say: Callable[[str], None], facts: Mapping[Host, Facts]) -> None:
-    """Say what was found."""
-    for host, one in facts.items():
-        gpus = f"{one.num_gpus} GPUs" if one.num_gpus else "no GPU"
-        torch = one.packages.get("torch", "none")
-        say(f"{host.name}: {one.hostname}, Python {one.python}, torch {torch}, {gpus}")

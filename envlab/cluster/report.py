@@ -1,16 +1,18 @@
-"""How a run does, as its hosts tell: processes, load, and what the run directory says of ranks."""
+"""How a run does, as its hosts tell: processes, load, and its run directory, which is fetched."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from envlab.cluster.hosts import Host
+from envlab.cluster.snapshot import rsync
 from envlab.cluster.ssh import Answer, HostError, Ssh, on_all
 from envlab.cluster.state import RunState
+from envlab.errors import RunDirectoryError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +50,13 @@ def observe(run: RunState, ssh: Ssh) -> dict[Host, HostReport | HostError]:
     def ask(host: Host) -> HostReport:
         node = run.node_of(host)
         words = [node.path, node.folder, run.token(node), run.run_id]
-        return _parse(ssh.run(host, "status.sh", *words, is_expendable=True))
+        report = _parse(ssh.run(host, "status.sh", *words, is_expendable=True))
+        if report.exit_code is not None:
+            node.exit_code = report.exit_code
+        return report
 
     reports = on_all(run.hosts, ask)
-    for host, report in reports.items():
-        if isinstance(report, HostReport) and report.exit_code is not None:
-            run.node_of(host).exit_code = report.exit_code
-    heard = [report for report in reports.values() if isinstance(report, HostReport)]
-    if len(heard) == len(reports) and not any(one.alive or one.ranks for one in heard):
+    if not any(isinstance(one, HostError) or one.alive or one.ranks for one in reports.values()):
         run.status = "ended"
     return reports
 
@@ -68,20 +69,38 @@ def heartbeats_of(reports: Mapping[Host, HostReport | HostError]) -> dict[int, d
     return {}
 
 
+def fetch_here(run: RunState, ssh: Ssh, say: Callable[[str], None]) -> None:
+    """Copy a run's directory from the host that has it below the current folder; say where it is.
+
+    Raises:
+        RunDirectoryError: If no host that answers has one.
+        HostError: If it cannot be copied.
+    """
+    reports = observe(run, ssh)
+    found = {
+        host: Path(one.run)
+        for host, one in reports.items()
+        if isinstance(one, HostReport) and one.run
+    }
+    if not found:
+        silent = " ".join(str(one) for one in reports.values() if isinstance(one, HostError))
+        raise RunDirectoryError(f"No host has a run directory of {run.id} yet. {silent}".strip())
+    for host, path in found.items():
+        copy = path.relative_to(run.node_of(host).path)
+        copy.mkdir(parents=True, exist_ok=True)
+        rsync(ssh, host, ["-t", f"host:{path}/", f"{copy.absolute()}/"])
+        say(f"Run directory: {copy}")
+
+
 def _parse(answer: Answer) -> HostReport:
     values = answer.values
-    code = values.get("code", "")
-    lines: dict[int, str] = {}
-    for key, value in answer.pairs:
-        if key == "line":
-            number, _, text = value.partition(" ")
-            lines[int(number)] = text
+    lines = [value.partition(" ") for key, value in answer.pairs if key == "line"]
     return HostReport(
         alive=values.get("alive") == "1",
-        exit_code=int(code) if code.lstrip("-").isdigit() else None,
+        exit_code=answer.exit_code,
         last_line=values.get("last", ""),
         ranks=_loads(answer),
-        lines=lines,
+        lines={int(number): text for number, _, text in lines},
         gpus=[value for key, value in answer.pairs if key == "gpu"],
         run=values.get("run", ""),
         manifest=_json(values.get("manifest", "")),
@@ -112,7 +131,8 @@ def _loads(answer: Answer) -> dict[int, Load]:
 
 def _json(text: str) -> dict[str, Any]:
     """Return a JSON object; an empty one where the file was being written."""
-    with contextlib.suppress(json.JSONDecodeError):
+    try:
         value = json.loads(text)
-        return value if isinstance(value, dict) else {}
-    return {}
+    except json.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

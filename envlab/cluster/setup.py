@@ -9,19 +9,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab.cluster.arguments import (
-    add_host_flags,
-    check_positive,
-    hosts_of,
-    ssh_of,
-    verb_parser,
-)
+from envlab.cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab.cluster.hosts import HOSTS_FILE, Host
 from envlab.cluster.node_script import node_script
 from envlab.cluster.snapshot import Snapshot, send_snapshot, take_snapshot
 from envlab.cluster.ssh import Answer, HostError, Ssh, on_all, remote_text, results_of
 from envlab.errors import ConfigurationError
 
+DESCRIPTION = (
+    "Run a configuration script on every host, detached, with its log there. Without one of your "
+    "own it makes a virtual environment with envlab from this working tree."
+)
+EXAMPLE = "envlab cluster setup --runs_on 10.0.0.1,10.0.0.2 --wait"
 POLL_S = 1.0
 TIMEOUT_S = 3600.0
 
@@ -29,8 +28,32 @@ say = functools.partial(print, flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run ``envlab cluster setup``; with ``--wait``, return 1 if it failed on a host."""
-    flags = _parser().parse_args(list(arguments))
+    """Run ``envlab cluster setup``."""
+    parser = VerbParser("envlab cluster setup", DESCRIPTION, EXAMPLE)
+    add_flags(parser)
+    return run(parser.parse_args(arguments))
+
+
+def add_flags(parser: VerbParser) -> None:
+    """Add the flags of the verb."""
+    parser.add_host_flags()
+    parser.value(
+        "--config_script",
+        metavar="FILE",
+        help="bash script to run in place of ours; it finds its folder in $ENVLAB_PATH",
+    )
+    parser.value(
+        "--extras",
+        default="",
+        metavar="A,B",
+        help="extras of pyproject.toml for our script to install, as jax,warp (default: none)",
+    )
+    parser.switch("--wait", "show its progress until it has ended everywhere")
+    parser.seconds("--timeout_s", default=TIMEOUT_S, help="how long --wait waits")
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Set the hosts up; with ``--wait``, return 1 if it failed on one."""
     check_positive(flags, "timeout_s")
     hosts = hosts_of(flags)
     text = _read(flags.config_script)
@@ -83,42 +106,39 @@ def _begin(host: Host, *, ssh: Ssh, snapshot: Snapshot | None, text: str, extras
 
 def _wait(folders: dict[Host, str], ssh: Ssh, timeout_s: float) -> int:
     """Show what the scripts do until all have ended; return 1 if one failed."""
+
+    def ask(host: Host) -> Answer:
+        return ssh.run(host, "state.sh", folders[host], is_expendable=True)
+
     end = time.monotonic() + timeout_s
-    waiting, last, result = dict(folders), dict.fromkeys(folders, ""), 0
-    while waiting:
-        ask = functools.partial(_ask, ssh=ssh, folders=folders)
-        for host, answer in on_all(waiting, ask).items():
+    waiting, last, has_failed = set(folders), dict.fromkeys(folders, ""), False
+    while waiting and time.monotonic() < end:
+        for host, answer in on_all([host for host in folders if host in waiting], ask).items():
             if isinstance(answer, HostError):
                 say(str(answer))
-                result, _ = 1, waiting.pop(host)
+                waiting.discard(host)
+                has_failed = True
                 continue
-            line = answer.values.get("last", "")
+            line = answer.values["last"]
             if line and line != last[host]:
                 say(f"{host.name} | {line}")
                 last[host] = line
-            if answer.values["alive"] == "0":
-                code = answer.values["code"] or "unknown"
-                say(f"{host.name}: {'ready' if code == '0' else f'failed with exit code {code}'}")
-                if code != "0":
-                    result = 1
-                    say(f"  its log, {folders[host]}/log.txt there, ends with:")
-                    say(
-                        "\n".join(
-                            f"  {one}" for one in answer.text.split("log=\n")[-1].splitlines()
-                        )
-                    )
-                waiting.pop(host)
-        if waiting and time.monotonic() > end:
-            names = ", ".join(host.name for host in waiting)
-            say(f"Not ready within {timeout_s:g} s: {names}. It goes on there.")
-            return 1
+            if answer.values["alive"] == "1":
+                continue
+            waiting.discard(host)
+            if answer.exit_code == 0:
+                say(f"{host.name}: ready")
+                continue
+            has_failed = True
+            code = "unknown" if answer.exit_code is None else answer.exit_code
+            say(f"{host.name}: failed with exit code {code}")
+            say(f"  its log, {folders[host]}/log.txt there, ends with:\n{answer.indented_log}")
         if waiting:
             time.sleep(POLL_S)
-    return result
-
-
-def _ask(host: Host, *, ssh: Ssh, folders: dict[Host, str]) -> Answer:
-    return ssh.run(host, "setup_status.sh", folders[host], is_expendable=True)
+    if waiting:
+        names = ", ".join(host.name for host in folders if host in waiting)
+        say(f"Not ready within {timeout_s:g} s: {names}. It goes on there.")
+    return 1 if waiting or has_failed else 0
 
 
 def _read(file: str | None) -> str:
@@ -143,35 +163,3 @@ def _show(hosts: list[Host], snapshot: Snapshot | None, text: str) -> None:
         code = f"send {len(snapshot.files)} files to it, and " if snapshot is not None else ""
         say(f"{host.name} ({host.target}): would {code}run this in {host.path}:")
     say(text, end="")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = verb_parser(
-        "setup",
-        "Run a configuration script on every host, detached, with its log there. Without one of "
-        "your own it makes a virtual environment with envlab from this working tree.",
-        "envlab cluster setup --runs_on 10.0.0.1,10.0.0.2 --wait",
-    )
-    add_host_flags(parser)
-    parser.add_argument(
-        "--config_script",
-        metavar="FILE",
-        help="bash script to run in place of ours; it finds its folder in $ENVLAB_PATH",
-    )
-    parser.add_argument(
-        "--extras",
-        default="",
-        metavar="A,B",
-        help="extras of pyproject.toml for our script to install, as jax,warp (default: none)",
-    )
-    parser.add_argument(
-        "--wait", action="store_true", help="show its progress until it has ended everywhere"
-    )
-    parser.add_argument(
-        "--timeout_s",
-        type=float,
-        default=TIMEOUT_S,
-        metavar="SECONDS",
-        help="how long --wait waits (default: %(default)g)",
-    )
-    return parser

@@ -19,6 +19,7 @@ from envlab.cluster.training_words import (
     check_places,
     check_training,
     library_of,
+    without_dashes,
 )
 from envlab.errors import ConfigurationError, LaunchError, did_you_mean
 from envlab.rl.command.arguments import ArgumentParser
@@ -134,7 +135,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"There is no flag {name!r}.{did_you_mean(name, known)} See --help; train.py's own "
             "flags come after the library."
         )
-    check_places(flags.train[1:] if flags.train[:1] == ["--"] else flags.train, parser)
+    flags.train = without_dashes(flags.train)
+    check_places(flags.train, parser)
     _check_numbers(flags)
     _check_values(flags)
     return flags
@@ -253,11 +255,9 @@ def _job(flags: argparse.Namespace, command: list[str]) -> SlurmJob:
 
 
 def _train_words(
-    given: list[str], folder: Path, *, adds_requeue: bool
+    words: list[str], folder: Path, *, adds_requeue: bool
 ) -> tuple[str | None, list[str]]:
     """Return the library, if it is one of ours, and what torchrun runs."""
-    words = given[1:] if given[:1] == ["--"] else given
-    given[:] = words
     if not words:
         raise ConfigurationError(
             "There is nothing to train. Name a library and a task after the options: "

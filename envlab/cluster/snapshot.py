@@ -16,15 +16,17 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from envlab.cluster.hosts import Host
-from envlab.cluster.ssh import Answer, HostError, Ssh, converse
+from envlab.cluster.ssh import Answer, HostError, Ssh, converse, on_all
+from envlab.cluster.state import RunState
 from envlab.errors import EnvlabError, LaunchError
 
 TRANSFER_TIMEOUT_S = 600.0
+KEEP_SNAPSHOTS = 5
 _FULL = "its disk is full: make room there, or name another by --envlab_path."
 
 
@@ -201,6 +203,36 @@ def _check_unchanged(snapshot: Snapshot) -> None:
     )
 
 
+def prune_snapshots(run: RunState, ssh: Ssh, keep: int, say: Callable[[str], None]) -> None:
+    """Remove old snapshots from a run's hosts, and say in one line which.
+
+    What stays is the newest, and what anything refers to: the folder of a run, whether it lives or
+    not; a process; the environment that ``setup`` made. Nothing is removed from a host where
+    another launch is being started, and a host that fails is only told of.
+
+    Args:
+        run: The run, which has started.
+        ssh: How its hosts are reached.
+        keep: How many of the newest stay; 0: all.
+        say: Prints a line.
+    """
+    if keep == 0:
+        return
+
+    def remove(host: Host) -> list[str]:
+        answer = ssh.run(host, "prune.sh", run.node_of(host).path, keep, is_expendable=True)
+        return [value for key, value in answer.pairs if key == "removed"]
+
+    gone = []
+    for host, answer in on_all(run.hosts, remove).items():
+        if isinstance(answer, HostError):
+            say(f"Old snapshots stay. {answer}")
+        elif answer:
+            gone.append(f"{host.name}: {', '.join(answer)}")
+    if gone:
+        say(f"Removed old snapshots that no run refers to. {'; '.join(gone)}")
+
+
 def _number(pattern: str, text: str) -> int:
     match = re.search(pattern, text)
     return int(re.sub(r"\D", "", match[1])) if match else 0
@@ -217,19 +249,14 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
         shell.write_bytes(os.fsencode(f'shift\nexec {shlex.join(ssh.words(host))} "$@"\n'))
         # By content (-c), not by time: a checkout sets the time anew.
         command = ["rsync", "-rlpc", "-s", "--timeout=60", f"--rsh=sh '{shell}'", *words]
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        env = {**os.environ, "LC_ALL": "C"}
         try:
-            out, err = converse(process, stdin, TRANSFER_TIMEOUT_S, is_expendable=True)
+            code, out, err = converse(
+                command, stdin, TRANSFER_TIMEOUT_S, is_expendable=True, env=env
+            )
         except subprocess.TimeoutExpired:
             raise HostError(host, f"rsync took more than {TRANSFER_TIMEOUT_S:g} s.") from None
-    if process.returncode == 0:
+    if code == 0:
         return out.decode(errors="replace")
     said = err.decode(errors="replace")
     if "No space left" in said or "Disk quota exceeded" in said:
@@ -237,4 +264,4 @@ def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
     if "rsync: command not found" in said or "rsync: not found" in said:
         raise HostError(host, "has no rsync: install it (Debian, Ubuntu: apt install rsync).")
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["without a word"]
-    raise TransferError(host, process.returncode, lines[0])
+    raise TransferError(host, code, lines[0])

@@ -13,11 +13,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
-from typing import IO, Any, AnyStr, TypeVar
+from typing import TypeVar
 
 from envlab.cluster.hosts import Host
 from envlab.errors import ConfigurationError, EnvlabError
@@ -33,7 +34,7 @@ _REFUSED = 3
 _SSH_FAILED = 255
 _MAX_AT_ONCE = 32
 Result = TypeVar("Result")
-_expendable: set[subprocess.Popen[Any]] = set()
+_expendable: set[subprocess.Popen[bytes]] = set()
 """What Ctrl-C ends at once, as nothing is left half done by it."""
 
 
@@ -51,20 +52,31 @@ class UnreachableError(HostError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a script on a host printed."""
+    """What a script on a host printed: ``key=value`` lines, and after ``log=`` the end of a log."""
 
     text: str
-
-    @functools.cached_property
-    def values(self) -> dict[str, str]:
-        """Return its ``key=value`` lines, the last of each key."""
-        return dict(self.pairs)
 
     @functools.cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """Return all its ``key=value`` lines."""
         split = (line.partition("=") for line in self.text.splitlines())
         return [(key, value) for key, is_pair, value in split if is_pair]
+
+    @functools.cached_property
+    def values(self) -> dict[str, str]:
+        """Return the first value of each key; what a log says comes behind them."""
+        return dict(reversed(self.pairs))
+
+    @property
+    def exit_code(self) -> int | None:
+        """Return the exit code that it tells of."""
+        code = self.values.get("code", "")
+        return int(code) if code.lstrip("-").isdigit() else None
+
+    @property
+    def indented_log(self) -> str:
+        """Return the end of the log that it quotes, below a sentence."""
+        return textwrap.indent(self.text.partition("log=\n")[2].rstrip("\n"), "  ")
 
 
 @functools.cache
@@ -171,71 +183,46 @@ class Ssh:
         Raises:
             HostError: If it takes too long.
         """
-        process = subprocess.Popen(
-            [*self.words(host), "bash -s"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="surrogateescape",
-            start_new_session=True,  # Ctrl-C is this program's, not ssh's
-        )
+        words, script = [*self.words(host), "bash -s"], text.encode(errors="surrogateescape")
         try:
-            out, err = converse(process, text, timeout_s, is_expendable=is_expendable)
+            code, out, err = converse(words, script, timeout_s, is_expendable=is_expendable)
         except subprocess.TimeoutExpired:
             raise HostError(host, f"no answer within {timeout_s:g} s.") from None
-        return process.returncode, out, err
+        return code, out.decode(errors="surrogateescape"), err.decode(errors="surrogateescape")
 
     def stream(self, host: Host, script: str, *arguments: object) -> subprocess.Popen[bytes]:
         """Start a script of ``remote/`` on a host, and return its process to be read from."""
-        process = subprocess.Popen(
-            [*self.words(host), "bash -s"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        pipe: IO[bytes] | None = process.stdin
-        assert pipe is not None
+        process = _start([*self.words(host), "bash -s"])
+        assert process.stdin is not None
         try:
-            pipe.write(compose_script(script, arguments).encode(errors="surrogateescape"))
-            pipe.close()
+            process.stdin.write(compose_script(script, arguments).encode(errors="surrogateescape"))
+            process.stdin.close()
         except BrokenPipeError:  # ssh has ended already; its exit code tells
             process.stdin = None
         return process
 
 
-_CAUSES = (
-    (
-        "Could not resolve hostname",
-        "its name cannot be resolved: see the spelling, or give an IP address",
-    ),
-    (
-        "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key is another than it was: if the "
-        "machine was set up anew, remove the old key by ssh-keygen -R",
-    ),
-    (
-        "Host key verification failed",
-        "its host key is not known here: log in once by hand, {command}, and accept it",
-    ),
-    ("bad permissions", "the key's file may be read by others: chmod 600"),
-    ("not accessible", "the key's file cannot be read: see `key` and -i"),
-    (
-        "Permission denied",
-        "it refuses the key: put your public key into ~/.ssh/authorized_keys "
-        "there (ssh-copy-id), or name the right key and user",
-    ),
-    (
-        "Connection refused",
-        "nothing listens at its ssh port: start its ssh server, or give its port",
-    ),
-    ("timed out", "it does not answer: see that it is up, and reachable from here"),
-    ("No route to host", "no network reaches it: see that it is up, and reachable from here"),
-    ("Network is unreachable", "no network reaches it: see that it is up, and reachable from here"),
-    ("not responding", "the connection was lost"),
-    ("closed by", "it closed the connection: see its ssh server's log"),
-)
+_NO_ANSWER = "it does not answer: see that it is up, and reachable from here"
+_NO_NETWORK = "no network reaches it: see that it is up, and reachable from here"
+_CAUSES = {
+    "Could not resolve hostname": "its name cannot be resolved: see the spelling, or give an IP "
+    "address",
+    "REMOTE HOST IDENTIFICATION HAS CHANGED": "its host key is another than it was: if the machine "
+    "was set up anew, remove the old key by ssh-keygen -R",
+    "Host key verification failed": "its host key is not known here: log in once by hand, "
+    "{command}, and accept it",
+    "bad permissions": "the key's file may be read by others: chmod 600",
+    "not accessible": "the key's file cannot be read: see `key` and -i",
+    "Permission denied": "it refuses the key: put your public key into ~/.ssh/authorized_keys "
+    "there (ssh-copy-id), or name the right key and user",
+    "Connection refused": "nothing listens at its ssh port: start its ssh server, or give its port",
+    "timed out": _NO_ANSWER,
+    "No route to host": _NO_NETWORK,
+    "Network is unreachable": _NO_NETWORK,
+    "not responding": "the connection was lost",
+    "closed by": "it closed the connection: see its ssh server's log",
+}
+"""What ssh says, and what it means; the first that fits counts."""
 
 
 def explain_failure(err: str, host: Host, ssh: Ssh) -> str:
@@ -243,7 +230,8 @@ def explain_failure(err: str, host: Host, ssh: Ssh) -> str:
     lines = [line.strip() for line in err.splitlines() if line.strip()]
     if not lines:
         return "the connection was lost (ssh said nothing)."
-    sign, cause = next((one for one in _CAUSES if one[0] in err), ("", "ssh failed"))
+    sign = next((sign for sign in _CAUSES if sign in err), "")
+    cause = _CAUSES.get(sign, "ssh failed")
     line = next((line for line in reversed(lines) if sign in line), lines[-1])
     said = line.removeprefix("ssh: ").rstrip(".")
     command = ssh.command.replace("{addr}", host.target)
@@ -268,34 +256,56 @@ def on_all(
             return dict(zip(every, pool.map(attempt, every), strict=True))
         except BaseException:
             for process in list(_expendable):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                end_session(process)
             raise
 
 
 def converse(
-    process: subprocess.Popen[AnyStr], text: AnyStr, timeout_s: float, *, is_expendable: bool
-) -> tuple[AnyStr, AnyStr]:
-    """Feed a process that leads a session, and return its output and errors; leave none of it.
+    words: Sequence[str],
+    text: bytes,
+    timeout_s: float,
+    *,
+    is_expendable: bool,
+    env: Mapping[str, str] | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Run a command that reads ``text``; return its exit code, output and errors; leave none of it.
 
     Args:
-        process: The process, with pipes.
+        words: The command.
         text: What it reads.
         timeout_s: How long it may take.
         is_expendable: Whether Ctrl-C ends it, rather than wait for it.
+        env: Its environment, if not this one.
 
     Raises:
         subprocess.TimeoutExpired: If it takes longer.
     """
+    process = _start(words, env)
     if is_expendable:
         _expendable.add(process)
     try:
-        return process.communicate(text, timeout=timeout_s)
+        out, err = process.communicate(text, timeout=timeout_s)
+        return process.returncode, out, err
     finally:
         _expendable.discard(process)
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+            end_session(process)
             process.communicate()
+
+
+def _start(words: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a command with pipes, in a session of its own: Ctrl-C is this program's, not ssh's."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=env
+    )
+
+
+def end_session(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and what it started, unless it has ended: its number may be another's then."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def results_of(answers: dict[Host, Result | HostError]) -> dict[Host, Result]:

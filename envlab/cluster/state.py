@@ -25,14 +25,14 @@ class Node:
 
     host: Host
     node_rank: int
-    first_rank: int
-    """The lowest rank there; torchrun numbers ranks node by node."""
     path: str
     """Folder for snapshots, runs and logs there, absolute."""
     folder: str
     """Folder of this run there: ``run.sh``, ``log.txt``, ``pid``, ``exit_code``, ``ranks/``."""
-    num_processes: int
-    local_address: str
+    first_rank: int = 0
+    """The lowest rank there; torchrun numbers ranks node by node."""
+    num_processes: int = 1
+    local_address: str = ""
     pid: int | None = None
     """The process that leads the run's session there."""
     ticks: str = ""
@@ -45,15 +45,15 @@ class RunState:
     """A launch."""
 
     id: str
-    created_at: str
     command: list[str]
     """The words after torchrun's own."""
     run_id: str
     """The training's name: its ``--run_id``."""
     ssh_cmd: str
-    endpoint: str
+    created_at: str = ""
+    endpoint: str = ""
     """Where the nodes meet: address and port."""
-    snapshot: str
+    snapshot: str = ""
     nodes: list[Node] = field(default_factory=list)
     status: str = "starting"
     """``starting``, ``running``, ``ended``."""
@@ -70,6 +70,11 @@ class RunState:
     def hosts(self) -> list[Host]:
         """Return the hosts in the order of their ranks."""
         return [node.host for node in self.nodes]
+
+    @property
+    def host_names(self) -> str:
+        """Return the hosts' names, for messages."""
+        return ", ".join(host.name for host in self.hosts)
 
     @property
     def file(self) -> Path:

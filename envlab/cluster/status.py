@@ -8,28 +8,41 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from envlab.cluster.arguments import (
-    add_run_flag,
-    add_ssh_flags,
-    check_positive,
-    ssh_of,
-    verb_parser,
-)
+from tabulate import tabulate
+
+from envlab.cluster.arguments import VerbParser, check_positive, ssh_of
 from envlab.cluster.attach import attend
-from envlab.cluster.fetch import fetch_here
 from envlab.cluster.hosts import Host
-from envlab.cluster.report import HostReport, heartbeats_of, observe
+from envlab.cluster.report import HostReport, fetch_here, heartbeats_of, observe
 from envlab.cluster.ssh import HostError, Ssh
 from envlab.cluster.state import Node, RunState, all_runs, find_run
 from envlab.errors import ConfigurationError
 
+DESCRIPTION = (
+    "Show how a run does: for each host and rank whether its process lives, phase and iteration, "
+    "use of CPU, memory and GPUs, exit code, and the last line of its log."
+)
 HEADER = ("host", "rank", "state", "phase", "iteration", "cpu", "memory", "exit", "last line")
 LINE_WIDTH = 60
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run ``envlab cluster status``; return 0 if all hosts answered."""
-    flags = _parser().parse_args(list(arguments))
+    parser = VerbParser("envlab cluster status", DESCRIPTION, "envlab cluster status --watch")
+    parser.add_run_flag()
+    parser.switch("--all", "list all runs that are known here")
+    parser.value(
+        "--watch",
+        nargs="?",
+        type=float,
+        const=2.0,
+        metavar="SECONDS",
+        help="show it again every so many seconds (2) until the run has ended",
+    )
+    parser.switch("--follow", "show the logs of all hosts, as launch does")
+    parser.switch("--fetch", "copy the run directory to ./logs")
+    parser.add_ssh_flags()
+    flags = parser.parse_args(arguments)
     check_positive(flags, "watch")
     if flags.all:
         return _list_runs(flags)
@@ -37,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigurationError("--follow shows logs and --watch the table: give one of them.")
     run = find_run(flags.run)
     if flags.dry_run:
-        print(f"Would ask {', '.join(host.name for host in run.hosts)} for run {run.id}.")
+        print(f"Would ask {run.host_names} for run {run.id}.")
         return 0
     ssh = ssh_of(flags, run)
     if flags.follow:
@@ -65,30 +78,25 @@ def _show(run: RunState, ssh: Ssh, before: str = "") -> dict[Host, HostReport | 
 def compose_status(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> str:
     """Return the table, with what the run as a whole does above it."""
     heartbeats = heartbeats_of(reports)
-    rows: list[Sequence[str]] = [HEADER]
+    rows: list[Sequence[str]] = []
     for node in run.nodes:
         elsewhere = _running(report for host, report in reports.items() if host != node.host)
         here = {rank: heartbeat for rank, heartbeat in heartbeats.items() if rank not in elsewhere}
         rows += _rows(node, reports[node.host], here)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
-    table = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([*_summary(run, reports), *table, *_notes(reports)])
+    table = tabulate([HEADER, *rows], tablefmt="plain", disable_numparse=True)
+    return "\n".join(
+        [*_summary(run, reports), *map(str.rstrip, table.split("\n")), *_notes(reports)]
+    )
 
 
 def _summary(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> list[str]:
     lines = [f"Run {run.id}, started {run.created_at}: {' '.join(run.command)}"]
     for host, report in reports.items():
         if isinstance(report, HostReport) and report.run:
-            metrics = report.metrics
             done = ""
-            if metrics:
-                done = (
-                    f": iteration {metrics['iteration']}, {metrics['frames']} frames, "
-                    f"{metrics['fps']:.0f} frames per second"
-                )
+            if report.metrics:
+                done = ": iteration {iteration}, {frames} frames, {fps:.0f} frames per second"
+                done = done.format(**report.metrics)
             lines.append(f"{report.manifest.get('status', 'running')}{done}")
             lines.append(f"{host.name}:{report.run}")
             if error := report.manifest.get("error"):
@@ -176,31 +184,5 @@ def _list_runs(flags: argparse.Namespace) -> int:
         if run.status != "ended" and not flags.dry_run:
             observe(run, ssh_of(flags, run))
             run.update()
-        names = ", ".join(host.name for host in run.hosts)
-        print(f"{run.id}  {run.status:<8}  {names}: {' '.join(run.command)}")
+        print(f"{run.id}  {run.status:<8}  {run.host_names}: {' '.join(run.command)}")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = verb_parser(
-        "status",
-        "Show how a run does: for each host and rank whether its process lives, phase and "
-        "iteration, use of CPU, memory and GPUs, exit code, and the last line of its log.",
-        "envlab cluster status --watch",
-    )
-    add_run_flag(parser)
-    parser.add_argument("--all", action="store_true", help="list all runs that are known here")
-    parser.add_argument(
-        "--watch",
-        nargs="?",
-        type=float,
-        const=2.0,
-        metavar="SECONDS",
-        help="show it again every so many seconds (2) until the run has ended",
-    )
-    parser.add_argument(
-        "--follow", action="store_true", help="show the logs of all hosts, as launch does"
-    )
-    parser.add_argument("--fetch", action="store_true", help="copy the run directory to ./logs")
-    add_ssh_flags(parser)
-    return parser

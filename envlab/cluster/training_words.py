@@ -1,16 +1,23 @@
-"""The words that say what to train, looked at before they are sent to where they run."""
+"""The words that say what to train, checked here before they are sent to where they run."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
+from envlab.cluster.snapshot import Snapshot
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
-from envlab.rl.command.arguments import train_parser
+from envlab.rl.command.arguments import ArgumentParser, train_parser
 
 LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"
+
+
+def without_dashes(words: Sequence[str]) -> list[str]:
+    """Return words without the ``--`` that may set them apart from a verb's own flags."""
+    return list(words[1:] if words[:1] == ["--"] else words)
 
 
 def library_of(first: str) -> str | None:
@@ -30,7 +37,7 @@ def check_training(library: str, words: Sequence[str]) -> str:
     return get_task(flags.task).id
 
 
-def check_places(words: Sequence[str], parser: ArgumentParser) -> None:
+def check_places(words: Sequence[str], parser: argparse.ArgumentParser) -> None:
     """Refuse a flag of the verb itself behind the library, where train.py would not know it.
 
     Args:
@@ -43,13 +50,60 @@ def check_places(words: Sequence[str], parser: ArgumentParser) -> None:
     library = library_of(words[0]) if words else None
     if library is None:
         return
-    known = [
+    of_verb, of_training = (
         {option for action in one._actions for option in action.option_strings}
         for one in (parser, train_parser(library))
-    ]
+    )
     for word in words[1:]:
         name = word.partition("=")[0]
-        if name in known[0] - known[1]:
+        if name in of_verb - of_training:
             raise ConfigurationError(
                 f"{name} is a flag of {parser.prog}, not of train.py: give it before {words[0]}."
             )
+
+
+def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
+    """Return the script to launch, relative to the working tree, and its arguments.
+
+    Raises:
+        EnvlabError: If there is no script of that name in the snapshot, or it is one of ours and
+            would refuse the arguments.
+    """
+    if not given:
+        raise ConfigurationError(
+            "Say what to train: envlab cluster launch --runs_on a,b rsl_rl --task=ID, or a script "
+            "with its arguments."
+        )
+    first, *rest = given
+    if first in LIBRARIES:
+        first = SCRIPT.format(library=first)
+    path = (Path.cwd() / first).resolve()
+    name = str(path.relative_to(snapshot.root)) if path.is_relative_to(snapshot.root) else first
+    if name not in snapshot.files and first in snapshot.files:
+        name = first  # as seen from the root, from a folder below it
+    if name not in snapshot.files:
+        raise ConfigurationError(
+            f"{first!r} is neither a library ({', '.join(LIBRARIES)}) nor a script of the "
+            f"working tree {snapshot.root}: flags of launch come before it, and a new script must "
+            "not be one that git ignores."
+        )
+    library = library_of(name)
+    if library is not None:
+        check_training(library, rest)
+    return [name, *rest]
+
+
+def for_several_hosts(words: Sequence[str], launch: str) -> list[str]:
+    """Return a script and its arguments with what our own scripts need on several hosts."""
+    if library_of(words[0]) is None:
+        return list(words)
+    distributed = [] if "--distributed" in words else ["--distributed"]
+    run_id = [] if run_id_of(words) is not None else [f"--run_id={launch}"]
+    return [*words, *distributed, *run_id]
+
+
+def run_id_of(words: Sequence[str]) -> str | None:
+    """Return the value of ``--run_id``, if it is given."""
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument("--run_id")
+    return parser.parse_known_args(words)[0].run_id

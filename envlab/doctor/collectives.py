@@ -8,8 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -18,7 +17,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.doctor.report import Finding
 from envlab.doctor.skew import rank_list
 
-SECTION = "Between ranks"
 LARGE_MIB = (4, 64)
 MEASURE_S = 0.5
 """A collective is repeated for about so long."""
@@ -30,13 +28,6 @@ SLOW_RATIO = 1.5
 SLOW_LATENCY_S = 0.02
 
 
-class _Phase(NamedTuple):
-    name: str
-    limit_s: float
-    deadline: float
-    """When it must have ended, on the monotonic clock."""
-
-
 class Watch:
     """Ends this process where the other ranks do not answer in time, naming what it waits for.
 
@@ -45,40 +36,30 @@ class Watch:
 
     def __init__(self, rank: int, timeout_s: float) -> None:
         self._rank, self._timeout_s = rank, timeout_s
-        self.enter("the start")
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._ended.set()
+        self._timer: threading.Timer | None = None
 
     def enter(self, phase: str, at_least_s: float = 0.0) -> None:
         """Begin a phase, which has the whole time for itself, or more."""
+        self.close()
         limit_s = max(self._timeout_s, at_least_s)
-        self._phase = _Phase(phase, limit_s, time.monotonic() + limit_s)
+        self._timer = threading.Timer(limit_s, self._leave, (phase, limit_s))
+        self._timer.daemon = True
+        self._timer.start()
 
-    def _look(self) -> None:
-        while not self._ended.wait(min(1.0, self._timeout_s / 4)):
-            phase = self._phase
-            if time.monotonic() > phase.deadline:
-                print(
-                    f"problem: rank {self._rank} has waited {phase.limit_s:.0f} s in "
-                    f"{phase.name} for the other ranks. Look at their output; if they wait too, "
-                    "a firewall drops what the ranks send, or an interface is not the one that "
-                    "reaches the others: see docs/distribute.md.",
-                    file=sys.stderr,
-                    flush=True,
-                )
-                os._exit(1)
+    def close(self) -> None:
+        """End the phase."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _leave(self, phase: str, limit_s: float) -> None:
+        print(
+            f"problem: rank {self._rank} has waited {limit_s:.0f} s in {phase} for the other "
+            "ranks. Look at their output; if they wait too, a firewall drops what the ranks send, "
+            "or an interface is not the one that reaches the others: see docs/distribute.md.",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(1)
 
 
 def measure(context: DistributedContext, watch: Watch) -> dict[str, Any]:
@@ -176,42 +157,37 @@ def _wait_for_all() -> None:
     dist.all_reduce(torch.zeros(1))
 
 
-def judge(facts: dict[str, Any], hosts: Sequence[str]) -> list[Finding]:
+def findings_of_measures(facts: dict[str, Any], hosts: Sequence[str]) -> list[Finding]:
     """Return the lines of what :func:`measure` measured.
 
     Args:
         facts: What it returned.
         hosts: The host of each rank.
     """
-    latency = facts["latency_s"]
-    findings = [_latency(latency, several_nodes=len(set(hosts)) > 1)]
+    findings = [_latency(facts["latency_s"], several_nodes=len(set(hosts)) > 1)]
     if "latency_gloo_s" in facts:
         text = f"{facts['latency_gloo_s'] * 1e3:.2f} ms for 8 bytes over gloo"
-        findings.append(Finding(section=SECTION, name="host all-reduce", text=text))
-    for mib, bandwidth in facts["bandwidth"].items():
-        text = f"{bandwidth / 1e9:.2f} GB/s that each rank sends"
-        findings.append(Finding(section=SECTION, name=f"all-reduce {mib} MiB", text=text))
+        findings.append(Finding("host all-reduce", text))
     for mib in LARGE_MIB:
-        if mib not in facts["bandwidth"]:
+        name, bandwidth = f"all-reduce {mib} MiB", facts["bandwidth"].get(mib)
+        if bandwidth is None:
             text = "not measured: it would take too long here"
-            findings.append(
-                Finding(section=SECTION, name=f"all-reduce {mib} MiB", text=text, state="note")
-            )
+            findings.append(Finding(name, text, "note"))
+        else:
+            findings.append(Finding(name, f"{bandwidth / 1e9:.2f} GB/s that each rank sends"))
     return [*findings, _speeds(facts["work_s"], facts["barrier_s"], hosts)]
 
 
 def _latency(latency: float, *, several_nodes: bool) -> Finding:
     text = f"{latency * 1e3:.2f} ms for 8 bytes"
-    if latency > SLOW_LATENCY_S:
-        advice = "every update waits for several of these: " + (
-            "let the nodes talk by a faster network (see the interface of each node)"
-            if several_nodes
-            else "this machine is busy, or has fewer cores than ranks; start fewer"
-        )
-        return Finding(
-            section=SECTION, name="all-reduce", text=text, state="warning", advice=advice
-        )
-    return Finding(section=SECTION, name="all-reduce", text=text)
+    if latency <= SLOW_LATENCY_S:
+        return Finding("all-reduce", text)
+    advice = "every update waits for several of these: " + (
+        "let the nodes talk by a faster network (see the interface of each node)"
+        if several_nodes
+        else "this machine is busy, or has fewer cores than ranks; start fewer"
+    )
+    return Finding("all-reduce", text, "warning", advice)
 
 
 def _speeds(work_s: Sequence[float], barrier_s: Sequence[float], hosts: Sequence[str]) -> Finding:
@@ -222,14 +198,13 @@ def _speeds(work_s: Sequence[float], barrier_s: Sequence[float], hosts: Sequence
         f"the same work takes {min(work_s) * 1e3:.1f} to {work_s[slowest] * 1e3:.1f} ms; ranks "
         f"wait {statistics.mean(barrier_s) * 1e3:.1f} ms at a barrier then"
     )
-    if ratio > SLOW_RATIO:
-        slow = [rank for rank, each in enumerate(work_s) if each > SLOW_RATIO * min(work_s)]
-        return Finding(
-            section=SECTION,
-            name="equal work",
-            text=f"{text}; {rank_list(slow)} on {hosts[slowest]} is {ratio:.1f} times as slow",
-            state="warning",
-            advice=f"every iteration waits for it: look for other work on {hosts[slowest]}, and at "
-            "its cores and clock speed",
-        )
-    return Finding(section=SECTION, name="equal work", text=text)
+    if ratio <= SLOW_RATIO:
+        return Finding("equal work", text)
+    slow = [rank for rank, each in enumerate(work_s) if each > SLOW_RATIO * min(work_s)]
+    return Finding(
+        "equal work",
+        f"{text}; {rank_list(slow)} on {hosts[slowest]} is {ratio:.1f} times as slow",
+        "warning",
+        f"every iteration waits for it: look for other work on {hosts[slowest]}, and at its cores "
+        "and clock speed",
+    )

@@ -15,7 +15,7 @@ from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.log import configure_logging
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.doctor.local import SECTIONS, examine_machine_of
-from envlab.doctor.report import as_json, as_text, exit_code
+from envlab.doctor.report import as_json, as_text
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.command.arguments import ArgumentParser
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
                 report = examine_ranks(sections, flags.device, flags.timeout_s or TIMEOUT_S)
             else:
-                _check_alone()
+                read_ranks(False, os.environ)  # refuses to speak for several processes
                 report = examine_machine_of(sections, flags.device, os.environ)
     except Interrupted as interrupted:
         logger.warning("Interrupted: %s.", interrupted)
@@ -49,16 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     if launched_rank() == 0:
         text = json.dumps(as_json(findings, facts), indent=2) if flags.json else as_text(findings)
         print(text, flush=True)
-    return exit_code(findings)
-
-
-def _check_alone() -> None:
-    """Refuse to speak for several processes without being asked to.
-
-    Raises:
-        LaunchError: If a launcher started several.
-    """
-    read_ranks(False, os.environ)
+    return int(any(finding.state == "problem" for finding in findings))
 
 
 def _parser() -> ArgumentParser:

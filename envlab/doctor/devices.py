@@ -11,7 +11,6 @@ from envlab.distributed.limits import describe_size
 from envlab.doctor.probe import Answer, Probe
 from envlab.doctor.report import Finding
 
-SECTION = "Devices"
 DEADLINE_S = 120.0
 MOST_PROCESSES = 8
 """The device map is shown for up to so many local processes."""
@@ -49,14 +48,9 @@ def examine_devices(torch: Answer, renderer: Answer) -> tuple[list[Finding], dic
         "renderer": renderer.get("chosen"),
     }
     if torch.problem is not None:
-        broken = Finding(
-            section=SECTION,
-            name="torch",
-            text=f"cannot say which devices there are: {torch.problem}",
-            state="problem",
-            advice="python -c 'import torch' shows the whole message; install torch anew",
-        )
-        return [broken, _renderer(renderer)], facts
+        text = f"cannot say which devices there are: {torch.problem}"
+        advice = "python -c 'import torch' shows the whole message; install torch anew"
+        return [Finding("torch", text, "problem", advice), _renderer(renderer)], facts
     return [_gpus(facts), *_device_map(torch), _renderer(renderer)], facts
 
 
@@ -80,9 +74,9 @@ def _gpus(facts: dict[str, Any]) -> Finding:
         text = (
             f"{', '.join(names)}; driver {driver or 'unknown'}, CUDA {build}, NCCL {facts['nccl']}"
         )
-        return Finding(section=SECTION, name="GPUs", text=text)
+        return Finding("GPUs", text)
     if driver is None:
-        return Finding(section=SECTION, name="GPUs", text="none; everything runs on the CPU")
+        return Finding("GPUs", "none; everything runs on the CPU")
     if os.environ.get("CUDA_VISIBLE_DEVICES", "set") in ("", "-1", "NoDevFiles"):
         advice = "unset CUDA_VISIBLE_DEVICES, which hides them"
     elif build is None:
@@ -90,7 +84,7 @@ def _gpus(facts: dict[str, Any]) -> Finding:
     else:
         advice = f"the driver may be too old for CUDA {build}, or the container has no access to it"
     text = f"a driver ({driver}) is loaded, but torch sees no GPU"
-    return Finding(section=SECTION, name="GPUs", text=text, state="warning", advice=advice)
+    return Finding("GPUs", text, "warning", advice)
 
 
 def _device_map(torch: Answer) -> list[Finding]:
@@ -100,26 +94,17 @@ def _device_map(torch: Answer) -> list[Finding]:
     for count, devices in sorted((int(n), each) for n, each in torch.get("devices", {}).items()):
         threads = max(1, cores // count)
         where = devices[0] if len(set(devices)) == 1 else ", ".join(devices)
-        text = f"{where}, {_threads(threads)}{' each' if count > 1 else ''}"
+        text = f"{where}, {_counted(threads, 'CPU thread')}{' each' if count > 1 else ''}"
         if count > cores:
-            text += f"; they share {cores} core{'' if cores == 1 else 's'}"
-        findings.append(Finding(section=SECTION, name=_processes(count), text=text))
+            text += f"; they share {_counted(cores, 'core')}"
+        findings.append(Finding(_counted(count, "process", "es"), text))
     refused = torch.get("refused_at")
     if refused == 1:
-        findings.append(
-            Finding(
-                section=SECTION,
-                name="--device",
-                text=str(torch.get("refusal")),
-                state="problem",
-                advice="leave --device out, or give one that there is",
-            )
-        )
+        advice = "leave --device out, or give one that there is"
+        findings.append(Finding("--device", str(torch.get("refusal")), "problem", advice))
     elif refused is not None:
         text = f"refused: {torch.get('refusal')}"
-        findings.append(
-            Finding(section=SECTION, name=f"{refused} or more", text=text, state="note")
-        )
+        findings.append(Finding(f"{refused} or more", text, "note"))
     return findings
 
 
@@ -127,22 +112,14 @@ def _renderer(renderer: Answer) -> Finding:
     chosen, problems = renderer.get("chosen"), renderer.get("problems", "")
     if chosen in (None, "disable"):
         return Finding(
-            section=SECTION,
-            name="renderer",
-            text=f"none works, so --video would be refused ({problems or renderer.problem})",
-            state="warning",
-            advice="for videos, on Debian or Ubuntu: apt-get install libegl1 libopengl0 "
-            "libgl1-mesa-dri, or libosmesa6; see docs/train.md",
+            "renderer",
+            f"none works, so --video would be refused ({problems or renderer.problem})",
+            "warning",
+            "for videos, on Debian or Ubuntu: apt-get install libegl1 libopengl0 libgl1-mesa-dri, "
+            "or libosmesa6; see docs/train.md",
         )
-    text = f"MUJOCO_GL={chosen} renders"
-    return Finding(
-        section=SECTION, name="renderer", text=f"{text} ({problems})" if problems else text
-    )
+    return Finding("renderer", f"MUJOCO_GL={chosen} renders" + (f" ({problems})" * bool(problems)))
 
 
-def _processes(count: int) -> str:
-    return f"{count} process{'' if count == 1 else 'es'}"
-
-
-def _threads(count: int) -> str:
-    return f"{count} CPU thread{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str, plural: str = "s") -> str:
+    return f"{count} {noun}{'' if count == 1 else plural}"

@@ -14,14 +14,13 @@ from packaging.specifiers import SpecifierSet
 
 from envlab import __version__
 from envlab.doctor.probe import Answer, Probe, ask
-from envlab.doctor.report import Finding
+from envlab.doctor.report import Finding, State
 
-SECTION = "Libraries"
 IMPORT_DEADLINE_S = 120.0
 """All of torch's libraries load in 6 s on two idle cores; a busy machine takes many times that."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Package:
     """A package that envlab uses."""
 
@@ -33,60 +32,34 @@ class Package:
     """What is imported to see whether it loads; empty: nothing."""
     group: str = ""
     """Packages of a group are loaded by one process, for they share what takes long."""
-    needed: bool = True
-    """Whether envlab does nothing without it."""
-    hint: str = ""
-    """How to install it, where it is optional."""
+    extra: str = ""
+    """How to install it where it is optional: what of pyproject.toml has it, or a command."""
 
-
-def _extra(name: str) -> str:
-    return f"pip install -c constraints.txt -e '.[{name}]'"
+    @property
+    def install(self) -> str:
+        """Return the command that installs it."""
+        if " " in self.extra:
+            return self.extra
+        what = f"'.[{self.extra}]'" if self.extra else "."
+        return f"pip install -c constraints.txt -e {what}"
 
 
 PACKAGES = (
-    Package(distribution="torch", module="torch", group="torch", role="learning"),
-    Package(distribution="mujoco", module="mujoco.batch", group="mujoco", role="physics on CPU"),
-    Package(
-        distribution="mujoco-warp",
-        module="mujoco_warp",
-        group="mujoco",
-        role="physics on GPU",
-        needed=False,
-        hint=_extra("warp"),
-    ),
-    Package(distribution="gymnasium", role="environments"),
-    Package(distribution="hydra-core", role="configuration"),
-    Package(distribution="numpy", role="arrays"),
-    Package(distribution="rsl-rl-lib", module="rsl_rl.runners", group="torch", role="rsl_rl"),
-    Package(
-        distribution="rl-games",
-        module="rl_games.torch_runner",
-        group="torch",
-        role="rl_games",
-    ),
-    Package(
-        distribution="skrl", module="skrl.agents.torch.ppo", group="torch", role="skrl on torch"
-    ),
-    Package(
-        distribution="jax",
-        module="jax",
-        group="jax",
-        role="skrl on JAX",
-        needed=False,
-        hint=_extra("jax"),
-    ),
-    Package(
-        distribution="flax",
-        module="flax",
-        group="jax",
-        role="skrl on JAX",
-        needed=False,
-        hint=_extra("jax"),
-    ),
-    Package(distribution="onnxruntime", role="export by play", needed=False, hint=_extra("export")),
-    Package(distribution="av", role="--video", needed=False, hint=_extra("video")),
-    Package(distribution="matplotlib", role="compare", needed=False, hint=_extra("compare")),
-    Package(distribution="wandb", role="--logger wandb", needed=False, hint="pip install wandb"),
+    Package("torch", "learning", "torch", "torch"),
+    Package("mujoco", "physics on CPU", "mujoco.batch", "mujoco"),
+    Package("mujoco-warp", "physics on GPU", "mujoco_warp", "mujoco", "warp"),
+    Package("gymnasium", "environments"),
+    Package("hydra-core", "configuration"),
+    Package("numpy", "arrays"),
+    Package("rsl-rl-lib", "rsl_rl", "rsl_rl.runners", "torch"),
+    Package("rl-games", "rl_games", "rl_games.torch_runner", "torch"),
+    Package("skrl", "skrl on torch", "skrl.agents.torch.ppo", "torch"),
+    Package("jax", "skrl on JAX", "jax", "jax", "jax"),
+    Package("flax", "skrl on JAX", "flax", "jax", "jax"),
+    Package("onnxruntime", "export by play", extra="export"),
+    Package("av", "--video", extra="video"),
+    Package("matplotlib", "compare", extra="compare"),
+    Package("wandb", "--logger wandb", extra="pip install wandb"),
 )
 _ON_RANKS = ("torch", "rsl-rl-lib", "rl-games", "skrl", "jax")
 """What trains, and so can do it on several processes."""
@@ -134,62 +107,43 @@ def examine_libraries(answers: Mapping[str, Answer]) -> tuple[list[Finding], dic
     loads = _note_all_loads(_modules_by_group(installed), answers)
     torch, jax = answers["torch"], answers.get("jax", Answer())
     num_gpus = len(torch.get("gpus", []))
-    findings = [_python(), _envlab(supported)]
+    findings = [Finding("python", f"{platform.python_version()}, {sys.executable}")]
+    findings.append(_envlab(is_installed=bool(supported)))
     for package in PACKAGES:
         name = package.distribution
-        ability = _ability(package, num_gpus, torch, jax)
-        problem = loads.get(package.module)
-        findings.append(
-            judge_package(package, installed[name], supported.get(name), problem, ability)
-        )
+        ability, problem = _ability(package, num_gpus, torch, jax), loads.get(package.module)
+        wanted = supported[name].specifier if name in supported else SpecifierSet()
+        findings.append(finding_of_package(package, installed[name], wanted, problem, ability))
     findings += _mismatch(installed, num_gpus)
     return findings, {"versions": installed, "loads": loads, "jax": jax.facts}
 
 
-def judge_package(
-    package: Package,
-    version: str | None,
-    supported: Requirement | None,
-    problem: str | None,
-    ability: str,
+def finding_of_package(
+    package: Package, version: str | None, wanted: SpecifierSet, problem: str | None, ability: str
 ) -> Finding:
     """Return the line of a package.
 
     Args:
         package: The package.
         version: Its version, null where it is absent.
-        supported: What envlab asks for, if it says.
+        wanted: What envlab asks for.
         problem: Why it does not load; null if it does, or is not loaded.
         ability: What it can do here.
     """
-    name, install = package.distribution, package.hint or "pip install -c constraints.txt -e ."
+    name, install = package.distribution, package.install
+    if version is None and package.extra:
+        return Finding(name, f"not installed; only for {package.role} ({install})", "note")
     if version is None:
-        if package.needed:
-            advice = f"install it: {install}"
-            return Finding(
-                section=SECTION, name=name, text="not installed", state="problem", advice=advice
-            )
-        text = f"not installed; only for {package.role} ({install})"
-        return Finding(section=SECTION, name=name, text=text, state="note")
-    wanted = supported.specifier if supported is not None else SpecifierSet()
+        return Finding(name, "not installed", "problem", f"install it: {install}")
+    bad: State = "warning" if package.extra else "problem"
     if problem is not None:
-        return Finding(
-            section=SECTION,
-            name=name,
-            text=f"{version} does not load: {problem}",
-            state="problem" if package.needed else "warning",
-            advice=f"install it anew at the version envlab is tested with: {install}",
-        )
+        advice = f"install it anew at the version envlab is tested with: {install}"
+        return Finding(name, f"{version} does not load: {problem}", bad, advice)
     if not wanted.contains(version, prereleases=True):
-        return Finding(
-            section=SECTION,
-            name=name,
-            text=f"{version}, but envlab supports {_range(wanted)}",
-            state="problem" if package.needed else "warning",
-            advice=f"install the supported version: {install}",
-        )
+        text = f"{version}, but envlab supports {_range(wanted)}"
+        return Finding(name, text, bad, f"install the supported version: {install}")
     range_text = f" (supported: {_range(wanted)})" if wanted else ""
-    return Finding(section=SECTION, name=name, text=f"{version}{range_text}; {ability}")
+    return Finding(name, f"{version}{range_text}; {ability}")
 
 
 def _range(specifiers: SpecifierSet) -> str:
@@ -197,21 +151,11 @@ def _range(specifiers: SpecifierSet) -> str:
     return ",".join(sorted(map(str, specifiers), reverse=True))
 
 
-def _python() -> Finding:
-    text = f"{platform.python_version()}, {sys.executable}"
-    return Finding(section=SECTION, name="python", text=text)
-
-
-def _envlab(supported: Mapping[str, Requirement]) -> Finding:
-    if not supported:
-        return Finding(
-            section=SECTION,
-            name="envlab",
-            text=f"{__version__}, not installed: which versions it supports is not known",
-            state="warning",
-            advice="install it: pip install -c constraints.txt -e .",
-        )
-    return Finding(section=SECTION, name="envlab", text=__version__)
+def _envlab(*, is_installed: bool) -> Finding:
+    if is_installed:
+        return Finding("envlab", __version__)
+    text = f"{__version__}, not installed: which versions it supports is not known"
+    return Finding("envlab", text, "warning", "install it: pip install -c constraints.txt -e .")
 
 
 def _ability(package: Package, num_gpus: int, torch_facts: Answer, jax: Answer) -> str:
@@ -277,12 +221,6 @@ def _mismatch(installed: Mapping[str, str | None], num_gpus: int) -> list[Findin
     minors = {".".join(version.split(".")[:2]) for version in pair if version is not None}
     if len(minors) < 2:
         return []
-    return [
-        Finding(
-            section=SECTION,
-            name="mujoco versions",
-            text=f"mujoco is {pair[0]}, but mujoco-warp is {pair[1]}",
-            state="problem" if num_gpus else "warning",
-            advice="install both at the same minor version: " + _extra("warp"),
-        )
-    ]
+    text = f"mujoco is {pair[0]}, but mujoco-warp is {pair[1]}"
+    advice = "install both at the same minor version: pip install -c constraints.txt -e '.[warp]'"
+    return [Finding("mujoco versions", text, "problem" if num_gpus else "warning", advice)]

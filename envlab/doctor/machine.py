@@ -10,9 +10,8 @@ from typing import Any
 
 from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
 from envlab.doctor.probe import Answer, Probe
-from envlab.doctor.report import Finding, State
+from envlab.doctor.report import Finding
 
-SECTION = "Machine"
 LEAST_MEMORY = 2 << 30
 """A rank of a small task takes about 0.5 GiB; two, and the system, should fit."""
 LEAST_SHARED_MEMORY = 256 << 20
@@ -36,7 +35,7 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
         disk: What the disk probe said.
     """
     total, free = memory_sizes()
-    facts = {
+    facts: dict[str, Any] = {
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "cores": os.cpu_count() or 1,
         "cores_allowed": len(os.sched_getaffinity(0)),
@@ -51,15 +50,14 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
         "disk_mib_per_s": disk.get("mib_per_s"),
         "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     }
-    system = Finding(section=SECTION, name="system", text=str(facts["system"]))
     return [
-        system,
+        Finding("system", facts["system"]),
         _cores(facts),
         _load(facts),
-        _judge_memory(facts),
-        _judge_shm(facts),
-        _judge_disk(facts, disk),
-        _judge_open_files(facts),
+        _memory(facts),
+        _shared_memory(facts),
+        _log_folder(facts, disk),
+        _open_files(facts),
     ], facts
 
 
@@ -79,82 +77,73 @@ def _free(folder: Path) -> int | None:
 
 
 def _cores(facts: dict[str, Any]) -> Finding:
-    cores, allowed, quota = facts["cores"], facts["cores_allowed"], facts["cores_quota"]
-    text = f"{allowed} of {cores} may be used"
-    if quota is not None and quota < allowed:
-        return Finding(
-            section=SECTION,
-            name="cores",
-            text=f"{text}, but a control group allows the time of {quota:g}",
-            state="warning",
-            advice=f"envlab would start {allowed} threads for the time of {quota:g} cores, and "
-            f"stall: start it with taskset -c 0-{max(0, int(quota) - 1)}, or raise the "
-            "container's limit (docker: --cpuset-cpus instead of --cpus)",
-        )
-    return Finding(section=SECTION, name="cores", text=text)
+    allowed, quota = facts["cores_allowed"], facts["cores_quota"]
+    text = f"{allowed} of {facts['cores']} may be used"
+    if quota is None or quota >= allowed:
+        return Finding("cores", text)
+    return Finding(
+        "cores",
+        f"{text}, but a control group allows the time of {quota:g}",
+        "warning",
+        f"envlab would start {allowed} threads for the time of {quota:g} cores, and stall: start "
+        f"it with taskset -c 0-{max(0, int(quota) - 1)}, or raise the container's limit (docker: "
+        "--cpuset-cpus instead of --cpus)",
+    )
 
 
 def _load(facts: dict[str, Any]) -> Finding:
-    load, cores = facts["load"], facts["cores"]
-    text = f"{load:g} processes running, over the last minute"
-    if load > 1.5 * cores:
-        advice = "other work takes this machine's cores; wait for it, or expect slow training"
-        return Finding(section=SECTION, name="load", text=text, state="warning", advice=advice)
-    return Finding(section=SECTION, name="load", text=text)
+    text = f"{facts['load']:g} processes running, over the last minute"
+    if facts["load"] <= 1.5 * facts["cores"]:
+        return Finding("load", text)
+    advice = "other work takes this machine's cores; wait for it, or expect slow training"
+    return Finding("load", text, "warning", advice)
 
 
-def _judge_memory(facts: dict[str, Any]) -> Finding:
+def _memory(facts: dict[str, Any]) -> Finding:
     free, limit = facts["memory_free_bytes"], facts["memory_limit_bytes"]
     text = f"{describe_size(free)} of {describe_size(facts['memory_bytes'])} free"
     if limit is not None and limit < facts["memory_bytes"]:
         text += f", and a control group allows {describe_size(limit)}"
-    if min(free, limit or free) < LEAST_MEMORY:
-        advice = "end other programs, or use few environments: see the memory in --dry_run"
-        return Finding(section=SECTION, name="memory", text=text, state="warning", advice=advice)
-    return Finding(section=SECTION, name="memory", text=text)
+    if min(free, limit or free) >= LEAST_MEMORY:
+        return Finding("memory", text)
+    advice = "end other programs, or use few environments: see the memory in --dry_run"
+    return Finding("memory", text, "warning", advice)
 
 
-def _judge_shm(facts: dict[str, Any]) -> Finding:
+def _shared_memory(facts: dict[str, Any]) -> Finding:
     free = facts["shm_bytes"]
-    if free is None or free < LEAST_SHARED_MEMORY:
-        return Finding(
-            section=SECTION,
-            name="/dev/shm",
-            text="absent" if free is None else f"{describe_size(free)} free",
-            state="warning",
-            advice="GPUs of one node talk through shared memory (NCCL): start a container with "
-            "--shm-size=1g, or in a Kubernetes pod mount a memory emptyDir at /dev/shm",
-        )
-    return Finding(section=SECTION, name="/dev/shm", text=f"{describe_size(free)} free")
+    text = "absent" if free is None else f"{describe_size(free)} free"
+    if free is not None and free >= LEAST_SHARED_MEMORY:
+        return Finding("/dev/shm", text)
+    advice = (
+        "GPUs of one node talk through shared memory (NCCL): start a container with "
+        "--shm-size=1g, or in a Kubernetes pod mount a memory emptyDir at /dev/shm"
+    )
+    return Finding("/dev/shm", text, "warning", advice)
 
 
-def _judge_disk(facts: dict[str, Any], disk: Answer) -> Finding:
-    free, speed = facts["disk_free_bytes"], facts["disk_mib_per_s"]
-    folder = facts["log_folder"]
-    text = f"{folder}: {describe_size(free or 0)} free"
-    state: State = "ok"
-    advice = ""
-    if speed is not None:
-        text += f", writes {speed:.0f} MiB/s"
+def _log_folder(facts: dict[str, Any], disk: Answer) -> Finding:
+    name, free, speed = "log folder", facts["disk_free_bytes"] or 0, facts["disk_mib_per_s"]
+    text = f"{facts['log_folder']}: {describe_size(free)} free"
     if speed is None:
-        state, text = "problem", f"{text}, cannot be written to: {disk.problem}"
+        text += f", cannot be written to: {disk.problem}"
         advice = "run from a folder that you may write to, and whose disk answers"
-    elif free is not None and free < NO_DISK:
-        state, advice = "problem", "make room, or run from a folder on another disk"
-    elif free is not None and free < LEAST_DISK:
-        state, advice = "warning", "make room; --dry_run tells what a checkpoint takes"
-    elif speed < SLOW_DISK_MIB_PER_S:
-        state = "warning"
+        return Finding(name, text, "problem", advice)
+    text += f", writes {speed:.0f} MiB/s"
+    if free < NO_DISK:
+        return Finding(name, text, "problem", "make room, or run from a folder on another disk")
+    if free < LEAST_DISK:
+        advice = "make room; --dry_run tells what a checkpoint takes"
+        return Finding(name, text, "warning", advice)
+    if speed < SLOW_DISK_MIB_PER_S:
         advice = "checkpoints will take long: run from a faster disk, or save less often"
-    return Finding(section=SECTION, name="log folder", text=text, state=state, advice=advice)
+        return Finding(name, text, "warning", advice)
+    return Finding(name, text)
 
 
-def _judge_open_files(facts: dict[str, Any]) -> Finding:
-    limit = facts["open_files"]
-    text = f"up to {limit}"
-    if limit < LEAST_OPEN_FILES:
-        advice = f"raise the limit before you start: ulimit -n {4 * LEAST_OPEN_FILES}"
-        return Finding(
-            section=SECTION, name="open files", text=text, state="warning", advice=advice
-        )
-    return Finding(section=SECTION, name="open files", text=text)
+def _open_files(facts: dict[str, Any]) -> Finding:
+    text = f"up to {facts['open_files']}"
+    if facts["open_files"] >= LEAST_OPEN_FILES:
+        return Finding("open files", text)
+    advice = f"raise the limit before you start: ulimit -n {4 * LEAST_OPEN_FILES}"
+    return Finding("open files", text, "warning", advice)

@@ -6,15 +6,14 @@ import ipaddress
 import re
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from envlab.distributed.interface import VARIABLE, interfaces
-from envlab.doctor.probe import Answer, Probe
-from envlab.doctor.report import Finding, State
+import psutil
 
-SECTION = "Network"
-VARIABLES = "Environment variables"
+from envlab.distributed.interface import VARIABLE
+from envlab.doctor.probe import Answer, Probe
+from envlab.doctor.report import Finding
+
 NAMES_DEADLINE_S = 15.0
 _SHOWN = re.compile(
     r"(GLOO|NCCL|CUDA|TORCH|PYTORCH|OMP|MKL|XLA|JAX|WARP|MUJOCO|NVIDIA)_\w+"
@@ -39,24 +38,15 @@ def examine_network(names: Answer) -> tuple[list[Finding], dict[str, Any]]:
     host, addresses = socket.gethostname(), interface_addresses()
     resolved = {fact["name"]: fact["addresses"] for fact in names.facts if "name" in fact}
     facts = {"host": host, "fqdn": names.get("fqdn"), "resolved": resolved, "interfaces": addresses}
-    findings = [judge_host(host, resolved.get(host), addresses, names.problem)]
+    findings = [finding_of_host(host, resolved.get(host), addresses, names.problem)]
     if resolved.get("localhost") == []:
-        findings.append(
-            Finding(
-                section=SECTION,
-                name="localhost",
-                text="does not resolve",
-                state="problem",
-                advice="add the line '127.0.0.1 localhost' to /etc/hosts",
-            )
-        )
-    for interface, own in addresses.items():
-        text = ", ".join(own) or "no address"
-        findings.append(Finding(section=SECTION, name=interface, text=text))
+        advice = "add the line '127.0.0.1 localhost' to /etc/hosts"
+        findings.append(Finding("localhost", "does not resolve", "problem", advice))
+    findings += [Finding(name, ", ".join(own)) for name, own in addresses.items()]
     return findings, facts
 
 
-def judge_host(
+def finding_of_host(
     host: str,
     resolved: list[str] | None,
     addresses: Mapping[str, list[str]],
@@ -71,43 +61,36 @@ def judge_host(
         problem: Why resolving took too long.
     """
     cure = f"add a line '<address of this node> {host}' to /etc/hosts on every node"
-    if resolved is None or not resolved:
-        reason = "does not resolve" if resolved is not None else f"resolving: {problem}"
-        return Finding(
-            section=SECTION, name="host name", text=f"{host} {reason}", state="warning", advice=cure
-        )
+    if not resolved:
+        reason = f"resolving: {problem}" if resolved is None else "does not resolve"
+        return Finding("host name", f"{host} {reason}", "warning", cure)
     text = f"{host}, which resolves to {', '.join(resolved)}"
     own = {address for each in addresses.values() for address in each}
-    loops = all(ipaddress.ip_address(address.split("%")[0]).is_loopback for address in resolved)
-    if loops:
+    if all(ipaddress.ip_address(address.split("%")[0]).is_loopback for address in resolved):
         text += "; good for one node, not for several"
         advice = (
             "For several nodes, give --rdzv_endpoint as an address that the others reach (or "
             f"{cure}); envlab finds the interface by itself."
         )
-        return Finding(section=SECTION, name="host name", text=text, state="note", advice=advice)
+        return Finding("host name", text, "note", advice)
     if not own.intersection(resolved):
-        text += ", but no interface here has that address"
-        return Finding(section=SECTION, name="host name", text=text, state="warning", advice=cure)
-    return Finding(section=SECTION, name="host name", text=text)
+        return Finding(
+            "host name", f"{text}, but no interface here has that address", "warning", cure
+        )
+    return Finding("host name", text)
 
 
 def interface_addresses() -> dict[str, list[str]]:
-    """Return the addresses of each interface that is up, IPv4 first, loopback last."""
-    found: dict[str, list[str]] = {}
-    for name, address in [*interfaces(), *_ipv6_addresses()]:
-        found.setdefault(name, []).append(address)
-    return dict(sorted(found.items(), key=lambda pair: pair[0] == "lo"))
-
-
-def _ipv6_addresses() -> list[tuple[str, str]]:
-    """Return interfaces and IPv6 addresses, but those of one link only."""
-    try:
-        lines = Path("/proc/net/if_inet6").read_text().splitlines()
-    except OSError:
-        return []
-    pairs = [(line.split()[-1], ipaddress.IPv6Address(int(line.split()[0], 16))) for line in lines]
-    return [(name, str(address)) for name, address in pairs if not address.is_link_local]
+    """Return each interface's addresses but those of one link only; IPv4 first, loopback last."""
+    found = {}
+    for name, entries in psutil.net_if_addrs().items():
+        found[name] = [
+            entry.address
+            for family in (socket.AF_INET, socket.AF_INET6)
+            for entry in entries
+            if entry.family == family and not entry.address.startswith("fe80:")
+        ]
+    return dict(sorted(((k, v) for k, v in found.items() if v), key=lambda pair: pair[0] == "lo"))
 
 
 def examine_variables(environ: Mapping[str, str]) -> tuple[list[Finding], dict[str, Any]]:
@@ -115,25 +98,18 @@ def examine_variables(environ: Mapping[str, str]) -> tuple[list[Finding], dict[s
     shown = {name: value for name, value in sorted(environ.items()) if _SHOWN.fullmatch(name)}
     if shown.get("OMP_WAIT_POLICY") == "PASSIVE":  # envlab's own
         del shown["OMP_WAIT_POLICY"]
-    findings = [_judge_variable(name, value) for name, value in shown.items()]
-    if not findings:
-        findings = [Finding(section=VARIABLES, name="variables", text="none that matter are set")]
-    return findings, shown
+    findings = [_variable(name, value) for name, value in shown.items()]
+    return findings or [Finding("variables", "none that matter are set")], shown
 
 
-def _judge_variable(name: str, value: str) -> Finding:
+def _variable(name: str, value: str) -> Finding:
     text = value if value else "(empty)"
     advice = ""
     if name == VARIABLE:
         absent = [each for each in value.split(",") if each not in _names()]
         if absent:
-            return Finding(
-                section=VARIABLES,
-                name=name,
-                text=f"{text}, but there is no interface {', '.join(absent)}",
-                state="problem",
-                advice=f"name one of {', '.join(_names())}, or unset it",
-            )
+            text += f", but there is no interface {', '.join(absent)}"
+            return Finding(name, text, "problem", f"name one of {', '.join(_names())}, or unset it")
     elif name == "NCCL_SOCKET_IFNAME" and not _matches_interface(value):
         advice = f"it names none of {', '.join(_names())}: correct it, or unset it"
     elif name == "TORCH_DISTRIBUTED_DEBUG" and value.upper() == "DETAIL":
@@ -144,8 +120,7 @@ def _judge_variable(name: str, value: str) -> Finding:
         advice = "waiting threads take the cores of working ones: unset it"
     elif name == "CUDA_VISIBLE_DEVICES" and value in ("", "-1", "NoDevFiles"):
         advice = "it hides all GPUs: unset it, unless you mean to train on the CPU"
-    state: State = "warning" if advice else "ok"
-    return Finding(section=VARIABLES, name=name, text=text, state=state, advice=advice)
+    return Finding(name, text, "warning" if advice else "ok", advice)
 
 
 def _names() -> list[str]:

@@ -11,8 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,36 +51,24 @@ class Probe:
 
 def ask(probes: Sequence[Probe]) -> dict[str, Answer]:
     """Run probes at the same time; return their answers by name."""
-    answers = {probe.name: Answer() for probe in probes}
-    processes = {probe.name: _start(probe) for probe in probes}
-    threads = [
-        threading.Thread(
-            target=_listen, args=(processes[probe.name], probe, answers[probe.name]), daemon=True
-        )
-        for probe in probes
-    ]
+    processes = [_start(probe) for probe in probes]
+    pool = ThreadPoolExecutor(max(1, len(probes)))
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        answers = list(pool.map(_listen, probes, processes))
     finally:
-        for process in processes.values():
+        for process in processes:
             if process.poll() is None:  # an interruption came first
                 _kill(process)
-    return answers
+        pool.shutdown()
+    return {probe.name: answer for probe, answer in zip(probes, answers, strict=True)}
 
 
 def _start(probe: Probe) -> subprocess.Popen[str]:
     """Start a probe, without the launcher's variables: some libraries join the ranks on import."""
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in (*TORCHRUN, *SKRL_LAUNCHER, "LOCAL_WORLD_SIZE")
-    }
-    command = [sys.executable, "-m", "envlab.doctor.child", probe.name, *probe.arguments]
+    launchers = {*TORCHRUN, *SKRL_LAUNCHER, "LOCAL_WORLD_SIZE"}
+    environment = {name: value for name, value in os.environ.items() if name not in launchers}
     return subprocess.Popen(
-        command,
+        [sys.executable, "-m", "envlab.doctor.child", probe.name, *probe.arguments],
         env=environment | dict(probe.environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -91,19 +79,21 @@ def _start(probe: Probe) -> subprocess.Popen[str]:
     )
 
 
-def _listen(process: subprocess.Popen[str], probe: Probe, answer: Answer) -> None:
-    """Fill an answer with what a probe says until it ends or is too slow."""
+def _listen(probe: Probe, process: subprocess.Popen[str]) -> Answer:
+    """Return what a probe says until it ends or is too slow."""
+    problem = None
     try:
         out, err = process.communicate(timeout=probe.deadline_s)
     except subprocess.TimeoutExpired:
         out, err = _kill(process)
-        answer.problem = f"no answer within {probe.deadline_s:.0f} s"
-    answer.facts = [json.loads(line) for line in out.splitlines() if line.endswith("}")]
-    if answer.problem is None and process.returncode != 0:
-        lines = [line.strip() for line in err.splitlines() if line.strip()]
-        code = process.returncode
-        ended = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        answer.problem = lines[-1] if lines and code > 0 else ended
+        problem = f"no answer within {probe.deadline_s:.0f} s"
+    code = process.returncode
+    if problem is None and code < 0:
+        problem = f"ended by {signal.Signals(-code).name}"
+    elif problem is None and code > 0:
+        problem = (err.strip().splitlines() or [f"exit code {code}"])[-1].strip()
+    facts = [json.loads(line) for line in out.splitlines() if line.endswith("}")]
+    return Answer(facts=facts, problem=problem)
 
 
 def _kill(process: subprocess.Popen[str]) -> tuple[str, str]:

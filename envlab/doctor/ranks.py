@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -11,12 +11,10 @@ from typing import Any
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.ranks import launched_rank
-from envlab.doctor.collectives import SECTION, Watch, judge, measure
+from envlab.doctor.collectives import Watch, findings_of_measures, measure
 from envlab.doctor.local import examine_machine_of
-from envlab.doctor.report import Finding
-from envlab.doctor.skew import compare_facts, judge_clocks, rank_facts, rank_list
-
-logger = logging.getLogger(__name__)
+from envlab.doctor.report import Finding, under
+from envlab.doctor.skew import compare_facts, finding_of_clocks, rank_facts, rank_list
 
 LOCAL_REPORT_S = 600.0
 """How long a node may look at itself; each of its probes has a deadline of its own."""
@@ -37,7 +35,7 @@ def examine_ranks(
         DeviceError: If the device does not exist or is needed by two ranks.
     """
     environ = dict(os.environ)  # joining the ranks sets some
-    with Watch(launched_rank(), timeout_s) as watch:
+    with contextlib.closing(Watch(launched_rank(), timeout_s)) as watch:
         watch.enter("the rendezvous")
         context = DistributedContext.create(True, device)
         try:
@@ -47,17 +45,19 @@ def examine_ranks(
             everyone = context.gather(rank_facts(context))
             hosts = [facts["place"]["host"] for facts in everyone]
             nodes = _nodes(context)
-            findings = [_world(context), *_places(everyone, nodes)]
+            world = f"{context.world_size} over {context.backend or 'nothing, being alone'}"
+            between = [Finding("processes", world), *_places(everyone, nodes)]
+            differences = []
             if measured:
-                findings += judge(measured, hosts)
-                findings += compare_facts(everyone)
+                between += findings_of_measures(measured, hosts)
                 clocks = (measured["clock_offsets_s"], measured["clock_error_s"])
-                findings.append(judge_clocks(*clocks))
+                differences = [*compare_facts(everyone), finding_of_clocks(*clocks)]
             watch.enter("the nodes' own reports", LOCAL_REPORT_S)
             reports = context.gather(_local_report(context, sections, device, environ))
         finally:
             context.close()
     local, facts = _combine(reports, nodes, hosts)
+    findings = under("Between ranks", between) + under("Differences between ranks", differences)
     return [*local, *findings], facts | {"ranks": everyone, "collectives": measured}
 
 
@@ -83,11 +83,6 @@ def _nodes(context: DistributedContext) -> list[list[int]]:
     return nodes
 
 
-def _world(context: DistributedContext) -> Finding:
-    text = f"{context.world_size} over {context.backend or 'nothing, being alone'}"
-    return Finding(section=SECTION, name="processes", text=text)
-
-
 def _places(everyone: Sequence[dict[str, Any]], nodes: Sequence[Sequence[int]]) -> list[Finding]:
     """Return a line per node: its name, ranks, devices, and interface."""
     findings = []
@@ -97,7 +92,7 @@ def _places(everyone: Sequence[dict[str, Any]], nodes: Sequence[Sequence[int]]) 
         text = f"{places[0]['host']}: {rank_list(ranks)} on {', '.join(devices)}"
         if places[0]["interface"]:
             text += f", by the interface {places[0]['interface']}"
-        findings.append(Finding(section=SECTION, name=f"node {number}", text=text))
+        findings.append(Finding(f"node {number}", text))
     return findings
 
 
@@ -113,14 +108,14 @@ def _combine(
         report = reports[ranks[0]]
         if report is None:
             continue
+        local, measured = report
         if number == 0:
-            findings += report[0]
-            facts = dict(report[1])
+            findings, facts = list(local), dict(measured)
             continue
-        heading = f"Node {number}, {hosts[ranks[0]]}"
-        wrong = [finding for finding in report[0] if finding.state in ("warning", "problem")]
-        findings += [
-            dataclasses.replace(finding, section=heading, name=f"{finding.name} (node {number})")
-            for finding in wrong
+        wrong = [
+            dataclasses.replace(finding, name=f"{finding.name} (node {number})")
+            for finding in local
+            if finding.state in ("warning", "problem")
         ]
+        findings += under(f"Node {number}, {hosts[ranks[0]]}", wrong)
     return findings, facts

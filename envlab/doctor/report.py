@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,12 +18,10 @@ LEAST_NAME_WIDTH = 13
 _INDENT = "  "
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """One line of the report."""
 
-    section: str
-    """Heading that it stands under."""
     name: str
     """What was looked at."""
     text: str
@@ -31,14 +29,16 @@ class Finding:
     state: State = "ok"
     advice: str = ""
     """What to do about it; needed for a warning or a problem."""
+    section: str = ""
+    """Heading that it stands under."""
 
     def __post_init__(self) -> None:
         assert self.advice or self.state in ("ok", "note"), f"no advice for {self.name}"
 
 
-def exit_code(findings: Sequence[Finding]) -> int:
-    """Return 1 if there is a problem, else 0."""
-    return int(any(finding.state == "problem" for finding in findings))
+def under(section: str, findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings under a heading."""
+    return [dataclasses.replace(finding, section=section) for finding in findings]
 
 
 def as_json(findings: Sequence[Finding], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,14 +90,9 @@ def _lines(finding: Finding, name_width: int) -> list[str]:
 
 
 def _wrap(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        _INDENT + text,
-        WIDTH,
-        subsequent_indent=_INDENT + indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
-    )
+    wrapper = textwrap.TextWrapper(WIDTH, subsequent_indent=_INDENT + indent)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(_INDENT + text)
 
 
 def _count(findings: Sequence[Finding], state: State) -> int:

@@ -15,7 +15,6 @@ from envlab.doctor.libraries import versions
 from envlab.doctor.report import Finding, State
 from envlab.doctor.source import source_digests
 
-SECTION = "Differences between ranks"
 CLOCKS_S = 1.0
 """Clocks that differ by more make logs and manifests misleading."""
 _FATAL = ("torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax", "envlab")
@@ -74,10 +73,7 @@ def compare_facts(everyone: Sequence[Mapping[str, Mapping[str, str]]]) -> list[F
             values = [facts[kind].get(name, "not set") for facts in everyone]
             if len(set(values)) > 1:
                 findings.append(_difference(kind, name, values, everyone))
-    if not findings:
-        text = "none: versions, files, settings and machines agree"
-        findings = [Finding(section=SECTION, name="ranks", text=text)]
-    return findings
+    return findings or [Finding("ranks", "none: versions, files, settings and machines agree")]
 
 
 def _difference(
@@ -104,7 +100,7 @@ def _difference(
         advice = "ranks wait for the slowest of them, and a GPU's rank cannot average with a CPU's"
         if name == "driver":
             advice = "install the same NVIDIA driver on all nodes"
-    return Finding(section=SECTION, name=name, text=name_ranks(values), state=state, advice=advice)
+    return Finding(name, name_ranks(values), state, advice)
 
 
 def name_ranks(values: Sequence[str]) -> str:
@@ -128,7 +124,7 @@ def rank_list(ranks: Sequence[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(words)}"
 
 
-def judge_clocks(offsets_s: Sequence[float], error_s: float) -> Finding:
+def finding_of_clocks(offsets_s: Sequence[float], error_s: float) -> Finding:
     """Return the line of the clocks.
 
     Args:
@@ -137,14 +133,9 @@ def judge_clocks(offsets_s: Sequence[float], error_s: float) -> Finding:
     """
     worst = max(range(len(offsets_s)), key=lambda rank: abs(offsets_s[rank]))
     offset = offsets_s[worst]
-    if abs(offset) > max(CLOCKS_S, error_s):
-        return Finding(
-            section=SECTION,
-            name="clocks",
-            text=f"rank {worst}'s is {abs(offset):.1f} s {'ahead of' if offset > 0 else 'behind'} "
-            "rank 0's",
-            state="warning",
-            advice="logs of different nodes cannot be compared: let NTP or chrony set the clocks",
-        )
-    text = f"within {max(abs(offset), error_s):.3f} s of rank 0's"
-    return Finding(section=SECTION, name="clocks", text=text)
+    if abs(offset) <= max(CLOCKS_S, error_s):
+        return Finding("clocks", f"within {max(abs(offset), error_s):.3f} s of rank 0's")
+    direction = "ahead of" if offset > 0 else "behind"
+    text = f"rank {worst}'s is {abs(offset):.1f} s {direction} rank 0's"
+    advice = "logs of different nodes cannot be compared: let NTP or chrony set the clocks"
+    return Finding("clocks", text, "warning", advice)

@@ -12,7 +12,6 @@ from envlab.commit import git_state
 from envlab.doctor.report import Finding
 from envlab.registry import ENTRY_POINT_GROUP
 
-SECTION = "Source"
 _SUFFIXES = (".py", ".xml", ".yaml")
 
 
@@ -24,10 +23,9 @@ def examine_source() -> tuple[list[Finding], dict[str, Any]]:
         text = f"no git checkout: {Path(__file__).parents[2]}"
     else:
         text = f"{git['commit'][:12]}{', with changes not committed' if git['dirty'] else ''}"
-    findings = [Finding(section=SECTION, name="commit", text=text)]
+    findings = [Finding("commit", text)]
     findings += [
-        Finding(section=SECTION, name=name, text=f"files with digest {digest}")
-        for name, digest in facts["digests"].items()
+        Finding(name, f"files with digest {digest}") for name, digest in facts["digests"].items()
     ]
     return findings, facts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from envlab.cluster.follow import Follower
+from envlab.cluster.attach import Follower
 from envlab.cluster.hosts import Host
 from envlab.cluster.ssh import Ssh
 from envlab.cluster.state import RunState

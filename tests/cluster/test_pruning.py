@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from envlab.cluster.hosts import Host, read_hosts
-from envlab.cluster.pruning import prune_snapshots
-from envlab.cluster.snapshot import send_snapshot, take_snapshot
+from envlab.cluster.snapshot import prune_snapshots, send_snapshot, take_snapshot
 from envlab.cluster.ssh import Ssh
 from envlab.cluster.state import Node, RunState, find_run
 from tests.cluster.conftest import Commander

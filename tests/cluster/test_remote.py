@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,16 @@ def test_the_last_attempt_tells_the_last_line(tmp_path: Path):
     _, said = run("status.sh", tmp_path, tmp_path, "none/0", "none")
     lines = [line for line in said.splitlines() if line.startswith("line=")]
     assert lines == ["line=0 attempt 2", "line=0 attempt 10"]
+
+
+def test_names_of_one_machine_that_ask_at_the_same_time_are_told_so(tmp_path: Path):
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(run, "probe.sh", tmp_path, "", "new", 0, "", 0, "") for _ in range(6)]
+        said = [one.result()[1] for one in asked]
+    wanted = f"the folder {tmp_path} is another host's, too: name each machine once"
+    assert sum(wanted in one for one in said) == 5
+    (first,) = [one for one in said if wanted not in one]
+    assert f"has no Python environment at {tmp_path}/venv/bin/activate" in first
 
 
 def test_a_claim_holds_while_code_may_be_sent(tmp_path: Path):
@@ -112,4 +123,4 @@ def test_a_port_that_is_taken_by_ipv4_is_taken():
         port = str(server.getsockname()[1])
         words = [sys.executable, "-c", remote_text("probe.py"), port]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    assert '"port": null, "port_problem": "Address already in use"' in done.stdout
+    assert '"port": null, "problem": "Address already in use"' in done.stdout

@@ -12,14 +12,12 @@ import pytest
 
 from envlab.cli import guarded
 from envlab.cluster.allenact_flags import (
-    command_words,
     dcommand,
     dconfig,
     dkill,
     dmain,
-    kill_words,
-    launch_words,
-    setup_words,
+    kill_flags,
+    launch_flags,
 )
 from envlab.cluster.hosts import Host
 from envlab.cluster.state import Node, RunState
@@ -80,10 +78,9 @@ def test_dmain_starts_on_every_node_what_its_flags_say(monkeypatch, capsys):
 
 def test_dmain_tells_its_flags_from_those_of_train_py():
     given = ["--nproc_per_node=2", "-s", "7", "--fetch", "--max_iterations", "5", "--device=cpu"]
-    words = launch_words([*TASK, *NODES, *given])
-    where = words.index("--")
-    assert words[:where] == ["--runs_on=node0,node1", "--nproc_per_node=2", "--fetch"]
-    assert words[where + 1 :] == [*TASK, "--max_iterations", "5", "--device=cpu", "--seed=7"]
+    flags = launch_flags([*TASK, *NODES, *given])
+    assert (flags.runs_on, flags.nproc_per_node, flags.fetch) == ("node0,node1", 2, True)
+    assert flags.words == [*TASK, "--max_iterations", "5", "--device=cpu", "--seed=7"]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +106,6 @@ def test_dconfig_runs_a_script_on_every_node(tmp_path: Path, capsys):
     script = tmp_path / "my config.sh"
     script.write_text("echo DONE\n")
     given = [*NODES, "--config_script", str(script), "--ssh_cmd", "ssh -f -p 22 {addr}"]
-    assert setup_words(given) == [
-        *("--runs_on=node0,node1", f"--config_script={script}", "--ssh_cmd=ssh -p 22 '{addr}'")
-    ]
     assert guarded(dconfig, [*given, "--dry_run"]) == 0
     printed = capsys.readouterr().out
     assert "node1" in printed
@@ -128,16 +122,14 @@ def test_dcommand_asks_the_nodes_given_or_those_of_a_run(run_state: RunState, ca
     assert guarded(dcommand, [*NODES, *command, "--dry_run"]) == 0
     assert "Would run on node1 (node1): tail -n 5 'a b'" in capsys.readouterr().out
     given = ["--screen_ids_file", str(run_state.file), "--timeout_s=3"]
-    assert command_words(given) == [f"--run={run_state.id}", "--timeout_s=3"]
     assert guarded(dcommand, [*given, "--dry_run"]) == 0
     assert "Would run on node0 (node0): GPU use, or load" in capsys.readouterr().out
 
 
 def test_dkill_takes_a_state_file_or_asks_for_each_run(run_state: RunState, capsys):
     given = ["--screen_ids_file", str(run_state.file), "--yes"]
-    assert kill_words(given) == [f"--run={run_state.id}", "--yes"]
-    assert kill_words([]) == ["--all"]
-    assert kill_words(["--yes"]) == ["--yes"]  # all of them at once would be too much to guess
+    assert kill_flags([]).all
+    assert not kill_flags(["--yes"]).all  # all of them at once would be too much to guess
     assert guarded(dkill, [*given, "--dry_run"]) == 0
     assert f"Would end run {run_state.id} on node0" in capsys.readouterr().out
     assert guarded(dkill, ["--screen_ids_file=x.killfile"]) == 2

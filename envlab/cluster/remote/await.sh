@@ -11,13 +11,13 @@ main() {
             return
         fi
         if ! runs_in "$folder"; then
-            printf 'state=ended\ncode=%s\n' "$(cat -- "$folder/exit_code" 2>/dev/null)"
+            printf 'state=ended\ncode=%s\nlog=\n' "$(cat -- "$folder/exit_code" 2>/dev/null)"
             tail -n 5 -- "$folder/log.txt"
             return
         fi
         sleep 0.2
     done
-    printf 'state=waiting\n'
+    printf 'state=waiting\nlog=\n'
     tail -n 5 -- "$folder/log.txt"
 }
 

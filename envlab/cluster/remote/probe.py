@@ -21,7 +21,7 @@ def port(wanted: str) -> dict[str, object]:
         ) as probe:
             return {"port": probe.getsockname()[1]}
     except OSError as problem:
-        return {"port": None, "port_problem": os.strerror(problem.errno or 0)}
+        return {"port": None, "problem": os.strerror(problem.errno or 0)}
 
 
 def versions(names: list[str]) -> dict[str, str]:

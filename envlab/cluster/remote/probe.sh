@@ -39,10 +39,17 @@ main() {
 # holds for longer than code may take to be sent.
 check_others() {
     local path=$1 run=$2 beside=$3 other
-    [ ! -e "$path/runs/$run" ] || fail "the folder $path is another host's, too: name each machine" \
-        "once, and where they share a file system, give each a path of its own in hosts.yaml."
-    { mkdir -- "$path/runs/$run" && : >"$path/runs/$run/claim"; } 2>/dev/null ||
+    # Of two names of one machine, which ask at the same time, mkdir lets one pass.
+    mkdir -- "$path/runs/$run" 2>/dev/null || {
+        [ ! -e "$path/runs/$run" ] || fail "the folder $path is another host's, too: name each" \
+            "machine once, and where they share a file system, give each a path of its own in" \
+            "hosts.yaml."
         fail "the folder $path/runs/$run cannot be made."
+    }
+    { : >"$path/runs/$run/claim"; } 2>/dev/null || {
+        rmdir -- "$path/runs/$run"
+        fail "the folder $path/runs/$run cannot be written to, or its disk is full."
+    }
     [ "$beside" = 1 ] && return
     for other in "$path"/runs/*/; do
         other=${other%/}

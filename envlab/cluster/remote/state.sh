@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Tells how a setup does. Arguments: its folder.
+# Tells how a script that start.sh started does, and how its log ends. Arguments: its folder.
 
 main() {
     if runs_in "$1"; then printf 'alive=1\n'; else printf 'alive=0\n'; fi
