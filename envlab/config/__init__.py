@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envlab.config.codec import from_dict, merge, to_dict
+from envlab.config.decoding import from_dict, merge
+from envlab.config.encoding import to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
 from envlab.config.overrides import compose, expand_sweep
 from envlab.config.references import reference_of, resolve

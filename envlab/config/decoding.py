@@ -2,12 +2,14 @@
 
 A value is decoded into a :class:`Slot`: its annotation, its dotted path and what it holds at
 present. The present value decides where the annotation leaves a choice, so that a subclass stays
-that subclass and a tuple in an untyped dict stays a tuple.
+that subclass and a tuple in an untyped dict stays a tuple. No validation library knows of a present
+value, which is why this is not pydantic or cattrs.
 """
 
 from __future__ import annotations
 
 import collections.abc
+import copy
 import dataclasses
 import enum
 import math
@@ -19,8 +21,10 @@ from typing import Any, Literal, TypeVar, Union
 from envlab.config.encoding import encode, same
 from envlab.config.messages import expected, shown, unknown_key, wrong_type
 from envlab.config.references import resolve
-from envlab.config.tree import field_types, is_group, settable_fields
+from envlab.config.tree import children, field_types, is_group, paths, settable_fields
 from envlab.errors import ConfigurationError, did_you_mean
+
+Config = TypeVar("Config")
 
 ABSENT: Any = object()
 """What a slot holds before it holds anything; ``None`` is a value."""
@@ -29,22 +33,54 @@ _LISTS = (list, tuple, collections.abc.Sequence)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
+def from_dict(cls: type[Config], values: Mapping[str, Any], path: str = "env") -> Config:
+    """Return a new ``cls`` with ``values`` over its defaults, typed by its annotations.
+
+    Free-form dicts take exactly the keys that are given.
+
+    Raises:
+        ConfigurationError: A key is unknown, a required one is missing, or a value has another type
+            than its field; the text names the path and the nearest valid one.
+    """
+    instance: Config = decode(Slot(cls, path, given_keys=True), values)
+    return instance
+
+
+def merge(
+    cfg: Config, values: Mapping[str, Any], path: str = "env", *, given_keys: bool = False
+) -> Config:
+    """Return a new config equal to ``cfg`` with the possibly partial ``values`` over it.
+
+    Groups keep the class they have in ``cfg``, also where the annotation names only a base class.
+
+    Args:
+        cfg: A dataclass, or a dict, whose values then keep their types. It stays as it is.
+        values: Plain data, nested like ``cfg``.
+        path: The dotted name of ``cfg``, for errors.
+        given_keys: ``values`` is a whole config: free-form dicts take exactly its keys. By default
+            they keep their own keys, and a new one is an error.
+
+    Raises:
+        ConfigurationError: A key is unknown or a value has another type than its field.
+    """
+    hint = type(cfg) if is_group(cfg) else dict[str, Any]
+    # A copy, so that the two share nothing, and a __post_init__ changes nothing of the old one.
+    merged: Config = decode(Slot(hint, path, copy.deepcopy(cfg), given_keys), values)
+    return merged
+
+
 @dataclasses.dataclass(frozen=True)
 class Slot:
     """A place in a config that takes a value."""
 
     hint: Any
     """Annotation."""
-
     path: str
     """Dotted path, for errors."""
-
     current: Any = ABSENT
     """What it holds now."""
-
     given_keys: bool = False
     """Whether free-form dicts take exactly the given keys, rather than keep their own."""
-
     untyped: bool = False
     """Whether this is a value of a free-form dict, which must keep the type that it has."""
 
@@ -61,6 +97,13 @@ class Slot:
         current = None if self.current is ABSENT else self.current
         return wrong_type(self.hint, self.path, value, current)
 
+    def unknown(self, name: object, owner: object, names: Mapping[str, Any]) -> ConfigurationError:
+        """Return the error for a key that ``owner`` (a config, a dict or a class) does not have."""
+        known = [f"{self.path}.{key}" for key in names]
+        if not isinstance(owner, type):
+            known = paths(owner, self.path)[1:]
+        return unknown_key(f"{self.path}.{name}", self.path, owner, known)
+
 
 def decode(slot: Slot, value: Any) -> Any:
     """Return ``value`` as the slot's annotation and present value want it.
@@ -68,12 +111,12 @@ def decode(slot: Slot, value: Any) -> Any:
     A value equal to the present one returns the present object, whatever the annotation says.
     """
     current = slot.current
+    if is_group(current) and isinstance(value, Mapping):
+        return _decode_group(slot, type(current), value)
     if current is not ABSENT and same(encode(current, slot.path), value):
         return current
     if value is None:
         return _decode_null(slot)
-    if is_group(current) and isinstance(value, Mapping):
-        return _merge_group(slot, value)
     origin = typing.get_origin(slot.hint) or slot.hint
     if origin in (Any, object) or isinstance(origin, TypeVar):
         return _decode_any(slot, value)
@@ -87,50 +130,49 @@ def decode(slot: Slot, value: Any) -> Any:
         return _decode_list(slot, value)
     if origin in _DICTS:
         return _decode_dict(slot, value)
-    return _decode_class(slot, origin, value)
+    if origin is collections.abc.Callable or origin is type:
+        return _decode_reference(slot, value)
+    if dataclasses.is_dataclass(origin) and isinstance(value, Mapping):
+        return _decode_group(slot, typing.cast(type, origin), value)
+    if isinstance(origin, enum.EnumType) and isinstance(value, str) and value in origin.__members__:
+        return origin[value]
+    if isinstance(origin, type) and isinstance(value, origin):
+        return value
+    raise slot.wrong(value)
 
 
-def build_group(cls: type, values: Mapping[str, Any], slot: Slot) -> Any:
-    """Return a new ``cls`` with ``values`` over its defaults.
-
-    Raises:
-        ConfigurationError: A field without default is missing, or as :func:`decode`.
-    """
-    _require_mapping(slot, values)
+def _decode_group(slot: Slot, cls: type, values: Mapping[str, Any]) -> Any:
+    """Return the present dataclass, or a new ``cls``, with ``values`` over it."""
+    current = slot.current if is_group(slot.current) else None
     fields, hints = settable_fields(cls), field_types(cls)
-    _require_known(slot, values, fields, cls)
-    for name, field in fields.items():
-        if name not in values and _default_of(field) is ABSENT:
+    for name in values:
+        if name not in fields:
+            raise slot.unknown(name, current or cls, fields)
+    if current is None:
+        before = {name: _default_of(field) for name, field in fields.items()}
+        missing = [name for name in fields if name not in values and before[name] is ABSENT]
+        if missing:
             raise ConfigurationError(
-                f"{slot.path}.{name} is missing: {cls.__name__} has no default for it. "
-                f"Give {expected(hints[name])}."
+                f"{slot.path}.{missing[0]} is missing: {cls.__name__} has no default for it. "
+                f"Give {expected(hints[missing[0]])}."
             )
+    else:
+        before = children(current)
     given = {
-        name: decode(slot.below(name, hints[name], _default_of(fields[name])), value)
+        name: decode(slot.below(name, hints[name], before[name]), value)
         for name, value in values.items()
     }
-    return _kept(lambda: cls(**given), given, slot.path)
-
-
-def _merge_group(slot: Slot, values: Mapping[str, Any]) -> Any:
-    """Return the present dataclass with ``values`` over it, in its own class."""
-    current = slot.current
-    cls: type = type(current)
-    hints = field_types(cls)
-    _require_known(slot, values, settable_fields(cls), current)
-    changes = {}
-    for name, value in values.items():
-        before = getattr(current, name)
-        after = decode(slot.below(name, hints[name], before), value)
-        if after is not before:
-            changes[name] = after
-    if not changes:
+    if current is None:
+        return _checked(lambda: cls(**given), given, slot.path)
+    changed = {name: value for name, value in given.items() if value is not before[name]}
+    if not changed:
         return current
-    return _kept(lambda: dataclasses.replace(current, **changes), changes, slot.path)
+    return _checked(lambda: dataclasses.replace(current, **changed), changed, slot.path)
 
 
-def _kept(make: Callable[[], Any], given: Mapping[str, Any], path: str) -> Any:
+def _checked(make: Callable[[], Any], given: Mapping[str, Any], path: str) -> Any:
     """Return what ``make`` makes, after a check that its ``__post_init__`` keeps what is given."""
+    # Written down before, because a __post_init__ may change the very objects that it is given.
     wanted = {name: encode(value, f"{path}.{name}") for name, value in given.items()}
     group = make()
     for name, value in wanted.items():
@@ -143,44 +185,45 @@ def _kept(make: Callable[[], Any], given: Mapping[str, Any], path: str) -> Any:
     return group
 
 
+def _default_of(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return ABSENT if field.default is dataclasses.MISSING else field.default
+
+
 def _decode_null(slot: Slot) -> None:
     """Take ``null`` where the annotation allows it, or where a removable term stands."""
-    members = _members(slot.hint)
-    nullable = any(m in (Any, object, None, type(None)) or _removable(m) for m in members)
-    if not nullable and not _removable(type(slot.current)):
-        raise slot.wrong(None)
-
-
-def _removable(hint: Any) -> bool:
-    return getattr(typing.get_origin(hint) or hint, "__removable__", False) is True
+    for member in (*_members(slot.hint), type(slot.current)):
+        is_removable = getattr(typing.get_origin(member) or member, "__removable__", False)
+        if member in (Any, object, None, type(None)) or is_removable:
+            return
+    raise slot.wrong(None)
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
-    union = typing.get_origin(hint) in (Union, types.UnionType)
-    return typing.get_args(hint) if union else (hint,)
+    is_union = typing.get_origin(hint) in (Union, types.UnionType)
+    return typing.get_args(hint) if is_union else (hint,)
 
 
 def _decode_any(slot: Slot, value: Any) -> Any:
     """Follow the present value: strictly in a free-form dict, where it fits under ``Any``."""
-    if slot.current is ABSENT or slot.current is None:
-        return value
-    hint = _hint_of(slot.current)
+    hint = Any if slot.current is ABSENT else _hint_of(slot.current)
     if hint is Any:
         return value
     # A whole config brings its own free-form lists, such as a network's layers, as it does keys.
     is_own_list = slot.given_keys and isinstance(slot.current, list)
     is_strict = slot.untyped and not is_own_list
-    if is_strict or is_group(slot.current) or isinstance(slot.current, Mapping):
-        return decode(slot.retyped(hint), value)
     try:
         return decode(slot.retyped(hint), value)
     except ConfigurationError:
+        if is_strict or is_group(slot.current) or isinstance(slot.current, Mapping):
+            raise
         return value
 
 
 def _hint_of(value: Any) -> Any:
     """Return the annotation that describes a value in a place without one."""
-    if isinstance(value, bool | int | float | str | enum.Enum):
+    if isinstance(value, bool | int | float | str | enum.Enum) or is_group(value):
         return type(value)
     if isinstance(value, list | tuple):
         kinds = {_hint_of(element) for element in value}
@@ -189,8 +232,6 @@ def _hint_of(value: Any) -> Any:
         return list[element] if isinstance(value, list) else tuple[element, ...]  # type: ignore
     if isinstance(value, Mapping):
         return dict[str, Any]
-    if is_group(value):
-        return type(value)
     return Callable if callable(value) else Any
 
 
@@ -262,66 +303,36 @@ def _decode_list(slot: Slot, value: Any) -> Any:
 
 def _decode_dict(slot: Slot, value: Any) -> dict[str, Any]:
     """Decode every value; present values keep their types if the annotation names none."""
-    _require_mapping(slot, value)
+    if not isinstance(value, Mapping):
+        raise slot.wrong(value)
     arguments = typing.get_args(slot.hint)
     hint = arguments[1] if arguments else Any
-    current = slot.current if isinstance(slot.current, Mapping) else {}
+    current = slot.current if isinstance(slot.current, Mapping) else None
+    before = current or {}
     for key in value:
         if not isinstance(key, str):
             raise ConfigurationError(
                 f"{slot.path} has the key {shown(key)}, but keys are text. Write it in quotes."
             )
-    if slot.current is not ABSENT and slot.current is not None and not slot.given_keys:
-        _require_known(slot, value, current, current)
-    result = {} if slot.given_keys else dict(current)
-    for key, given in value.items():
-        result[key] = decode(slot.below(key, hint, current.get(key, ABSENT), untyped=True), given)
-    return result
+        if current is not None and key not in current and not slot.given_keys:
+            raise slot.unknown(key, current, current)
+    decoded = {
+        key: decode(slot.below(key, hint, before.get(key, ABSENT), untyped=True), given)
+        for key, given in value.items()
+    }
+    return decoded if slot.given_keys else {**before, **decoded}
 
 
-def _decode_class(slot: Slot, origin: Any, value: Any) -> Any:
-    """Decode into an enum, a dataclass, a function or class, or an instance of some other class."""
-    if origin in (collections.abc.Callable, type):
-        return _decode_reference(slot, origin, value)
-    if not isinstance(origin, type):
-        raise slot.wrong(value)
-    if isinstance(value, origin):
-        return value
-    if issubclass(origin, enum.Enum) and isinstance(value, str) and value in origin.__members__:
-        return origin[value]
-    if dataclasses.is_dataclass(origin) and isinstance(value, Mapping):
-        return build_group(origin, value, slot)
-    raise slot.wrong(value)
-
-
-def _decode_reference(slot: Slot, origin: Any, value: Any) -> Any:
+def _decode_reference(slot: Slot, value: Any) -> Any:
+    """Return the function or class that ``module:name`` names."""
     try:
         target = resolve(value) if isinstance(value, str) else value
     except ConfigurationError as error:
         raise ConfigurationError(f"{slot.path}: {error}") from None
+    is_class = (typing.get_origin(slot.hint) or slot.hint) is type
     bounds = [bound for bound in typing.get_args(slot.hint) if isinstance(bound, type)]
-    if not callable(target) or (origin is type and not isinstance(target, type)):
-        raise slot.wrong(value)
-    if origin is type and bounds and not issubclass(target, bounds[0]):
+    fits = isinstance(target, type) if is_class else callable(target)
+    if not fits or (is_class and bounds and not issubclass(target, bounds[0])):
         raise slot.wrong(value)
     encode(target, slot.path)  # refuses what could not be written down again
     return target
-
-
-def _default_of(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return ABSENT if field.default is dataclasses.MISSING else field.default
-
-
-def _require_mapping(slot: Slot, value: object) -> None:
-    if not isinstance(value, Mapping):
-        raise slot.wrong(value)
-
-
-def _require_known(
-    slot: Slot, values: Mapping[str, Any], names: Mapping[str, Any], owner: object = None
-) -> None:
-    for name in values:
-        if name not in names:
-            raise unknown_key(slot.path, str(name), names, owner)

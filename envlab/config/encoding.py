@@ -11,6 +11,22 @@ from envlab.config.tree import children, is_group
 from envlab.errors import ConfigurationError
 
 
+def to_dict(cfg: object, path: str = "env") -> dict[str, Any]:
+    """Return a config as plain data that YAML can hold; ``path`` is its name in errors.
+
+    Raises:
+        ConfigurationError: ``cfg`` is neither a dataclass nor a dict, or it holds something that
+            has no plain form, such as a lambda or a tensor.
+    """
+    if not is_group(cfg) and not isinstance(cfg, Mapping):
+        raise ConfigurationError(
+            f"{path} must be a dataclass instance or a dict, but is {cfg!r}. "
+            "Give an instance of the config class."
+        )
+    encoded: dict[str, Any] = encode(cfg, path)
+    return encoded
+
+
 def encode(value: object, path: str) -> Any:
     """Return ``value`` as plain data; ``path`` is its dotted name, for errors.
 
@@ -29,13 +45,21 @@ def encode(value: object, path: str) -> Any:
             # NumPy's float64 and others derive from these; YAML would refuse the derived type.
             return value if type(value) is scalar else scalar(value)
     if isinstance(value, Mapping):
-        _require_text_keys(value, path)
+        for key in value:
+            if not isinstance(key, str):
+                raise ConfigurationError(
+                    f"{path} has the key {key!r} ({type(key).__name__}), but the keys of a "
+                    "configuration are text. Write it as a string."
+                )
     if is_group(value) or isinstance(value, Mapping):
         return {name: encode(child, f"{path}.{name}") for name, child in children(value).items()}
     if isinstance(value, list | tuple):
         return [encode(child, f"{path}.{position}") for position, child in enumerate(value)]
     if callable(value):
-        return _encode_reference(value, path)
+        try:
+            return reference_of(value)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
     raise ConfigurationError(
         f"{path} holds {value!r} ({type(value).__name__}), which a configuration cannot hold. Use "
         "numbers, text, true/false, None, lists, dicts, dataclasses, enums, functions or classes."
@@ -43,25 +67,9 @@ def encode(value: object, path: str) -> Any:
 
 
 def same(left: object, right: object) -> bool:
-    """Tell whether two plain values are equal in value and type (1, 1.0 and True all differ)."""
+    """Return whether two plain values are equal in value and type (1, 1.0 and True all differ)."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
     return type(left) is type(right) and (left == right or (left != left and right != right))
-
-
-def _require_text_keys(value: Mapping[Any, Any], path: str) -> None:
-    for key in value:
-        if not isinstance(key, str):
-            raise ConfigurationError(
-                f"{path} has the key {key!r} ({type(key).__name__}), but the keys of a "
-                "configuration are text. Write it as a string."
-            )
-
-
-def _encode_reference(value: object, path: str) -> str:
-    try:
-        return reference_of(value)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from None

@@ -14,7 +14,8 @@ from typing import Any, TypeVar, overload
 
 import yaml
 
-from envlab.config.codec import from_dict, merge, to_dict
+from envlab.config.decoding import from_dict, merge
+from envlab.config.encoding import to_dict
 from envlab.errors import ConfigurationError
 
 Config = TypeVar("Config")
