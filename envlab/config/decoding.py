@@ -329,10 +329,11 @@ def _decode_reference(slot: Slot, value: Any) -> Any:
         target = resolve(value) if isinstance(value, str) else value
     except ConfigurationError as error:
         raise ConfigurationError(f"{slot.path}: {error}") from None
-    is_class = (typing.get_origin(slot.hint) or slot.hint) is type
-    bounds = [bound for bound in typing.get_args(slot.hint) if isinstance(bound, type)]
-    fits = isinstance(target, type) if is_class else callable(target)
-    if not fits or (is_class and bounds and not issubclass(target, bounds[0])):
+    fits = callable(target)
+    if (typing.get_origin(slot.hint) or slot.hint) is type:
+        bounds = tuple(one for one in typing.get_args(slot.hint) if isinstance(one, type))
+        fits = isinstance(target, type) and issubclass(target, bounds or object)
+    if not fits:
         raise slot.wrong(value)
     encode(target, slot.path)  # refuses what could not be written down again
     return target
