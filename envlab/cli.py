@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import sys
@@ -11,6 +10,9 @@ from collections.abc import Callable, Sequence
 from envlab.cluster.interrupts import INTERRUPTED
 from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab.registry import get_task, load_entry_point
+from envlab.rl.command.arguments import play_parser, train_parser
+from envlab.rl.libraries import get_library, libraries
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
@@ -18,17 +20,6 @@ from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-
-TRAINERS = {
-    "rsl_rl": "envlab.rl.rsl_rl.learner:main",
-    "rl_games": "envlab.rl.rl_games.learner:main",
-    "skrl": "envlab.rl.skrl.main:train",
-}
-PLAYERS = {
-    "rsl_rl": "envlab.rl.rsl_rl.play:main",
-    "rl_games": "envlab.rl.rl_games.play:main",
-    "skrl": "envlab.rl.skrl.main:play",
-}
 
 USAGE = """usage: envlab COMMAND ...
 
@@ -41,7 +32,9 @@ USAGE = """usage: envlab COMMAND ...
   cluster VERB                     train on several machines by ssh, or by Slurm
   doctor                           what this machine, or these ranks, can do, and what is wrong
 
-Each command has --help. Libraries: """ + ", ".join(TRAINERS)
+Each command has --help. Libraries:
+
+"""
 
 
 def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -73,27 +66,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``train.py``."""
-    return _run_library(TRAINERS, library, arguments)
+    return _run_library("train", library, arguments)
 
 
 def play(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``play.py``."""
-    return _run_library(PLAYERS, library, arguments)
+    return _run_library("play", library, arguments)
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
     command, *rest = list(arguments) or ["--help"]
     if command in ("-h", "--help"):
-        print(USAGE)
-        return 0
+        return _print_usage()
     if command in ("train", "play"):
         if not rest:
             raise ConfigurationError(f"Name a library: envlab {command} rsl_rl --task ID ...")
         library, *rest = rest
         if library in ("-h", "--help"):
-            print(USAGE)
-            return 0
-        return _call((TRAINERS if command == "train" else PLAYERS), library, rest)
+            return _print_usage()
+        return _call(command, library, rest)
     commands = {
         "list": "envlab.tools.listing:main",
         "random": "envlab.tools.agents:random_main",
@@ -108,35 +99,35 @@ def _dispatch(arguments: Sequence[str]) -> int:
         raise ConfigurationError(
             f"There is no command {command!r}.{did_you_mean(command, names)} See envlab --help."
         )
-    return _load(commands[command])(rest)
+    code: int = load_entry_point(commands[command])(rest)
+    return code
 
 
-def _run_library(table: dict[str, str], library: str, arguments: Sequence[str] | None) -> int:
+def _print_usage() -> int:
+    rows = [f"  {library.name:<32} {library.description}" for library in libraries().values()]
+    print(USAGE + "\n".join(rows))
+    return 0
+
+
+def _run_library(command: str, library: str, arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    return run_supervised(lambda: guarded(lambda words: _call(table, library, words), given))
+    return run_supervised(lambda: guarded(lambda words: _call(command, library, words), given))
 
 
-def _call(table: dict[str, str], library: str, arguments: Sequence[str]) -> int:
-    if library not in table:
-        raise ConfigurationError(
-            f"There is no library {library!r}; there are "
-            f"{', '.join(table)}.{did_you_mean(library, table)}"
-        )
-    _check_task_early(arguments)
-    if "--video" in arguments:
+def _call(command: str, name: str, arguments: Sequence[str]) -> int:
+    """Train or play with a library.
+
+    Flags and the task are checked before torch and the library take their seconds to load.
+    """
+    library = get_library(name)
+    parser = train_parser(library) if command == "train" else play_parser(library)
+    flags, overrides = parser.parse_with_overrides(arguments)
+    get_task(flags.task)
+    if flags.video:
         _choose_opengl_early()
-    return _load(table[library])(arguments)
-
-
-def _check_task_early(arguments: Sequence[str]) -> None:
-    """Refuse an unknown task before torch and the library take their seconds to load."""
-    from envlab.registry import get_task
-
-    for index, word in enumerate(arguments):
-        if word.startswith("--task="):
-            get_task(word.removeprefix("--task="))
-        elif word == "--task" and index + 1 < len(arguments):
-            get_task(arguments[index + 1])
+    module = "launch:run_training" if command == "train" else "play:run_playing"
+    code: int = load_entry_point(f"envlab.rl.command.{module}")(library, flags, overrides)
+    return code
 
 
 def _choose_opengl_early() -> None:
@@ -146,11 +137,6 @@ def _choose_opengl_early() -> None:
 
     if launched_rank() == 0:
         choose_opengl()
-
-
-def _load(entry_point: str) -> Callable[[Sequence[str]], int]:
-    module, _, name = entry_point.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from envlab.cluster.slurm_script import MARK, SlurmJob, job_script
 from envlab.cluster.training_words import (
-    LIBRARIES,
     SCRIPT,
     check_places,
     check_training,
@@ -23,6 +22,7 @@ from envlab.cluster.training_words import (
 )
 from envlab.errors import ConfigurationError, LaunchError, did_you_mean
 from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.libraries import libraries
 
 DEADLINE_S = 60.0
 """How long sbatch may take."""
@@ -267,14 +267,14 @@ def _train_words(
     for name in ("--distributed", *(["--requeue"] if adds_requeue else [])):
         if name not in rest:
             rest.append(name)
-    if first in LIBRARIES:
+    if first in libraries():
         path = SCRIPT.format(library=first)
         start = [path] if (folder / path).is_file() else ["-m", "envlab.cli", "train", first]
         return first, [*start, *rest]
     if not first.endswith(".py"):
         raise ConfigurationError(
-            f"{first!r} is neither a library ({', '.join(LIBRARIES)}) nor a Python script."
-            f"{did_you_mean(first, LIBRARIES)} Options of the job come before it."
+            f"{first!r} is neither a library ({', '.join(libraries())}) nor a Python script."
+            f"{did_you_mean(first, libraries())} Options of the job come before it."
         )
     if folder.is_dir() and not (folder / first).is_file():
         raise ConfigurationError(

@@ -10,8 +10,8 @@ from envlab.cluster.snapshot import Snapshot
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
 from envlab.rl.command.arguments import ArgumentParser, train_parser
+from envlab.rl.libraries import get_library, libraries
 
-LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"
 
 
@@ -22,9 +22,9 @@ def without_dashes(words: Sequence[str]) -> list[str]:
 
 def library_of(first: str) -> str | None:
     """Return the library whose training the first word names, by its name or its script's path."""
-    if first in LIBRARIES:
+    if first in libraries():
         return first
-    return next((one for one in LIBRARIES if first.endswith(SCRIPT.format(library=one))), None)
+    return next((one for one in libraries() if first.endswith(SCRIPT.format(library=one))), None)
 
 
 def check_training(library: str, words: Sequence[str]) -> str:
@@ -33,7 +33,7 @@ def check_training(library: str, words: Sequence[str]) -> str:
     Raises:
         EnvlabError: For an unknown flag or task, or a word that is no override.
     """
-    flags, _ = train_parser(library).parse_with_overrides(words)
+    flags, _ = train_parser(get_library(library)).parse_with_overrides(words)
     return get_task(flags.task).id
 
 
@@ -52,7 +52,7 @@ def check_places(words: Sequence[str], parser: argparse.ArgumentParser) -> None:
         return
     of_verb, of_training = (
         {option for action in one._actions for option in action.option_strings}
-        for one in (parser, train_parser(library))
+        for one in (parser, train_parser(get_library(library)))
     )
     for word in words[1:]:
         name = word.partition("=")[0]
@@ -75,7 +75,7 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
             "with its arguments."
         )
     first, *rest = given
-    if first in LIBRARIES:
+    if first in libraries():
         first = SCRIPT.format(library=first)
     path = (Path.cwd() / first).resolve()
     name = str(path.relative_to(snapshot.root)) if path.is_relative_to(snapshot.root) else first
@@ -83,7 +83,7 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
         name = first  # as seen from the root, from a folder below it
     if name not in snapshot.files:
         raise ConfigurationError(
-            f"{first!r} is neither a library ({', '.join(LIBRARIES)}) nor a script of the "
+            f"{first!r} is neither a library ({', '.join(libraries())}) nor a script of the "
             f"working tree {snapshot.root}: flags of launch come before it, and a new script must "
             "not be one that git ignores."
         )

@@ -27,8 +27,8 @@ from typing import Any
 from envlab.cli import guarded, train
 from envlab.distributed.ranks import launched_rank
 from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.loop.metrics import IterationRecord
-from envlab.rl.loop.training import Training
+from envlab.rl.learner import IterationRecord
+from envlab.rl.loop.saver import Saver
 
 MINUTES = 10.0
 """Default of ``agent.save_interval_minutes``."""
@@ -139,31 +139,31 @@ class Saved:
 def _timed_saves(case: Case) -> Iterator[list[Saved]]:
     """Yield the list that every checkpoint's figures are added to."""
     saved: list[Saved] = []
-    save = Training.save
+    save = Saver.save
 
-    def timed_save(training: Training, iteration: int, record: IterationRecord) -> None:
-        learner: Any = training._learner
+    def timed_save(saver: Saver, record: IterationRecord) -> None:
+        learner: Any = saver._learner
         memory: Any = learner.agent.memory if case.has_replay else SimpleNamespace()
         memory.filled, was_filled = True, getattr(memory, "filled", False)
         start = time.perf_counter()
-        save(training, iteration, record)
+        save(saver, record)
         seconds = time.perf_counter() - start
         memory.filled = was_filled
-        path = training.last_checkpoint
+        path = saver.last_checkpoint
         saved.append(
             Saved(
                 seconds=seconds,
                 size=path.stat().st_size if path is not None else 0,
                 iteration_s=record.collect_s + record.learn_s,
-                world_size=training._context.world_size,
+                world_size=saver._context.world_size,
             )
         )
 
-    Training.save = timed_save  # type: ignore[method-assign, assignment]
+    Saver.save = timed_save  # type: ignore[method-assign, assignment]
     try:
         yield saved
     finally:
-        Training.save = save  # type: ignore[method-assign]
+        Saver.save = save  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

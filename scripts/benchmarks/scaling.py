@@ -30,9 +30,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from envlab.cli import TRAINERS, guarded
+from envlab.cli import guarded
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.libraries import libraries
 from envlab.tools.compare.statistics import require
 
 WORKER = Path(__file__).with_name("scaling_worker.py")
@@ -82,10 +83,9 @@ def _flags(arguments: Sequence[str]) -> Any:
     parser.add_argument("--plot", type=Path, metavar="FILE", help=".png, .pdf or .svg")
     parser.add_argument("overrides", nargs="*", help="flags and overrides for train.py, after --")
     flags = parser.parse_args(list(arguments))
-    if flags.library.partition(":")[0] not in TRAINERS:
-        raise ConfigurationError(
-            f"--library is {flags.library!r}, but must be one of {', '.join(TRAINERS)}, skrl:jax."
-        )
+    if flags.library.partition(":")[0] not in libraries():
+        known = ", ".join([*libraries(), "skrl:jax"])
+        raise ConfigurationError(f"--library is {flags.library!r}, but must be one of {known}.")
     flags.mode = flags.mode.split(",")
     if not set(flags.mode) <= {"weak", "strong"}:
         raise ConfigurationError(

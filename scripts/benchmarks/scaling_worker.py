@@ -29,6 +29,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from envlab.cli import train
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import read_ranks
+from envlab.rl.learner import IterationRecord
+from envlab.rl.loop.metrics import ProgressLine
 from envlab.rl.loop.training import Training
 
 COLLECTIVES = (
@@ -99,25 +101,24 @@ class Clock:
 
     def watch_iterations(self) -> None:
         """Close an iteration's account at its end."""
-        patched: Any = Training
-        finish = Training.finish_iteration
+        patched: Any = ProgressLine
+        show = ProgressLine.show
 
-        def finished(training: Training, iteration: Any) -> Any:
-            record = finish(training, iteration)
+        def shown(line: ProgressLine, record: IterationRecord) -> None:
+            show(line, record)
             self.iterations.append(
                 {
-                    "number": iteration.number,
+                    "number": record.iteration,
                     "seconds": time.perf_counter() - self._started,
                     "cpu_s": time.process_time() - self._cpu,
-                    "collect_s": iteration.collect_s,
-                    "learn_s": iteration.learn_s,
+                    "collect_s": record.collect_s,
+                    "learn_s": record.learn_s,
                     **self._now,
                 }
             )
             self._begin()
-            return record
 
-        patched.finish_iteration = finished
+        patched.show = shown
 
 
 def main() -> int:

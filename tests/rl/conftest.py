@@ -17,6 +17,9 @@ import torch
 
 from envlab.cli import train
 from envlab.distributed.context import DistributedContext
+from envlab.rl.command.arguments import train_parser
+from envlab.rl.command.session import Session, compose_session
+from envlab.rl.libraries import get_library
 from tests.launcher import TRAIN, Launch, run, torchrun
 
 HERE = Path(__file__).parent
@@ -77,6 +80,13 @@ def train_in(folder: Path, *arguments: str) -> int:
     """Run train.py in this process and in a folder; return its exit code."""
     with contextlib.chdir(folder):
         return train("rsl_rl", arguments)
+
+
+def session_of(name: str, arguments: Sequence[str]) -> Session:
+    """Return the session that a library's train.py composes from its arguments."""
+    library = get_library(name)
+    flags, overrides = train_parser(library).parse_with_overrides(arguments)
+    return compose_session(flags, overrides, library)
 
 
 @dataclass

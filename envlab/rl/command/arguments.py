@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
-
-SKRL_ALGORITHMS = tuple("ppo a2c rpo trpo sac td3 ddpg dqn ddqn cem amp ippo mappo".split())
+from envlab.rl.libraries import Library
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -67,9 +66,9 @@ def _check_timeout(flags: argparse.Namespace) -> None:
         )
 
 
-def train_parser(library: str) -> ArgumentParser:
+def train_parser(library: Library) -> ArgumentParser:
     """Return the parser of ``scripts/reinforcement_learning/<library>/train.py``."""
-    parser = _parser(library, f"Train a task with {library}.")
+    parser = _parser(library, "train", f"Train a task with {library.name}.")
     parser.add_argument(
         "--num_envs",
         type=int,
@@ -166,11 +165,10 @@ def _add_continuation_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def play_parser(library: str) -> ArgumentParser:
+def play_parser(library: Library) -> ArgumentParser:
     """Return the parser of ``scripts/reinforcement_learning/<library>/play.py``."""
-    parser = _parser(
-        library, f"Run a policy trained with {library}, print its returns and export it."
-    )
+    description = f"Run a policy trained with {library.name}, print its returns and export it."
+    parser = _parser(library, "play", description)
     parser.add_argument("--num_envs", type=int, metavar="N", help="environments (default: 64)")
     parser.add_argument(
         "--num_episodes",
@@ -210,36 +208,21 @@ def agent_parser(kind: str) -> ArgumentParser:
     return parser
 
 
-def _parser(library: str, description: str) -> ArgumentParser:
+def _parser(library: Library, command: str, description: str) -> ArgumentParser:
     parser = ArgumentParser(
-        prog=f"{library} {'train' if 'Train' in description else 'play'}",
+        prog=f"{library.name} {command}",
         description=description,
         epilog="All else is an override in Hydra's grammar: env.decimation=4 env.scene.num_envs=64",
     )
     _add_task_flags(parser)
-    if library == "skrl":
-        _add_skrl_flags(parser)
+    if library.flags is not None:
+        library.load("flags")(parser)
     parser.add_argument(
         "--agent",
         metavar="KEY",
-        help=f"registry key of the agent's configuration (default: {library}_cfg_entry_point)",
+        help=f"registry key of the agent's configuration (default: {library.name}_cfg_entry_point)",
     )
     return parser
-
-
-def _add_skrl_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--algorithm",
-        type=str.lower,
-        choices=SKRL_ALGORITHMS,
-        metavar="NAME",
-        help=f"{', '.join(SKRL_ALGORITHMS)} (default: the agent configuration's)",
-    )
-    parser.add_argument(
-        "--ml_framework",
-        choices=("torch", "jax"),
-        help="torch (default) or jax",
-    )
 
 
 def _add_task_flags(parser: argparse.ArgumentParser) -> None:

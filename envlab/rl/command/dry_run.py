@@ -24,7 +24,7 @@ from envlab.errors import RunDirectoryError
 from envlab.rl.command.dry_run_text import dry_run_text
 from envlab.rl.command.footprint import Footprint, Scale, saved_bytes
 from envlab.rl.command.session import Session
-from envlab.rl.command.train import BuildLearner, Prepared, prepare
+from envlab.rl.command.train import Prepared, prepare
 from envlab.rl.run.directory import LOG_ROOT
 
 CHOOSING = ("task", "agent", "algorithm", "ml_framework")
@@ -110,8 +110,6 @@ def dry_run(
     context: DistributedContext,
     *,
     defaults: Session,
-    library: str,
-    build: BuildLearner,
 ) -> None:
     """Print on rank 0 what a run would be. Every rank must call this.
 
@@ -119,8 +117,6 @@ def dry_run(
         session: What would be trained.
         context: The process's context.
         defaults: The same task without flags and overrides, to tell what they change.
-        library: ``rsl_rl``, ...
-        build: Makes the library's learner.
 
     Raises:
         EnvlabError: For whatever the run would refuse before it starts.
@@ -129,13 +125,13 @@ def dry_run(
 
     def build_on_scale(settled: Session, env: Any, at: DistributedContext) -> Any:
         scales.append(Scale())
-        return build(settled, env, at)
+        return session.library.load("build")(settled, env, at)
 
     prepared = prepare(session, context, build_on_scale)
     try:
-        directory = _directory(prepared.session, context, library)
+        directory = _directory(prepared.session, context)
         footprint = scales[0].weigh(prepared.learner)
-        plan = _plan(prepared, context, directory, footprint, defaults=defaults, library=library)
+        plan = _plan(prepared, context, directory, footprint, defaults=defaults)
         if context.is_main:
             print(dry_run_text(plan), flush=True)
     finally:
@@ -149,7 +145,6 @@ def _plan(
     footprint: Footprint,
     *,
     defaults: Session,
-    library: str,
 ) -> Plan:
     """Return the plan; every rank must call this."""
     cfg, session, learner = prepared.cfg, prepared.session, prepared.learner
@@ -178,7 +173,7 @@ def _plan(
         session=session,
         defaults=defaults,
         scaled=prepared.scaling.learning_rates | prepared.scaling.batch_sizes,
-        library=library,
+        library=session.library.name,
         directory=os.path.relpath(directory),
         backend=context.backend,
         places=places,
@@ -213,7 +208,7 @@ def _free_memory() -> int:
     return min(memory_sizes()[1], memory_limit() or 1 << 62)
 
 
-def _directory(session: Session, context: DistributedContext, library: str) -> Path:
+def _directory(session: Session, context: DistributedContext) -> Path:
     """Return the run directory that would be made.
 
     Raises:
@@ -222,7 +217,7 @@ def _directory(session: Session, context: DistributedContext, library: str) -> P
     if session.directory is not None:
         return session.directory
     cfg = session.agent_cfg
-    parent = Path(LOG_ROOT).absolute() / library / cfg.experiment_name
+    parent = Path(LOG_ROOT).absolute() / session.library.name / cfg.experiment_name
     found = _existing(parent)
     problem = None
     if not found.is_dir():

@@ -19,13 +19,12 @@ from envlab.distributed.progress import LostPeerError
 from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
-from envlab.rl.agent_cfg import AgentCfg
-from envlab.rl.command.arguments import train_parser
 from envlab.rl.command.dry_run import default_flags, dry_run
 from envlab.rl.command.requeue import check_requeue, requeue
 from envlab.rl.command.resume import continue_session
 from envlab.rl.command.session import Session, compose_session, run_params
-from envlab.rl.command.train import BuildLearner, train_session
+from envlab.rl.command.train import train_session
+from envlab.rl.libraries import Library
 from envlab.rl.run.run_end import record_end
 
 logger = logging.getLogger(__name__)
@@ -37,22 +36,13 @@ A script may train several times. Where ``--run_id`` names the run, the number i
 """
 
 
-def run_training(
-    arguments: Sequence[str],
-    *,
-    library: str,
-    agent_cfg: Callable[[], AgentCfg],
-    build: BuildLearner,
-    prepare: Callable[[argparse.Namespace], None] = lambda flags: None,
-) -> int:
+def run_training(library: Library, flags: argparse.Namespace, overrides: list[str]) -> int:
     """Train as the command line says; with ``-m``, one run after the other.
 
     Args:
-        arguments: Flags and overrides.
-        library: ``rsl_rl``, ...
-        agent_cfg: Makes the library's default configuration.
-        build: Makes the library's learner.
-        prepare: Called before the process group is joined, for a library that needs a word first.
+        library: What to train with.
+        flags: Parsed flags.
+        overrides: Hydra overrides.
 
     Returns:
         The exit code: 0, 70 where another rank was lost, 75 for a run that was preempted and saved,
@@ -61,42 +51,39 @@ def run_training(
     Raises:
         EnvlabError: For bad input, before anything is written.
     """
-    flags, overrides = train_parser(library).parse_with_overrides(arguments)
     configure_logging(launched_rank(), verbose=flags.verbose)  # what is composed may speak already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
-    _check_sweep(flags, jobs, agent_cfg().FLAGS)
+    _check_sweep(flags, jobs, library.default_cfg(flags).FLAGS)
     check_requeue(flags)
-    compose = functools.partial(_compose, flags, library, agent_cfg)
+    compose = functools.partial(_compose, flags, library)
     sessions = [compose(job, run_params(flags)) for job in jobs]
 
     def work(
         number: int, session: Session, context: DistributedContext, flag: InterruptFlag
     ) -> None:
         again = functools.partial(compose, session.overrides)
-        continued = continue_session(session, context, again, library=library, number=number)
+        continued = continue_session(session, context, again, number=number)
         if continued is None:
             return
         if flags.dry_run:
-            defaults = _compose(default_flags(flags), library, agent_cfg, [], None)
-            dry_run(continued, context, defaults=defaults, library=library, build=build)
+            defaults = _compose(default_flags(flags), library, [], None)
+            dry_run(continued, context, defaults=defaults)
         else:
-            train_session(continued, context, flag, library=library, build=build)
+            train_session(continued, context, flag)
 
-    return _with_all_ranks(flags, sessions, work, prepare)
+    return _with_all_ranks(flags, sessions, work)
 
 
 def _with_all_ranks(
     flags: argparse.Namespace,
     sessions: Sequence[Session],
     work: Callable[[int, Session, DistributedContext, InterruptFlag], None],
-    prepare: Callable[[argparse.Namespace], None],
 ) -> int:
     """Join the other ranks, work on the sessions, and leave in order; return the exit code."""
     with interruptible() as flag:
         context = watchdog = None
         ends_well = False
         try:
-            prepare(flags)
             context = DistributedContext.create(
                 flags.distributed, flags.device, timeout_s=flags.timeout_s
             )
@@ -177,11 +164,7 @@ def _check_sweep(flags: argparse.Namespace, jobs: list[list[str]], keys: Mapping
 
 
 def _compose(
-    flags: argparse.Namespace,
-    library: str,
-    agent_cfg: Callable[[], AgentCfg],
-    job: Sequence[str],
-    params: Path | None,
+    flags: argparse.Namespace, library: Library, job: Sequence[str], params: Path | None
 ) -> Session:
     """Compose a session, from a run's own configuration where there is one."""
     if not flags.resume:
@@ -190,4 +173,4 @@ def _compose(
                 raise ConfigurationError(
                     f"--{name} has no effect on a new run. Add --resume to continue one."
                 )
-    return compose_session(flags, job, library=library, agent_cfg=agent_cfg(), params=params)
+    return compose_session(flags, job, library, params)

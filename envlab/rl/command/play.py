@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -18,44 +18,18 @@ from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
-from envlab.rl.agent_cfg import AgentCfg
-from envlab.rl.command.arguments import play_parser
 from envlab.rl.command.evaluation import evaluate
 from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.command.train import make_env
+from envlab.rl.learner import Player
+from envlab.rl.libraries import Library
 from envlab.rl.loop.video import start_recording
 
 NUM_ENVS = 64
 
 
-class Player(Protocol):
-    """A trained policy."""
-
-    def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return the best actions, ``(num_envs, num_actions)``, for observations by group."""
-
-    def export(self, directory: Path) -> list[Path]:
-        """Write the policy into ``directory``; where it cannot be, print why and return nothing."""
-
-
-MakePlayer = Callable[[Session, Any, DistributedContext, dict[str, Any]], Player]
-"""Makes a library's player from a session, its environment, the context and the checkpoint."""
-
-
-def run_playing(
-    arguments: Sequence[str],
-    *,
-    library: str,
-    agent_cfg: Callable[[], AgentCfg],
-    make_player: MakePlayer,
-) -> int:
+def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
     """Run ``play.py``.
-
-    Args:
-        arguments: Flags and overrides.
-        library: ``rsl_rl``, ...
-        agent_cfg: Makes the library's default configuration.
-        make_player: Makes the library's player.
 
     Returns:
         The exit code.
@@ -63,21 +37,15 @@ def run_playing(
     Raises:
         EnvlabError: For bad input.
     """
-    flags, overrides = play_parser(library).parse_with_overrides(arguments)
     configure_logging(verbose=flags.verbose)
-    session = compose_session(flags, overrides, library=library, agent_cfg=agent_cfg())
+    session = compose_session(flags, overrides, library)
     path, values, run_directory = open_checkpoint(
-        library,
-        session.agent_cfg,
-        flags.load_run,
-        flags.checkpoint,
-        functools.partial(_check_playable, session, library),
+        session,
+        functools.partial(_check_playable, session),
         tasks={session.task.id, session.task.trained_id},
     )
     if (run_directory / "params" / "env.yaml").is_file():
-        session = compose_session(
-            flags, overrides, library=library, agent_cfg=agent_cfg(), params=run_directory
-        )
+        session = compose_session(flags, overrides, library, params=run_directory)
     num_envs, episodes_per_env = _divide_episodes(flags.num_envs, flags.num_episodes)
     seed = session.agent_cfg.seed
     changes = {"scene": {"num_envs": num_envs}, "seed": seed}
@@ -85,7 +53,7 @@ def run_playing(
     context = DistributedContext.single(flags.device)
     seed_everything(seed)
     env = make_env(session, context)
-    player = make_player(session, env, context, values)
+    player = library.load("player")(session, env, context, values)
     print(
         f"Playing {os.path.relpath(path)} (iteration {values['iteration']}, {values['frames']} "
         "frames)"
@@ -100,12 +68,11 @@ def run_playing(
     return 0
 
 
-def _check_playable(session: Session, library: str, values: Mapping[str, Any], path: Path) -> None:
+def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> None:
     """Refuse a checkpoint of another task, but for the one that this is the play variant of."""
-    played = session.task
-    if values.get("task") == played.trained_id:
-        played = dataclasses.replace(played, id=played.trained_id)
-    check_origin(values, path, task=played, library=library, agent_cfg=session.agent_cfg)
+    trained = session.task.trained_id
+    played = trained if values.get("task") == trained else session.task.id
+    check_origin(values, path, session=session, task_id=played)
 
 
 def _play(

@@ -35,7 +35,6 @@ def continue_session(
     context: DistributedContext,
     compose: Compose,
     *,
-    library: str,
     number: int,
 ) -> Session | None:
     """Return the session as it goes on, or None where this launch finished it before a restart.
@@ -46,18 +45,17 @@ def continue_session(
         session: The session as the command line alone makes it.
         context: The process's context.
         compose: Composes it anew.
-        library: RL library.
         number: Which of the launch's sessions it is, for a sweep.
 
     Raises:
         EnvlabError: On every rank alike, if there is nothing to resume, or rank 0 cannot see the
             run that other ranks can.
     """
-    launch, directories = _agree_on_launch(session, context, library, number)
+    launch, directories = _agree_on_launch(session, context, number)
     outcome: Session | EnvlabError | None = None
     if context.is_main:
         try:
-            outcome = _go_on(session, compose, library, directories)
+            outcome = _go_on(session, compose, directories)
         except EnvlabError as error:
             outcome = error
     luggage = _luggage(outcome, session)
@@ -88,7 +86,7 @@ def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[
 
 
 def _agree_on_launch(
-    session: Session, context: DistributedContext, library: str, number: int
+    session: Session, context: DistributedContext, number: int
 ) -> tuple[dict[str, Any], list[tuple[str, str] | None]]:
     """Return what names the launch, and the run that each rank finds of it, with its node."""
     mine = {"agent": restartable_launch(os.environ), "slurm": slurm_job(os.environ)}
@@ -100,7 +98,7 @@ def _agree_on_launch(
         "name": session.flags.run_id,
         "session": number,
     }
-    found = find_launched(library, session.agent_cfg.experiment_name, launch)
+    found = find_launched(session.library.name, session.agent_cfg.experiment_name, launch)
     return launch, context.gather(None if found is None else (context.node, str(found)))
 
 
@@ -126,12 +124,11 @@ def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 def _go_on(
     session: Session,
     compose: Compose,
-    library: str,
     directories: list[tuple[str, str] | None],
 ) -> Session | None:
     """Return the session with what it goes on with; None where it is finished. On rank 0."""
     if directories[0] is not None:
-        return _go_on_in(Path(directories[0][1]), session, compose, library)
+        return _go_on_in(Path(directories[0][1]), session, compose)
     elsewhere = next((found for found in directories if found is not None), None)
     if elsewhere is not None:
         raise RunDirectoryError(
@@ -141,21 +138,15 @@ def _go_on(
         )
     if not session.flags.resume:
         return session
-    flags, params = session.flags, session.params
     checkpoint, resumed, run = open_checkpoint(
-        library,
-        session.agent_cfg,
-        flags.load_run,
-        flags.checkpoint,
-        _check_of(session, library),
-        tasks={session.task.id},
+        session, functools.partial(check_origin, session=session), tasks={session.task.id}
     )
-    if params is None and (run / "params" / "env.yaml").is_file():
+    if session.params is None and (run / "params" / "env.yaml").is_file():
         session = compose(run)
     return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
 
 
-def _go_on_in(directory: Path, session: Session, compose: Compose, library: str) -> Session | None:
+def _go_on_in(directory: Path, session: Session, compose: Compose) -> Session | None:
     """Return the session as it goes on in a run directory of this launch. On rank 0."""
     manifest = read_manifest(directory)
     params = directory / "params"
@@ -169,7 +160,7 @@ def _go_on_in(directory: Path, session: Session, compose: Compose, library: str)
     if session.agent_cfg.seed == -1:
         key = session.agent_cfg.FLAGS["seed"]
         session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # that it drew
-    accept = _check_of(session, library)
+    accept = functools.partial(check_origin, session=session)
     checkpoint: Path | None
     resumed: dict[str, Any] | None
     try:
@@ -191,12 +182,6 @@ def _beginning(
     resumed = load_checkpoint(checkpoint)
     accept(resumed, checkpoint)
     return checkpoint, resumed
-
-
-def _check_of(session: Session, library: str) -> Accept:
-    return functools.partial(
-        check_origin, task=session.task, library=library, agent_cfg=session.agent_cfg
-    )
 
 
 def _luggage(

@@ -17,7 +17,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
-from envlab.rl.agent_cfg import AgentCfg, set_value
+from envlab.rl.agent_cfg import set_value
+from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints
 from envlab.rl.run.directory import find_run
 from envlab.rl.run.find import flags_of
@@ -34,6 +35,7 @@ nothing beyond it), and few enough that an iteration of the shipped tasks takes 
 class Session:
     """What a script runs: a task with its composed configurations."""
 
+    library: Library
     task: Task
     env_cfg: Any
     agent_cfg: Any
@@ -55,9 +57,7 @@ class Session:
 def compose_session(
     flags: argparse.Namespace,
     overrides: Sequence[str],
-    *,
-    library: str,
-    agent_cfg: Any,
+    library: Library,
     params: Path | None = None,
 ) -> Session:
     """Compose the configurations of a task for a library.
@@ -65,15 +65,14 @@ def compose_session(
     Args:
         flags: Parsed flags; they win over overrides.
         overrides: Hydra overrides.
-        library: ``rsl_rl``, ...
-        agent_cfg: The library's default agent configuration, a dataclass.
+        library: What to train with.
         params: A run directory whose ``params/`` to start from, in place of the task's defaults.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.
     """
     task = get_task(flags.task)
-    env_cfg = load_env_cfg(task)
+    env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
     if isinstance(task, GymTask):
         own = [word for word in overrides if word.lstrip("+~").startswith("env.")]
         task = task.suited(compose({"env": env_cfg}, own)["env"])
@@ -88,7 +87,7 @@ def compose_session(
             env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
         agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
     else:
-        agent_cfg = _lay_task_values(task, library, flags.agent, agent_cfg)
+        agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
     composed = compose({"env": env_cfg, "agent": agent_cfg}, overrides)
     agent_cfg = composed["agent"]
     for name, key in agent_cfg.FLAGS.items():
@@ -102,6 +101,7 @@ def compose_session(
                 "digit."
             )
     return Session(
+        library=library,
         task=task,
         env_cfg=composed["env"],
         agent_cfg=agent_cfg,
@@ -171,29 +171,24 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
 
 
 def open_checkpoint(
-    library: str,
-    agent_cfg: AgentCfg,
-    load_run: str | None,
-    checkpoint: str | None,
-    accept: Accept,
-    *,
-    tasks: Collection[str],
+    session: Session, accept: Accept, *, tasks: Collection[str]
 ) -> tuple[Path, dict[str, Any], Path]:
-    """Return a checkpoint, what it holds, and its run directory.
+    """Return the checkpoint that the flags name, what it holds, and its run directory.
+
+    ``--load_run`` is a run's folder, a name or a pattern, or else the newest run with a checkpoint;
+    ``--checkpoint`` is ``latest``, ``best``, a file name, or a path. Only the first of these falls
+    back to an earlier one.
 
     Args:
-        library: RL library.
-        agent_cfg: Names the experiment and the algorithm, where no path is given.
-        load_run: A run's folder, a name or a pattern; None: the newest run with a checkpoint.
-        checkpoint: ``latest``, ``best``, a file name, or a path; None: ``latest``. Only that one
-            falls back to an earlier one.
+        session: Names library, experiment and algorithm, where no path is given.
         accept: Refuses what is not wanted.
         tasks: Ids of the task, for the error where there is no run.
 
     Raises:
         EnvlabError: If there is none, or it cannot be read or is refused.
     """
-    selector = checkpoint or "latest"
+    agent_cfg, load_run = session.agent_cfg, session.flags.load_run
+    selector = session.flags.checkpoint or "latest"
     if (Path(selector).suffix == ".pt" and "/" in selector) or Path(selector).is_file():
         path = Path(selector).absolute()
         if not path.is_file():
@@ -209,21 +204,26 @@ def open_checkpoint(
         run = path.parent.parent
         return path, values, run if (run / "run.json").is_file() else path.parent
     run = find_run(
-        library, agent_cfg.experiment_name, load_run, origin=agent_cfg.origin, tasks=tasks
+        session.library.name,
+        agent_cfg.experiment_name,
+        load_run,
+        origin=agent_cfg.origin,
+        tasks=tasks,
     )
     return *Checkpoints(run / "checkpoints").find(selector, accept), run
 
 
 def check_origin(
-    values: Mapping[str, Any], path: Path, *, task: Task, library: str, agent_cfg: AgentCfg
+    values: Mapping[str, Any], path: Path, *, session: Session, task_id: str | None = None
 ) -> None:
-    """Refuse a checkpoint of another library, task or algorithm.
+    """Refuse a checkpoint of another library, task (or ``task_id``) or algorithm.
 
     Raises:
         CheckpointError: Naming both.
     """
-    flags = flags_of(values, {"task": task.id, **agent_cfg.origin})
-    for name, wanted in {"library": library, "task": task.id, **agent_cfg.origin}.items():
+    asked = {"task": task_id or session.task.id, **session.agent_cfg.origin}
+    flags = flags_of(values, asked)
+    for name, wanted in {"library": session.library.name, **asked}.items():
         if values.get(name) != wanted:
             own = "use its own library's script" if name == "library" else f"give {flags}"
             raise CheckpointError(

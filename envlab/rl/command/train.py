@@ -20,46 +20,31 @@ from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg, resolved, set_value
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
 from envlab.rl.command.session import Session, agree_on_seed, choose_num_envs
+from envlab.rl.learner import Learner
 from envlab.rl.loop.curves import Curves, check_logger, open_curves
-from envlab.rl.loop.training import Learner, Training
+from envlab.rl.loop.training import Training
 from envlab.rl.loop.video import check_recording, render_mode, start_recording
 from envlab.rl.run.directory import Run
 
 logger = logging.getLogger(__name__)
 
-BuildLearner = Callable[[Session, Any, DistributedContext], Learner]
-"""Makes a library's learner from a settled session, its environment and the context.
 
-Raises:
-    ConfigurationError: If the library or its adapter does not support the configuration.
-"""
-
-
-def train_session(
-    session: Session,
-    context: DistributedContext,
-    flag: InterruptFlag,
-    *,
-    library: str,
-    build: BuildLearner,
-) -> None:
+def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> None:
     """Train one session to the end of its budget.
 
     Args:
         session: What to train.
         context: The process's context.
         flag: Tells whether a signal ended the run.
-        library: ``rsl_rl``, ...
-        build: Makes the library's learner.
 
     Raises:
         EnvlabError: For bad input, before a run directory is made.
     """
-    prepared = prepare(session, context, build)
+    prepared = prepare(session, context, session.library.load("build"))
     session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
     env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
     flags, resumed = session.flags, session.resumed
-    progress, opened = context.progress, open_run(session, context, flag, library, scaling.facts)
+    progress, opened = context.progress, open_run(session, context, flag, scaling.facts)
     with opened as run:
         progress.directory = run.directory
         env.log_dir = run.directory
@@ -70,7 +55,7 @@ def train_session(
             run,
             cfg=cfg,
             origin={
-                "library": library,
+                "library": session.library.name,
                 "task": session.task.id,
                 "learning_rate_factor": scaling.factor,
                 **cfg.origin,
@@ -83,11 +68,9 @@ def train_session(
         try:
             with progress.naming_lost_peers():
                 if resumed is not None:
-                    training.restore(resumed, str(session.checkpoint))
+                    training.saver.restore(resumed, str(session.checkpoint))
                 with flag.deferred():
-                    done = 0 if resumed is None else int(resumed["iteration"])
-                    learner.learn(training, done, total)
-                training.check_result()
+                    training.run(done=0 if resumed is None else int(resumed["iteration"]))
         except (Preempted, Exception) as end:
             # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
             # about, would put itself in this one's place.
@@ -98,7 +81,7 @@ def train_session(
             training.close()
             env.close()
     if context.is_main:
-        print_summary(session, library, run, training.last_checkpoint)
+        print_summary(session, run, training.saver.last_checkpoint)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -116,7 +99,11 @@ class Prepared:
     """The iteration to end at."""
 
 
-def prepare(session: Session, context: DistributedContext, build: BuildLearner) -> Prepared:
+def prepare(
+    session: Session,
+    context: DistributedContext,
+    build: Callable[[Session, Any, DistributedContext], Learner],
+) -> Prepared:
     """Build environments and networks, and load the checkpoint that is resumed.
 
     Raises:
@@ -238,7 +225,6 @@ def open_run(
     session: Session,
     context: DistributedContext,
     flag: InterruptFlag,
-    library: str,
     scaling: Mapping[str, Any],
 ) -> Run:
     """Make the run directory of a settled session; the first thing that is written."""
@@ -260,13 +246,15 @@ def open_run(
     if session.directory is not None:
         resumed = session.resumed or {"iteration": 0, "frames": 0}
         done = {name: int(resumed[name]) for name in ("iteration", "frames")}
-        run = Run.reopen(context, session.directory, library=library, facts=facts, **done)
+        run = Run.reopen(
+            context, session.directory, library=session.library.name, facts=facts, **done
+        )
         run.interrupt_signal = lambda: flag.signal_number
         logger.info("Going on in %s from iteration %d.", run.directory, done["iteration"])
         return run
     run = Run.create(
         context,
-        library=library,
+        library=session.library.name,
         experiment=session.agent_cfg.experiment_name,
         run_name=session.agent_cfg.run_name,
         facts=facts,
@@ -287,14 +275,14 @@ def _open_curves(run: Run, name: str) -> Curves:
     return curves
 
 
-def print_summary(session: Session, library: str, run: Run, checkpoint: Path | None) -> None:
+def print_summary(session: Session, run: Run, checkpoint: Path | None) -> None:
     """Print where the run is, and the command that plays it, as it can be typed here."""
     print(f"Run directory: {os.path.relpath(run.directory)}")
     if checkpoint is None:
         return
     path = os.path.relpath(checkpoint)
     script = Path(sys.argv[0]).with_name("play.py")
-    play = f"python {script}" if script.is_file() else f"envlab play {library}"
+    play = f"python {script}" if script.is_file() else f"envlab play {session.library.name}"
     prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
     print(f"Last checkpoint: {path}")
     words = [*([prefix] if prefix else []), play, f"--task={session.task.id}"]

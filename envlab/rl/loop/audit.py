@@ -6,15 +6,13 @@ Both are read only: no generator is advanced, so a run is the same however often
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from envlab.distributed.audit import audit
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_identities
 from envlab.envs import VectorEnv
-
-if TYPE_CHECKING:
-    from envlab.rl.loop.training import Learner
+from envlab.rl.learner import Learner
 
 
 def audit_run(

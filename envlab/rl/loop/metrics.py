@@ -6,7 +6,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,10 +14,12 @@ from tqdm import tqdm
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import is_no_room
 from envlab.distributed.statistics import Mean, WeightedMeans
-from envlab.rl.run.directory import Run
+from envlab.rl.learner import Iteration, IterationRecord
 
 WINDOW_EPISODES = 100
 """Mean return and length speak of at least so many last episodes, as in the libraries."""
+
+_FRAMES = "frames"
 
 
 class EpisodeTracker:
@@ -59,71 +60,12 @@ class EpisodeTracker:
         self._lengths.copy_(state["lengths"])
 
 
-@dataclass(kw_only=True)
-class Iteration:
-    """What a library tells about an iteration on one rank."""
-
-    number: int
-    """Iterations done."""
-    collect_s: float
-    """Time of the rollouts, in seconds."""
-    learn_s: float
-    """Time of the updates, in seconds."""
-    learning_rate: float
-    """The optimizer's learning rate."""
-    losses: Mapping[str, float]
-    """This rank's losses, by the library's names."""
-
-
-@dataclass(kw_only=True)
-class IterationRecord:
-    """A line of ``metrics.jsonl``: what every library reports after an iteration."""
-
-    iteration: int
-    """Iterations done, counted from the first run on."""
-    frames: int
-    """Environment steps of all ranks so far."""
-    wall_s: float
-    """Wall time so far, in seconds, resumed runs added up."""
-    fps: float
-    """Frames of all ranks per second of this iteration."""
-    collect_s: float
-    """Time of this iteration's rollouts on rank 0, in seconds."""
-    learn_s: float
-    """Time of this iteration's updates on rank 0, in seconds."""
-    mean_return: float | None
-    """Mean undiscounted return of the last 100 or more episodes of all ranks; null before one."""
-    mean_episode_length: float | None
-    """Mean length of the same episodes, in steps."""
-    learning_rate: float
-    """The optimizer's learning rate."""
-    losses: dict[str, float]
-    """Losses by the library's names, averaged over ranks."""
-    episode: dict[str, float]
-    """The environments' own statistics, over the episodes of this iteration."""
-
-
 class RunMetrics:
     """Turns what ranks have counted into records, the progress line, and event files."""
 
-    def __init__(
-        self,
-        run: Run,
-        context: DistributedContext,
-        tracker: EpisodeTracker,
-        *,
-        frames_per_iteration: int,
-    ) -> None:
-        """Start counting.
-
-        Args:
-            run: Where to write.
-            context: The process's context.
-            tracker: This rank's episodes.
-            frames_per_iteration: Environment steps of one iteration, of all ranks.
-        """
-        self._run, self._context, self._tracker = run, context, tracker
-        self._frames_per_iteration = frames_per_iteration
+    def __init__(self, context: DistributedContext, tracker: EpisodeTracker) -> None:
+        """Start counting this rank's episodes."""
+        self._context, self._tracker = context, tracker
         self._window: deque[tuple[Mean, Mean]] = deque()
         self._start = time.perf_counter()
         self._wall_before = 0.0
@@ -137,22 +79,26 @@ class RunMetrics:
         """Wall time so far, in seconds."""
         return self._wall_before + time.perf_counter() - self._start
 
-    def reduce(self, iteration: Iteration) -> IterationRecord:
+    def reduce(self, number: int, iteration: Iteration) -> IterationRecord:
         """Return the record of an iteration; every rank must call this, and gets the same one."""
-        self.frames += self._frames_per_iteration
         means = self._tracker.means
+        means.add(_FRAMES, iteration.frames, 1.0)
         for name, loss in iteration.losses.items():
             means.add(f"loss/{name}", loss, 1.0)
         reduced = means.reduce(self._context)
+        # Ranks may differ in their frames: a rollout may be cut short. The mean is per rank.
+        per_rank = reduced.pop(_FRAMES)
+        frames = round(per_rank.value * per_rank.weight)
+        self.frames += frames
         if "return" in reduced:
             self._window.append((reduced.pop("return"), reduced.pop("length")))
             self._trim_window()
         seconds = max(iteration.collect_s + iteration.learn_s, 1e-9)
         return IterationRecord(
-            iteration=iteration.number,
+            iteration=number,
             frames=self.frames,
             wall_s=round(self.wall_s, 3),
-            fps=round(self._frames_per_iteration / seconds, 1),
+            fps=round(frames / seconds, 1),
             collect_s=round(iteration.collect_s, 4),
             learn_s=round(iteration.learn_s, 4),
             mean_return=self._window_mean(0),

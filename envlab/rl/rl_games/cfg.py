@@ -10,6 +10,7 @@ Three defaults differ from rl_games 1.6.5: ``torch_compile`` is off (on, it need
 
 from __future__ import annotations
 
+import argparse
 import copy
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -372,3 +373,8 @@ class RlGamesCfg:
 
 def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
+
+
+def default_cfg(flags: argparse.Namespace) -> RlGamesCfg:
+    """Return the configuration without a task's values: the same, whatever the flags."""
+    return RlGamesCfg()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from envlab.rl.loop.metrics import IterationRecord
-from envlab.rl.loop.training import Training
+from envlab.rl.learner import Curve, IterationRecord
 
 _TAGS = {"kl": "info/kl", "alpha": "info/alpha"}
 """Tags of losses that rl_games does not file under ``losses/``."""
 
 
-def write_curves(
-    training: Training, record: IterationRecord, step_s: float, others: Mapping[str, float]
-) -> None:
-    """Write an iteration's curves; ``shaped_rewards`` are left out, because no rank knows them all.
+def library_curves(
+    record: IterationRecord, step_s: float, others: Mapping[str, float]
+) -> list[Curve]:
+    """Return an iteration's curves, but ``shaped_rewards``, because no rank knows them all.
 
     Args:
-        training: Writes on rank 0.
         record: The iteration, over all ranks.
         step_s: Time of the environments' steps on rank 0, in seconds.
         others: Further values by their tags.
@@ -36,11 +34,12 @@ def write_curves(
         "performance/rl_update_time": record.learn_s,
     }
     info = {"info/last_lr": record.learning_rate, "info/epochs": record.iteration}
-    training.write_scalars(record.frames, {**losses, **performance, **info, **others})
+    found = [Curve(record.frames, {**losses, **performance, **info, **others})]
     axes = {"step": record.frames, "iter": record.iteration, "time": round(record.wall_s)}
     for axis, position in axes.items():
         means = {
             f"rewards/{axis}": record.mean_return,
             f"episode_lengths/{axis}": record.mean_episode_length,
         }
-        training.write_scalars(position, means)
+        found.append(Curve(position, means))
+    return found

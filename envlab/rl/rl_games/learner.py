@@ -23,11 +23,8 @@ Gaps of rl_games 1.6.5 that this file and those beside it close:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
-from envlab.rl.command.launch import run_training
 from envlab.rl.command.session import Session
 from envlab.rl.loop.training import Learner
 from envlab.rl.rl_games.cfg import RlGamesCfg
@@ -46,8 +43,3 @@ def build(session: Session, env: VectorEnv, context: DistributedContext) -> Lear
         return SacAgent(env, cfg, context)
     kind = DiscreteAgent if cfg.params.algo.name == "a2c_discrete" else ContinuousAgent
     return kind(env, cfg, context, grad_sync=session.flags.grad_sync)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run ``train.py``: see :func:`envlab.rl.command.launch.run_training`."""
-    return run_training(arguments, library=LIBRARY, agent_cfg=RlGamesCfg, build=build)

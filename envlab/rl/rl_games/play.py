@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
-from envlab.rl.command.play import run_playing
 from envlab.rl.command.session import Session
 from envlab.rl.loop.export import ChannelsFirst, export_policy
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import check_model, fitting_checkpoint, supported_configuration
 from envlab.rl.rl_games.env import RlGamesVecEnv
-from envlab.rl.rl_games.learner import LIBRARY
 
 
 class RlGamesPlayer:
@@ -200,8 +197,3 @@ class Choices(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         return torch.stack([head(hidden).argmax(dim=-1) for head in self.heads], dim=-1)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run ``play.py``: see :func:`envlab.rl.command.play.run_playing`."""
-    return run_playing(arguments, library=LIBRARY, agent_cfg=RlGamesCfg, make_player=RlGamesPlayer)

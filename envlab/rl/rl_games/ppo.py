@@ -17,11 +17,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_model
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import VectorEnv
-from envlab.rl.loop.metrics import Iteration, IterationRecord
-from envlab.rl.loop.training import Training
+from envlab.rl.learner import Curve, Iteration, IterationRecord, OnStep
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import fitting_checkpoint, supported_configuration
-from envlab.rl.rl_games.curves import write_curves
+from envlab.rl.rl_games.curves import library_curves
 from envlab.rl.rl_games.env import RlGamesVecEnv, scratch_settings
 from envlab.rl.rl_games.normalisers import pool_normalisers
 
@@ -91,34 +90,32 @@ class PooledAgent:
         def __getattr__(self, name: str) -> Any:
             """Attributes that are not here are those of rl_games' class."""
 
-    def learn(self, training: Training, done: int, total: int) -> None:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-        self.vec_env.on_step = training.add_step
+    def start(self, total: int) -> None:
+        """See :class:`envlab.rl.learner.Learner`."""
         self._follow_budget(total)
         self.obs = self.obs_to_tensors(self.vec_env.observations())
-        training.start(done)
-        for number in range(done + 1, total + 1):
-            self.update_epoch()
-            results = self.train_epoch()
-            self.dataset.update_values_dict(None)
-            self.frame += self.curr_frames * self.context.world_size
-            iteration = Iteration(
-                number=number,
-                collect_s=results[1],
-                learn_s=results[2],
-                learning_rate=self.last_lr,
-                losses=self._losses(results[4:]),
-            )
-            record = training.finish_iteration(iteration)
-            settings = {"info/e_clip": self.e_clip, "info/lr_mul": 1.0}
-            if self.has_central_value:
-                settings["info/cval_lr"] = self.central_value_net.lr
-            write_curves(training, record, results[0], settings)
-            if self._has_won(record):
-                if number % self.cfg.save_interval and number < total:  # else it is saved already
-                    training.audit(number, self.last_lr)
-                    training.save(number, record)
-                return
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        """See :class:`envlab.rl.learner.Learner`."""
+        self.vec_env.on_step = on_step
+        self.update_epoch()
+        self._step_s, collect_s, learn_s, _, *losses = self.train_epoch()
+        self.dataset.update_values_dict(None)
+        self.frame += self.curr_frames * self.context.world_size
+        return Iteration(
+            frames=self.curr_frames,
+            collect_s=collect_s,
+            learn_s=learn_s,
+            learning_rate=self.last_lr,
+            losses=self._losses(losses),
+        )
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """See :class:`envlab.rl.learner.Learner`."""
+        settings = {"info/e_clip": self.e_clip, "info/lr_mul": 1.0}
+        if self.has_central_value:
+            settings["info/cval_lr"] = self.central_value_net.lr
+        return library_curves(record, self._step_s, settings)
 
     def model_state(self) -> dict[str, Any]:
         """See :class:`envlab.rl.loop.training.Learner`."""
@@ -304,7 +301,8 @@ class PooledAgent:
             losses[name] = float(value)
         return losses
 
-    def _has_won(self, record: IterationRecord) -> bool:
+    def is_finished(self, record: IterationRecord) -> bool:
+        """Return whether the mean return is above ``score_to_win``."""
         config = self.cfg.params.config
         if record.mean_return is None or record.iteration < config.save_best_after:
             return False

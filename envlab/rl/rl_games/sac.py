@@ -24,11 +24,10 @@ from rl_games.common.tr_helpers import DefaultRewardsShaper
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
-from envlab.rl.loop.metrics import Iteration
-from envlab.rl.loop.training import Training
+from envlab.rl.learner import Curve, Iteration, IterationRecord, OnStep
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import fitting_checkpoint, supported_configuration
-from envlab.rl.rl_games.curves import write_curves
+from envlab.rl.rl_games.curves import library_curves
 from envlab.rl.rl_games.env import RlGamesVecEnv, scratch_settings
 
 OPTIMIZERS = ("actor_optimizer", "critic_optimizer", "log_alpha_optimizer")
@@ -97,24 +96,31 @@ class SacAgent(SACAgent):
             self.replay_buffer = ReplayMemory(vec_env, self.replay_buffer_size, self._device)
         self.vec_env, self.writer = vec_env, None
 
-    def learn(self, training: Training, done: int, total: int) -> None:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-        self.vec_env.on_step = training.add_step
+    def start(self, total: int) -> None:
+        """See :class:`envlab.rl.learner.Learner`."""
         self.obs = self.obs_to_tensors(self.vec_env.observations())
-        training.start(done)
-        for number in range(done + 1, total + 1):
-            self.epoch_num = number
-            step_s, collect_s, learn_s, _, *lists = self.train_epoch()
-            self.frame += self.num_frames_per_epoch
-            iteration = Iteration(
-                number=number,
-                collect_s=collect_s,
-                learn_s=learn_s,
-                learning_rate=self.actor_optimizer.param_groups[0]["lr"],
-                losses=_losses(lists, self.learnable_temperature),
-            )
-            record = training.finish_iteration(iteration)
-            write_curves(training, record, step_s, {})
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        """See :class:`envlab.rl.learner.Learner`."""
+        self.vec_env.on_step = on_step
+        self.epoch_num = number
+        self._step_s, collect_s, learn_s, _, *lists = self.train_epoch()
+        self.frame += self.num_frames_per_epoch
+        return Iteration(
+            frames=self.num_frames_per_epoch,
+            collect_s=collect_s,
+            learn_s=learn_s,
+            learning_rate=self.actor_optimizer.param_groups[0]["lr"],
+            losses=_losses(lists, self.learnable_temperature),
+        )
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """See :class:`envlab.rl.learner.Learner`."""
+        return library_curves(record, self._step_s, {})
+
+    def is_finished(self, record: IterationRecord) -> bool:
+        """Return no: rl_games' SAC trains to the end of its budget."""
+        return False
 
     def model_state(self) -> dict[str, Any]:
         """See :class:`envlab.rl.loop.training.Learner`."""

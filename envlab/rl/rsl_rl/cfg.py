@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -66,7 +67,7 @@ class AlgorithmCfg:
 
 @dataclass(kw_only=True)
 class RslRlCfg:
-    """What ``OnPolicyRunner`` needs, and what envlab adds to it."""
+    """What rsl_rl's ``OnPolicyRunner`` reads, and what envlab adds to it."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
         name: name
@@ -156,3 +157,8 @@ class RslRlCfg:
         if not self.algorithm.share_cnn_encoders:  # PPO itself does not know this key
             del values["algorithm"]["share_cnn_encoders"]
         return values
+
+
+def default_cfg(flags: argparse.Namespace) -> RslRlCfg:
+    """Return the configuration without a task's values: the same, whatever the flags."""
+    return RslRlCfg()

@@ -19,8 +19,7 @@ import torch
 
 from envlab.errors import ConfigurationError
 from envlab.rl.command.session import Session
-from envlab.rl.loop.metrics import Iteration, IterationRecord
-from envlab.rl.loop.training import Training
+from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rl.skrl.cfg import SkrlCfg
 
 UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
@@ -68,8 +67,8 @@ class SkrlEnv(Protocol):
         """Make a step."""
 
 
-class SkrlLearner(abc.ABC):
-    """See :class:`envlab.rl.loop.training.Learner`; a subclass knows its framework's state.
+class SkrlLearner(Learner):
+    """skrl's interaction with the environments; a subclass knows its framework's state.
 
     Attributes:
         agent: skrl's agent, or its agents as one where there are several.
@@ -82,57 +81,49 @@ class SkrlLearner(abc.ABC):
         self.agent, self.env, self.cfg = agent, env, cfg
         agent.init(trainer_cfg=None)
         self._steps = int(cfg.num_steps_per_env or 0)
+        self._timesteps = 0
+        self._seen: tuple[Any, Any] | None = None
+        self._tracked: dict[str, float] = {}
 
-    def learn(self, training: Training, done: int, total: int) -> None:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-        training.start(done)
+    def start(self, total: int) -> None:
+        self._timesteps = total * self._steps
         self.agent.enable_training_mode(True)
-        observations, states = self.env.observe()
-        for number in range(done + 1, total + 1):
-            start, learn_s = time.perf_counter(), 0.0
-            for timestep in range((number - 1) * self._steps, number * self._steps):
-                when = {"timestep": timestep, "timesteps": total * self._steps}
-                self.agent.pre_interaction(**when)
-                observations, states = self._interact(training, observations, states, when)
-                before = time.perf_counter()
-                with self._tracking():
-                    self.agent.post_interaction(**when)
-                learn_s += time.perf_counter() - before
-            collect_s = time.perf_counter() - start - learn_s
-            self._finish(training, number, collect_s, learn_s)
+        self._seen = self.env.observe()
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        assert self._seen is not None
+        start, learn_s, frames = time.perf_counter(), 0.0, 0
+        for timestep in range((number - 1) * self._steps, number * self._steps):
+            when = {"timestep": timestep, "timesteps": self._timesteps}
+            self.agent.pre_interaction(**when)
+            step = self._interact(*self._seen, when)
+            self._seen = step.observations, step.states
+            frames += len(step.ended)
+            on_step(step.returns, step.ended, step.info)
+            before = time.perf_counter()
+            with self._tracking():
+                self.agent.post_interaction(**when)
+            learn_s += time.perf_counter() - before
+        tracked = {tag: _summary(tag, values) for tag, values in self.agent.tracking_data.items()}
+        self.agent.tracking_data.clear()  # skrl keeps it for ever where nothing is written
+        self._tracked = tracked
+        return Iteration(
+            frames=frames,
+            collect_s=time.perf_counter() - start - learn_s,
+            learn_s=learn_s,
+            learning_rate=self.learning_rate(),
+            losses={tag: tracked[tag] for tag in tracked if not tag.startswith(UNEQUAL)},
+        )
 
     @abc.abstractmethod
     def learning_rate(self) -> float:
         """Return the (policy's) learning rate."""
 
-    @abc.abstractmethod
-    def model_state(self) -> dict[str, Any]:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-
-    @abc.abstractmethod
-    def load_models(self, values: Mapping[str, Any]) -> None:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-
-    @abc.abstractmethod
-    def rank_state(self) -> dict[str, Any]:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-
-    @abc.abstractmethod
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        """See :class:`envlab.rl.loop.training.Learner`."""
-
-    def noise_keys(self) -> dict[str, Any]:
-        """Return nothing: skrl on PyTorch samples with torch's own generator."""
-        return {}
-
-    def _interact(
-        self, training: Training, observations: Any, states: Any, when: Mapping[str, int]
-    ) -> tuple[Any, Any]:
-        """Act, step and record; return the observations and states to act on next."""
+    def _interact(self, observations: Any, states: Any, when: Mapping[str, int]) -> Transition:
+        """Act, step and record."""
         with torch.no_grad():
             actions, _ = self.agent.act(observations, states, **when)
             step = self.env.advance(actions)
-            training.add_step(step.returns, step.ended, step.info)
             self.agent.record_transition(
                 observations=observations,
                 states=states,
@@ -145,7 +136,7 @@ class SkrlLearner(abc.ABC):
                 infos=step.info,
                 **when,
             )
-        return step.observations, step.states
+        return step
 
     @contextlib.contextmanager
     def _tracking(self) -> Iterator[None]:
@@ -160,19 +151,11 @@ class SkrlLearner(abc.ABC):
         finally:
             self.agent.write_interval = 0
 
-    def _finish(self, training: Training, number: int, collect_s: float, learn_s: float) -> None:
-        tracked = {tag: _summary(tag, values) for tag, values in self.agent.tracking_data.items()}
-        self.agent.tracking_data.clear()  # skrl keeps it for ever where nothing is written
-        iteration = Iteration(
-            number=number,
-            collect_s=collect_s,
-            learn_s=learn_s,
-            learning_rate=self.learning_rate(),
-            losses={tag: tracked[tag] for tag in tracked if not tag.startswith(UNEQUAL)},
-        )
-        record = training.finish_iteration(iteration)
-        if self._is_written(number):
-            training.write_scalars(number * self._steps, self._scalars(record, tracked))
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Return skrl's own curves, over timesteps, where ``experiment.write_interval`` is due."""
+        if not self._is_written(record.iteration):
+            return []
+        return [Curve(record.iteration * self._steps, self._scalars(record, self._tracked))]
 
     def _is_written(self, number: int) -> bool:
         """Return whether ``experiment.write_interval`` asks for curves after this iteration."""

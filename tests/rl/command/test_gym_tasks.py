@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,10 @@ from envlab.cli import main
 from envlab.config import compose
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
-from envlab.rl.command.arguments import train_parser
-from envlab.rl.command.session import compose_session
-from envlab.rl.rl_games.cfg import RlGamesCfg
-from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.libraries import get_library
 from tests.launcher import ROOT, Launch, torchrun
-from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, only_run
+from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, only_run, session_of
 
-CFGS = {"rsl_rl": RslRlCfg, "rl_games": RlGamesCfg, "skrl": SkrlCfg}
 CARTPOLE = "--task=gym:CartPole-v1"
 SHORT = {
     "rl_games": ["agent.params.config.horizon_length=8", "agent.params.config.mini_epochs=1"],
@@ -30,8 +26,7 @@ SHORT = {
 
 
 def compose_for(library: str, task_id: str, *overrides: str):
-    flags = train_parser(library).parse_args([f"--task={task_id}"])
-    return compose_session(flags, overrides, library=library, agent_cfg=CFGS[library]())
+    return session_of(library, [f"--task={task_id}", *overrides])
 
 
 # Agents -------------------------------------------------------------------------------------------
@@ -64,7 +59,8 @@ def test_agent_files_have_only_keys_that_the_library_knows(library, space):
     assert library in task.libraries
     values = load_agent_values(task, library)
     assert values
-    assert CFGS[library]().with_task_values(values) != CFGS[library]()
+    default = get_library(library).default_cfg(Namespace(algorithm=None, ml_framework=None))
+    assert default.with_task_values(values) != default
 
 
 def test_an_override_of_the_environment_is_checked_before_its_agent_is_chosen():

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from envlab.rl.command.train import print_summary
+from envlab.rl.libraries import get_library
 from tests.launcher import PLAY, TRAIN, Launch
 from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run
 
@@ -67,9 +68,11 @@ def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
     run = SimpleNamespace(directory=tmp_path / "logs/run")
     checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
     session = SimpleNamespace(
-        task=SimpleNamespace(id="My-Task-v0"), agent_cfg=SimpleNamespace(origin={})
+        library=get_library("rsl_rl"),
+        task=SimpleNamespace(id="My-Task-v0"),
+        agent_cfg=SimpleNamespace(origin={}),
     )
-    print_summary(session, "rsl_rl", run, checkpoint)  # type: ignore[arg-type]
+    print_summary(session, run, checkpoint)  # type: ignore[arg-type]
     return capsys.readouterr().out.splitlines()
 
 

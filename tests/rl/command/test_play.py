@@ -12,6 +12,7 @@ from envlab.config import merge, write_yaml
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl.command.session import compose_session
+from envlab.rl.libraries import get_library
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 
 TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
@@ -32,7 +33,7 @@ def run(tmp_path: Path) -> Path:
 
 def session_of(task: str, run: Path):
     flags = argparse.Namespace(task=task)
-    return compose_session(flags, [], library="rsl_rl", agent_cfg=RslRlCfg(), params=run)
+    return compose_session(flags, [], get_library("rsl_rl"), run)
 
 
 def test_the_task_itself_takes_all_of_a_run(run):

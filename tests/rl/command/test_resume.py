@@ -20,8 +20,8 @@ from envlab.rl.command import resume as continuation
 from envlab.rl.command.arguments import train_parser
 from envlab.rl.command.resume import _go_on, find_launched
 from envlab.rl.command.session import Session, compose_session
+from envlab.rl.libraries import get_library
 from envlab.rl.loop.curves import open_curves
-from envlab.rl.rsl_rl.cfg import RslRlCfg
 from envlab.rl.run.directory import EVENTS_TAG, Run, cut_metrics
 from tests.rl.conftest import SMALL, TASK
 
@@ -90,6 +90,7 @@ def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.Mo
 
 def test_a_run_on_another_node_is_not_begun_anew():
     session = Session(
+        library=None,  # type: ignore[arg-type]
         task=None,  # type: ignore[arg-type]
         env_cfg=None,
         agent_cfg=None,
@@ -97,8 +98,8 @@ def test_a_run_on_another_node_is_not_begun_anew():
         flags=argparse.Namespace(resume=False),
     )
     with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
-        _go_on(session, lambda _: session, "x", [None, ("h2", "/logs/run")])
-    assert _go_on(session, lambda _: session, "x", [None, None]) is session
+        _go_on(session, lambda _: session, [None, ("h2", "/logs/run")])
+    assert _go_on(session, lambda _: session, [None, None]) is session
 
 
 def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
@@ -159,14 +160,14 @@ def broken_off(trained: Path) -> Path:
 
 
 def session_of(run: Path | None) -> Session:
-    flags, overrides = train_parser("rsl_rl").parse_with_overrides(SMALL)
-    return compose_session(flags, overrides, library="rsl_rl", agent_cfg=RslRlCfg(), params=run)
+    flags, overrides = train_parser(get_library("rsl_rl")).parse_with_overrides(SMALL)
+    return compose_session(flags, overrides, get_library("rsl_rl"), run)
 
 
 def test_a_restart_goes_on_from_the_last_good_checkpoint(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
-    session = _go_on(session_of(None), session_of, "rsl_rl", [("here", str(broken_off))])
+    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
     assert session is not None
     assert session.resumed is not None
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
@@ -179,17 +180,17 @@ def test_a_name_of_another_tasks_run_is_refused_even_when_that_is_finished(broke
     told = json.loads(path.read_text()) | {"status": "finished"}
     path.write_text(json.dumps(told))
     here = [("here", str(broken_off))]
-    assert _go_on(session_of(None), session_of, "rsl_rl", here) is None
+    assert _go_on(session_of(None), session_of, here) is None
     path.write_text(json.dumps(told | {"task": "Isaac-Ant-v0"}))
     with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
-        _go_on(session_of(None), session_of, "rsl_rl", here)
+        _go_on(session_of(None), session_of, here)
 
 
 def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
     shutil.rmtree(broken_off / "params")
-    session = _go_on(session_of(None), session_of, "rsl_rl", [("here", str(broken_off))])
+    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
     assert session is not None
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert "taking the command line's" in caplog.text
@@ -200,10 +201,12 @@ def test_a_seed_that_is_given_counts_and_one_that_was_drawn_stays(
     broken_off: Path, given: str, taken: int
 ):
     def with_seed(run: Path | None) -> Session:
-        flags, overrides = train_parser("rsl_rl").parse_with_overrides([*SMALL, f"--seed={given}"])
-        return compose_session(flags, overrides, library="rsl_rl", agent_cfg=RslRlCfg(), params=run)
+        flags, overrides = train_parser(get_library("rsl_rl")).parse_with_overrides(
+            [*SMALL, f"--seed={given}"]
+        )
+        return compose_session(flags, overrides, get_library("rsl_rl"), run)
 
-    session = _go_on(with_seed(None), with_seed, "rsl_rl", [("here", str(broken_off))])
+    session = _go_on(with_seed(None), with_seed, [("here", str(broken_off))])
     assert session is not None
     assert session.agent_cfg.seed == taken
 
@@ -213,7 +216,7 @@ def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(
 ):
     for path in (broken_off / "checkpoints").iterdir():
         path.write_bytes(b"")
-    session = _go_on(session_of(None), session_of, "rsl_rl", [("here", str(broken_off))])
+    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
     assert session is not None
     assert (session.checkpoint, session.resumed) == (None, None)
     assert "The run starts again from where it began" in caplog.text

@@ -14,6 +14,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
 from envlab.rl.command.session import Session
+from envlab.rl.libraries import get_library
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 from envlab.rl.skrl.cfg import SkrlCfg
@@ -25,7 +26,14 @@ def session(cfg: Any, **flags: Any) -> Session:
     given = {"num_envs": None, "global_num_envs": None} | flags
     task: Any = SimpleNamespace(id="Some-Task-v0")
     namespace = argparse.Namespace(**given)
-    return Session(task=task, env_cfg=None, agent_cfg=cfg, overrides=[], flags=namespace)
+    return Session(
+        library=get_library("rsl_rl"),
+        task=task,
+        env_cfg=None,
+        agent_cfg=cfg,
+        overrides=[],
+        flags=namespace,
+    )
 
 
 def scaled(cfg: Any, world_size: int, **flags: Any) -> Scaling:

@@ -16,8 +16,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, SIGNALS
-from envlab.rl.loop.metrics import Iteration, IterationRecord
-from envlab.rl.loop.training import Training
+from envlab.rl.learner import Iteration, IterationRecord
+from envlab.rl.loop.metrics import RunMetrics
 from envlab.rl.run.checkpoints import Checkpoints
 from tests.disk import no_file_beyond
 from tests.launcher import run, torchrun
@@ -66,14 +66,16 @@ def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    finish_iteration = Training.finish_iteration
+    reduce = RunMetrics.reduce
 
-    def told_in_the_second(training: Training, iteration: Iteration) -> IterationRecord:
-        if iteration.number == 2:
+    def told_in_the_second(
+        metrics: RunMetrics, number: int, iteration: Iteration
+    ) -> IterationRecord:
+        if number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
-        return finish_iteration(training, iteration)
+        return reduce(metrics, number, iteration)
 
-    monkeypatch.setattr(Training, "finish_iteration", told_in_the_second)
+    monkeypatch.setattr(RunMetrics, "reduce", told_in_the_second)
     with no_file_beyond(50_000):
         code = train_in(tmp_path, *SMALL, "--max_iterations=9", "agent.save_interval=9")
     assert code == PREEMPTED_EXIT_CODE

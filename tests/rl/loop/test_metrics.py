@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,18 +54,19 @@ def test_a_restored_tracker_goes_on(tracker: EpisodeTracker):
 
 
 def metrics_with(tracker: EpisodeTracker) -> RunMetrics:
-    return RunMetrics(SimpleNamespace(), CONTEXT, tracker, frames_per_iteration=64)  # type: ignore[arg-type]
+    return RunMetrics(CONTEXT, tracker)
 
 
 def reduce(metrics: RunMetrics, iteration: int) -> IterationRecord:
     return metrics.reduce(
+        iteration,
         Iteration(
-            number=iteration,
+            frames=64,
             collect_s=0.25,
             learn_s=0.75,
             learning_rate=0.1,
             losses={"value": 2.0},
-        )
+        ),
     )
 
 

@@ -19,10 +19,12 @@ import pytest
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import play_parser, train_parser
+from envlab.rl.libraries import get_library
 from envlab.rl.loop import opengl, video
 from envlab.rl.loop.video import VideoRecorder, check_recording, start_recording
 from tests.disk import no_file_beyond
 
+TRAIN, PLAY = train_parser(get_library("rsl_rl")), play_parser(get_library("rsl_rl"))
 ROOT = Path(__file__).parents[3]
 SCRIPTS = ROOT / "scripts" / "reinforcement_learning" / "rsl_rl"
 
@@ -139,7 +141,7 @@ def test_frames_are_the_pictures_in_their_order(av, tmp_path: Path) -> None:
     assert grey == pytest.approx(np.arange(1, 201), abs=3.0)  # H.264 loses a little
 
 
-@pytest.mark.parametrize("parser", [train_parser("rsl_rl"), play_parser("rsl_rl")])
+@pytest.mark.parametrize("parser", [TRAIN, PLAY])
 def test_a_length_without_video_is_refused(parser) -> None:
     with pytest.raises(ConfigurationError, match="--video_length has no effect without --video"):
         parser.parse_with_overrides(["--task=T", "--video_length=5"])
@@ -149,14 +151,14 @@ def test_a_length_without_video_is_refused(parser) -> None:
 @pytest.mark.parametrize("value", [0, -1])
 def test_values_that_record_nothing_are_refused(flag: str, value: int) -> None:
     with pytest.raises(ConfigurationError, match=f"--{flag} is {value}, but must be greater"):
-        train_parser("rsl_rl").parse_with_overrides(["--task=T", "--video", f"--{flag}={value}"])
+        TRAIN.parse_with_overrides(["--task=T", "--video", f"--{flag}={value}"])
 
 
 def test_defaults_are_those_of_isaac_lab(tmp_path: Path) -> None:
-    flags, _ = train_parser("rsl_rl").parse_with_overrides(["--task=T", "--video"])
+    flags, _ = TRAIN.parse_with_overrides(["--task=T", "--video"])
     recorder = start_recording(flags, FakeEnv(), tmp_path)
     assert (recorder._length, recorder._interval) == (200, 2000)
-    flags, _ = play_parser("rsl_rl").parse_with_overrides(["--task=T", "--video"])
+    flags, _ = PLAY.parse_with_overrides(["--task=T", "--video"])
     recorder = start_recording(flags, FakeEnv(), tmp_path)
     assert (recorder._length, recorder._interval) == (200, None)
 

@@ -18,6 +18,7 @@ import pytest
 from envlab.cli import guarded
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
 from envlab.rl.command.arguments import train_parser
+from envlab.rl.libraries import get_library
 from envlab.rl.run.run_end import record_end
 from tests.launcher import Launch, torchrun
 from tests.rl.conftest import manifest_of, only_run
@@ -202,7 +203,7 @@ def test_no_process_of_all_these_is_left(launches):
 @pytest.mark.parametrize("value", ["1.9", "-5", "0", "inf", "nan"])
 def test_a_timeout_that_makes_no_sense_is_refused(value: str, capsys):
     def parse(words: Any) -> int:
-        train_parser("rsl_rl").parse_with_overrides(words)
+        train_parser(get_library("rsl_rl")).parse_with_overrides(words)
         return 0
 
     assert guarded(parse, ["--task=Isaac-Cartpole-v0", f"--timeout_s={value}"]) == 2

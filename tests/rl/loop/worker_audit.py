@@ -22,10 +22,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.errors import RankDivergenceError
-from envlab.rl.command.arguments import train_parser
-from envlab.rl.command.session import compose_session
 from envlab.rl.command.train import train_session
 from envlab.rl.loop.training import Training
+from tests.rl.conftest import session_of
 from tests.rl.rl_games.worker import CARTPOLE
 from tests.rl.skrl.torch.worker import PPO
 
@@ -157,32 +156,10 @@ def messages(library: str, context: DistributedContext) -> dict[str, Any]:
             for name, harm in on_both_ranks(training).items():
                 found[name] = say(training, rate, harm)
 
-    module, cfg = adapter(library)
-    flags, overrides = train_parser(library).parse_with_overrides(
-        [*FLAGS[library], "--seed=42", "--max_iterations=1", "--distributed"]
-    )
-    session = compose_session(flags, overrides, library=library, agent_cfg=cfg())
+    words = [*FLAGS[library], "--seed=42", "--max_iterations=1", "--distributed"]
     with mock.patch.object(Training, "audit", planted):
-        train_session(session, context, InterruptFlag(), library=library, build=module.build)
+        train_session(session_of(library, words), context, InterruptFlag())
     return found
-
-
-def adapter(library: str) -> tuple[Any, Any]:
-    """Return a library's module and configuration, imported in its turn."""
-    if library == "rsl_rl":
-        from envlab.rl.rsl_rl import learner as rsl_rl
-        from envlab.rl.rsl_rl.cfg import RslRlCfg
-
-        return rsl_rl, RslRlCfg
-    if library == "rl_games":
-        from envlab.rl.rl_games import learner as rl_games
-        from envlab.rl.rl_games.cfg import RlGamesCfg
-
-        return rl_games, RlGamesCfg
-    from envlab.rl.skrl.cfg import SkrlCfg
-    from envlab.rl.skrl.torch import learner as skrl
-
-    return skrl, SkrlCfg
 
 
 def main() -> None:

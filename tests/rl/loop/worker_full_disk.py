@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from envlab.cli import train
-from envlab.rl.loop.metrics import Iteration, IterationRecord
+from envlab.rl.learner import IterationRecord
 from envlab.rl.loop.training import Training
 
 FULL_FROM, FULL_TO, END = 3, 15, 18
@@ -34,18 +34,18 @@ def fill() -> None:
 
 def main() -> int:
     """Train; return the exit code."""
-    finish_iteration = Training.finish_iteration
+    write = Training.write
 
-    def on_a_small_disk(training: Training, iteration: Iteration) -> IterationRecord:
+    def write_to_a_small_disk(training: Training, record: IterationRecord) -> None:
         recovers = "recovered" in training._run.directory.name
         if training._context.is_main:
-            if iteration.number == FULL_FROM:
+            if record.iteration == FULL_FROM:
                 fill()
-            if iteration.number == FULL_TO and recovers:
+            if record.iteration == FULL_TO and recovers:
                 FILLER.unlink()
-        return finish_iteration(training, iteration)
+        write(training, record)
 
-    Training.finish_iteration = on_a_small_disk  # type: ignore[method-assign]
+    Training.write = write_to_a_small_disk  # type: ignore[method-assign]
     left, *flags = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).parents[1] / "fake_wandb"))
     os.environ["FAKE_WANDB_CALLS"] = str(Path(left, "wandb.jsonl"))

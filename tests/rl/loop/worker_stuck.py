@@ -9,6 +9,7 @@ DistributedDataParallel, and nothing to import.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import os
 import signal
@@ -25,11 +26,12 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import PolicyDDP, settle_buckets
 from envlab.distributed.ranks import launched_rank
 from envlab.envs import VectorEnv
+from envlab.rl.command.arguments import train_parser
 from envlab.rl.command.launch import run_training
 from envlab.rl.command.session import Session
-from envlab.rl.loop.metrics import Iteration
+from envlab.rl.learner import Iteration, IterationRecord, Learner, OnStep
+from envlab.rl.libraries import get_library
 from envlab.rl.loop.training import Training
-from envlab.rl.rsl_rl.cfg import RslRlCfg
 from tests.agents import free_port
 
 FATAL_AFTER_S = 2.5
@@ -51,14 +53,13 @@ def come_to_grief(how: str) -> None:
 
 def plant(how: str) -> None:
     """Patch this process: in ``env.step``, or so that it passes over a collective."""
-    finish, step, gather = Training.finish_iteration, VectorEnv.step, DistributedContext.gather
+    write, step, gather = Training.write, VectorEnv.step, DistributedContext.gather
     fatal_at = [float("inf")]
 
-    @functools.wraps(finish)
-    def timed(training: Training, iteration: Iteration) -> Any:
-        record = finish(training, iteration)
+    @functools.wraps(write)
+    def timed(training: Training, record: IterationRecord) -> None:
+        write(training, record)
         fatal_at[0] = min(fatal_at[0], time.monotonic() + FATAL_AFTER_S)
-        return record
 
     @functools.wraps(step)
     def broken_step(env: VectorEnv, actions: Any) -> Any:
@@ -73,14 +74,14 @@ def plant(how: str) -> None:
             return [value] * context.world_size
         return gather(context, value)
 
-    Training.finish_iteration = timed  # type: ignore[method-assign]
+    Training.write = timed  # type: ignore[method-assign]
     if how == "skip":
         DistributedContext.gather = skipped  # type: ignore[method-assign]
     else:
         VectorEnv.step = broken_step  # type: ignore[method-assign]
 
 
-class Plain:
+class Plain(Learner):
     """A learner that makes one update of a linear policy per iteration."""
 
     def __init__(self, session: Session, env: Any, context: DistributedContext) -> None:
@@ -92,22 +93,16 @@ class Plain:
             settle_buckets(self._model)
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01)
 
-    def learn(self, training: Training, done: int, total: int) -> None:
-        obs, _ = self._env.reset()
-        training.start(done)
-        for number in range(done + 1, total + 1):
-            for _ in range(self._num_steps):
-                obs, reward, terminated, truncated, info = self._env.step(
-                    self._model(obs["policy"]).detach()
-                )
-                training.add_step(reward, terminated | truncated, info)
-            self._optimizer.zero_grad()
-            self._model(obs["policy"]).square().mean().backward()
-            self._optimizer.step()
-            iteration = Iteration(
-                number=number, collect_s=1.0, learn_s=1.0, learning_rate=0.01, losses={}
-            )
-            training.finish_iteration(iteration)
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        for _ in range(self._num_steps):
+            obs = self._env.obs_buf["policy"]
+            _, reward, terminated, truncated, info = self._env.step(self._model(obs).detach())
+            on_step(reward, terminated | truncated, info)
+        self._optimizer.zero_grad()
+        self._model(self._env.obs_buf["policy"]).square().mean().backward()
+        self._optimizer.step()
+        frames = self._num_steps * self._env.num_envs
+        return Iteration(frames=frames, collect_s=1.0, learn_s=1.0, learning_rate=0.01, losses={})
 
     def model_state(self) -> dict[str, Any]:
         return {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}
@@ -115,18 +110,11 @@ class Plain:
     def load_models(self, values: Mapping[str, Any]) -> None:
         self._model.load_state_dict(values["model"]["model"])
 
-    def rank_state(self) -> dict[str, Any]:
-        return {}
-
-    def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        del state
-
-    def noise_keys(self) -> dict[str, Any]:
-        return {}
-
 
 def train_plain(arguments: Sequence[str]) -> int:
-    return run_training(arguments, library="rsl_rl", agent_cfg=RslRlCfg, build=Plain)
+    library = dataclasses.replace(get_library("rsl_rl"), build=Plain)
+    flags, overrides = train_parser(library).parse_with_overrides(arguments)
+    return run_training(library, flags, overrides)
 
 
 def fork_jobs(folder: Path, ways: Sequence[str]) -> str | None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from rsl_rl.runners import OnPolicyRunner
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.rsl_rl.learner import Runner
+from envlab.rl.rsl_rl.learner import RslRlLearner
 
 NUM_STEPS = 16
 NUM_ENVS = 1024
@@ -38,7 +37,8 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 7}, "env")
     seed_everything(7)
     env = task.make(env_cfg, context=context)
-    runner = Runner(env, merge(RslRlCfg(), AGENT, "agent"), context, grad_sync=grad_sync)
+    cfg = merge(RslRlCfg(), AGENT, "agent")
+    learner = RslRlLearner(env, cfg, context, grad_sync=grad_sync)
     seed_everything(7 + context.rank)
     initial = torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1).clone()
     # Half of the environments reach the time limit within the rollout.
@@ -46,7 +46,7 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
     lengths = env.random.stream("lengths").integers(limit - 2 * NUM_STEPS, limit)
     env.episode_length_buf = lengths
 
-    algorithm = runner.alg
+    algorithm = learner.alg
     distribution = algorithm.get_policy().distribution
     noise = env.random.stream("test")
 
@@ -77,7 +77,8 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
         process(obs, rewards, dones, extras)
 
     algorithm.process_env_step = count
-    OnPolicyRunner.learn(runner, 1)
+    learner.start(1)
+    learner.iterate(1, lambda rewards, ended, info: None)
     env.close()
     return {
         "initial": initial,

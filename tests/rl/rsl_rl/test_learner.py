@@ -15,7 +15,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.rsl_rl.learner import Runner
+from envlab.rl.rsl_rl.learner import RslRlLearner
 from tests.launcher import run, torchrun
 from tests.rl.conftest import (
     SMALL,
@@ -159,19 +159,19 @@ def test_time_outs_bootstrap_from_the_final_observation():
     context = DistributedContext.single("cpu")
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
     env = task.make(env_cfg, context=context)
-    runner = Runner(env, RslRlCfg(), context)
+    learner = RslRlLearner(env, RslRlCfg(), context)
     limit = env.max_episode_length
     env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
     with torch.inference_mode():
-        actions = runner.alg.act(runner.env.get_observations())
-        obs, rewards, dones, extras = runner.env.step(actions)
-        values = runner.alg.critic(extras["final_obs"]).squeeze(1)
+        actions = learner.alg.act(learner.env.get_observations())
+        obs, rewards, dones, extras = learner.env.step(actions)
+        values = learner.alg.critic(extras["final_obs"]).squeeze(1)
         plain = rewards.clone()
-        runner.alg.process_env_step(obs, rewards, dones, extras)
+        learner.alg.process_env_step(obs, rewards, dones, extras)
     assert dones.tolist() == [False, True, False, True]
     assert not torch.equal(obs["policy"][1], extras["final_obs"]["policy"][1])
     expected = plain + 0.99 * values * torch.tensor([0.0, 1.0, 0.0, 1.0])
-    torch.testing.assert_close(runner.alg.storage.rewards[0, :, 0], expected)
+    torch.testing.assert_close(learner.alg.storage.rewards[0, :, 0], expected)
     assert torch.equal(rewards, plain)  # the episode's return must not hold the bootstrap
     env.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from envlab.cli import train
-from envlab.rl.rsl_rl import learner as rsl_rl
+from envlab.rl.rsl_rl import ppo as rsl_rl
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
     def broken_update(algorithm: rsl_rl.DistributedPPO) -> dict[str, float]:
         losses = update(algorithm)
         num_updates[0] += 1
-        if num_updates[0] == 2 and algorithm.context.rank == 1:
+        if num_updates[0] == 2 and algorithm._context.rank == 1:
             with torch.no_grad():
                 algorithm.get_policy().mlp[0].weight[0, 0] += 1e-6
         return losses

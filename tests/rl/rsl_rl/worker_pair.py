@@ -17,11 +17,11 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
-from envlab.rl.command.arguments import train_parser
-from envlab.rl.command.session import compose_session
 from envlab.rl.command.train import train_session
-from envlab.rl.rsl_rl import learner as rsl_rl
-from envlab.rl.rsl_rl.cfg import RslRlCfg
+from envlab.rl.loop.training import Training
+from envlab.rl.rsl_rl import ppo
+from envlab.rl.rsl_rl.ppo import DistributedPPO
+from tests.rl.conftest import session_of
 from tests.rl.rsl_rl.first_update import first_update
 
 
@@ -32,26 +32,25 @@ def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.
 
 def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
     """Train, and return what this rank ends with, and all observations that it learned from."""
-    flags, overrides = train_parser("rsl_rl").parse_with_overrides(arguments)
-    session = compose_session(flags, overrides, library="rsl_rl", agent_cfg=RslRlCfg())
     found: dict[str, Any] = {"obs": []}
-    learn, update = rsl_rl.Runner.learn, rsl_rl.DistributedPPO.update
+    run, update = Training.run, DistributedPPO.update
 
-    def watched_update(algorithm: rsl_rl.DistributedPPO) -> dict[str, float]:
+    def watched_update(algorithm: DistributedPPO) -> dict[str, float]:
         found["obs"].append(algorithm.storage.observations["policy"].flatten(0, 1).clone())
         return update(algorithm)
 
-    def watched_learn(runner: rsl_rl.Runner, *args: Any) -> None:
-        learn(runner, *args)
-        found["model"] = runner.alg.save()
-        found["learning_rate"] = runner.alg.learning_rate
-        found["wraps"] = type(runner.alg.actor).__name__
+    def watched_run(training: Training, done: int) -> None:
+        run(training, done)
+        algorithm = training._learner.alg
+        found["model"] = algorithm.save()
+        found["learning_rate"] = algorithm.learning_rate
+        found["wraps"] = type(algorithm.actor).__name__
 
     with (
-        mock.patch.object(rsl_rl.DistributedPPO, "update", watched_update),
-        mock.patch.object(rsl_rl.Runner, "learn", watched_learn),
+        mock.patch.object(DistributedPPO, "update", watched_update),
+        mock.patch.object(Training, "run", watched_run),
     ):
-        train_session(session, context, InterruptFlag(), library="rsl_rl", build=rsl_rl.build)
+        train_session(session_of("rsl_rl", arguments), context, InterruptFlag())
     return found
 
 
@@ -60,7 +59,7 @@ def main() -> None:
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
     updates = {"pooled": first_update(context), "library": first_update(context, "library")}
-    with mock.patch.object(rsl_rl, "pooled_moments", local_moments):
+    with mock.patch.object(ppo, "pooled_moments", local_moments):
         updates["local"] = first_update(context)
     torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
     for grad_sync in ("ddp", "library"):

@@ -25,7 +25,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -35,9 +35,7 @@ import numpy as np
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.jax_process import start_jax
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rl.command.launch import run_training
 from envlab.rl.command.session import Session
-from envlab.rl.loop.training import Training
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.checks import check_supported
 from envlab.rl.skrl.env import SkrlMarlEnv, SkrlVectorEnv
@@ -51,7 +49,7 @@ from envlab.rl.skrl.jax.ranks import (
     pool_advantages,
     pooled_schedule,
 )
-from envlab.rl.skrl.learner import SkrlLearner, check_algorithm
+from envlab.rl.skrl.learner import SkrlLearner, Transition, check_algorithm
 from envlab.rl.skrl.library import OFF_POLICY, load_skrl
 
 logger = logging.getLogger(__name__)
@@ -152,11 +150,9 @@ class JaxLearner(SkrlLearner):
         """See :class:`envlab.rl.loop.training.Learner`."""
         return self._noise.keys()
 
-    def _interact(
-        self, training: Training, observations: Any, states: Any, when: Mapping[str, int]
-    ) -> tuple[Any, Any]:
+    def _interact(self, observations: Any, states: Any, when: Mapping[str, int]) -> Transition:
         self._noise.start(when["timestep"])
-        return super()._interact(training, observations, states, when)
+        return super()._interact(observations, states, when)
 
     def _parts(self) -> list[tuple[str, Any, str]]:
         """Return what holds arrays: its path, who has it, and under which name or key."""
@@ -240,12 +236,6 @@ def build(session: Session, env: Any, context: DistributedContext) -> JaxLearner
             "Leave the flag out."
         )
     return make_learner(env, check_algorithm(session, FRAMEWORK), context)
-
-
-def main(arguments: Sequence[str], agent_cfg: Callable[[], SkrlCfg]) -> int:
-    """Run ``train.py``: see :func:`envlab.rl.command.launch.run_training`."""
-    # max_iterations may be null in the configuration; what trains is resolved.
-    return run_training(arguments, library=LIBRARY, agent_cfg=agent_cfg, build=build)  # type: ignore[arg-type]
 
 
 def _average_over_ranks(agent: Any, context: DistributedContext) -> None:

@@ -15,12 +15,10 @@ import jax
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl.command.play import run_playing
 from envlab.rl.command.session import Session
 from envlab.rl.loop.export import export_policy
-from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.jax.arrays import to_jax, to_torch, tree_state
-from envlab.rl.skrl.jax.learner import FRAMEWORK, LIBRARY, make_learner
+from envlab.rl.skrl.jax.learner import FRAMEWORK, make_learner
 from envlab.rl.skrl.learner import check_algorithm
 from envlab.rl.skrl.library import MODELS, component
 from envlab.rl.skrl.torch.play import BestActions, SkrlPlayer, traced_policy
@@ -181,12 +179,6 @@ def _place(name: str, order: Sequence[str]) -> tuple[int, int]:
     )
 
 
-def main(arguments: Sequence[str], agent_cfg: Callable[[], SkrlCfg]) -> int:
-    """Run ``play.py``: see :func:`envlab.rl.command.play.run_playing`."""
-    # max_iterations may be null in the configuration, which playing does not read.
-    return run_playing(arguments, library=LIBRARY, agent_cfg=agent_cfg, make_player=JaxPlayer)  # type: ignore[arg-type]
-
-
 def _on_tensors(scaler: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return a scaler of skrl on JAX, or the function in place of one, for tensors."""
     return lambda values: to_torch(scaler(to_jax(values)))
@@ -194,3 +186,6 @@ def _on_tensors(scaler: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.
 
 def _same(values: torch.Tensor) -> torch.Tensor:
     return values
+
+
+make_player = JaxPlayer

@@ -29,7 +29,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -37,7 +37,6 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rl.command.launch import run_training
 from envlab.rl.command.session import Session
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.checks import check_supported
@@ -201,12 +200,6 @@ def build(session: Session, env: Any, context: DistributedContext) -> TorchLearn
     """Return the learner of a settled session."""
     cfg = check_algorithm(session, FRAMEWORK)
     return make_learner(env, cfg, context, grad_sync=session.flags.grad_sync)
-
-
-def main(arguments: Sequence[str], agent_cfg: Callable[[], SkrlCfg]) -> int:
-    """Run ``train.py``: see :func:`envlab.rl.command.launch.run_training`."""
-    # max_iterations may be null in the configuration; what trains is resolved.
-    return run_training(arguments, library=LIBRARY, agent_cfg=agent_cfg, build=build)  # type: ignore[arg-type]
 
 
 def _vector_env(env: VectorEnv, cfg: SkrlCfg) -> SkrlVectorEnv:

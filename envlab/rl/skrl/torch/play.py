@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,11 @@ from gymnasium import spaces
 from torch import fx, nn
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl.command.play import run_playing
 from envlab.rl.command.session import Session
 from envlab.rl.loop.export import export_policy
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.learner import check_algorithm
-from envlab.rl.skrl.torch.learner import FRAMEWORK, LIBRARY, make_learner
+from envlab.rl.skrl.torch.learner import FRAMEWORK, make_learner
 
 
 class BestActions(nn.Module):
@@ -118,12 +117,6 @@ class SkrlPlayer:
         return self._env.observation_spaces[name]  # type: ignore[attr-defined]
 
 
-def main(arguments: Sequence[str], agent_cfg: Callable[[], SkrlCfg]) -> int:
-    """Run ``play.py``: see :func:`envlab.rl.command.play.run_playing`."""
-    # max_iterations may be null in the configuration, which playing does not read.
-    return run_playing(arguments, library=LIBRARY, agent_cfg=agent_cfg, make_player=SkrlPlayer)  # type: ignore[arg-type]
-
-
 def _policies(agent: Any, cfg: SkrlCfg) -> dict[str, BestActions]:
     """Return the policies by agent; the only one is called ``agent``."""
     role = "q_network" if "q_network" in cfg.models else "policy"
@@ -149,3 +142,6 @@ def traced_policy(policy: BestActions) -> fx.GraphModule:
         node.type = None  # TorchScript cannot resolve the names that fx writes for them
     traced.recompile()
     return traced
+
+
+make_player = SkrlPlayer

@@ -1,0 +1,117 @@
+"""The one table of the libraries that train: what the command line, doctor and docs read.
+
+A third party's library registers by being installed, as tasks do: an entry point of the group
+``envlab.libraries`` names a :class:`Library`. One that cannot be loaded is reported and skipped.
+Reading the table imports no library and no torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.registry import load_entry_point
+
+logger = logging.getLogger(__name__)
+
+ENTRY_POINT_GROUP = "envlab.libraries"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A way to train. What it is made of is named as ``module:name`` and loaded when needed."""
+
+    name: str
+    """As in ``envlab train NAME``, ``logs/NAME`` and ``NAME_cfg_entry_point``."""
+    cfg: str
+    """``(flags) -> AgentCfg``: the default configuration; see :mod:`envlab.rl.agent_cfg`."""
+    build: str
+    """``(session, env, context) -> Learner``; see :class:`envlab.rl.learner.Learner`."""
+    player: str
+    """``(session, env, context, values) -> Player``, where values are a checkpoint's."""
+    description: str
+    """A line for ``envlab --help``."""
+    flags: str | None = None
+    """``(parser) -> None``: adds the library's own flags to those of all libraries."""
+
+    def default_cfg(self, flags: argparse.Namespace) -> Any:
+        """Return the configuration that a task's own values and overrides are laid over."""
+        return load_entry_point(self.cfg)(flags)
+
+    def load(self, part: str) -> Callable[..., Any]:
+        """Return the function behind ``build``, ``player`` or ``flags``.
+
+        Raises:
+            ConfigurationError: If there is no such module or name.
+        """
+        function: Callable[..., Any] = load_entry_point(getattr(self, part))
+        return function
+
+
+BUILT_IN = (
+    Library(
+        name="rsl_rl",
+        cfg="envlab.rl.rsl_rl.cfg:default_cfg",
+        build="envlab.rl.rsl_rl.learner:build",
+        player="envlab.rl.rsl_rl.play:RslRlPlayer",
+        description="PPO by rsl_rl, as legged robots are trained with",
+    ),
+    Library(
+        name="rl_games",
+        cfg="envlab.rl.rl_games.cfg:default_cfg",
+        build="envlab.rl.rl_games.learner:build",
+        player="envlab.rl.rl_games.play:RlGamesPlayer",
+        description="PPO, continuous and discrete, and SAC by rl_games",
+    ),
+    Library(
+        name="skrl",
+        cfg="envlab.rl.skrl.main:default_cfg",
+        build="envlab.rl.skrl.main:build",
+        player="envlab.rl.skrl.main:make_player",
+        flags="envlab.rl.skrl.flags:add_flags",
+        description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
+    ),
+)
+
+
+@cache
+def libraries() -> dict[str, Library]:
+    """Return all libraries by name: envlab's own, then those of installed packages."""
+    found = {library.name: library for library in BUILT_IN}
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            library = entry_point.load()
+            if not isinstance(library, Library):
+                raise TypeError(f"it is a {type(library).__name__}, not a Library")
+        except Exception as error:  # of somebody else's package, which must not stop ours
+            logger.warning(
+                "The library %s (entry point %r) cannot be loaded and is skipped: %s: %s",
+                entry_point.value,
+                entry_point.name,
+                type(error).__name__,
+                error,
+            )
+            continue
+        found.setdefault(library.name, library)
+    return found
+
+
+def get_library(name: str) -> Library:
+    """Return a library by its name.
+
+    Raises:
+        ConfigurationError: If there is none, with the nearest names.
+    """
+    known = libraries()
+    if name not in known:
+        raise ConfigurationError(
+            f"There is no library {name!r}; there are "
+            f"{', '.join(known)}.{did_you_mean(name, known)}"
+        )
+    return known[name]

@@ -1,0 +1,111 @@
+"""rsl_rl's PPO with the statistics and gradients of all ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.utils import reduce_gradients_in_buckets
+from tensordict import TensorDict
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ddp import wrap_actor_critic
+from envlab.distributed.statistics import pooled_moments
+from envlab.errors import ConfigurationError
+from envlab.rl.rsl_rl.cfg import RslRlCfg
+from envlab.rl.rsl_rl.env import RslRlVecEnv
+
+logger = logging.getLogger(__name__)
+
+
+class DistributedPPO(PPO):
+    """PPO whose advantages, time limits and gradients are those of all ranks."""
+
+    actor: Any
+    critic: Any
+
+    def __init__(self, *args: Any, context: DistributedContext, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for group in self.optimizer.param_groups:  # shared encoders are listed, and stepped, twice
+            group["params"] = list(dict.fromkeys(group["params"]))
+        self._context = context
+        self._uses_ddp = False
+
+    def wrap(self) -> None:
+        """Have torch's DistributedDataParallel average the gradients, not the library."""
+        self.actor, self.critic = wrap_actor_critic(self.actor, self.critic)
+        self._uses_ddp = True
+
+    def reduce_parameters(self) -> None:
+        if not self._uses_ddp:
+            super().reduce_parameters()
+        elif self.rnd:  # its predictor has an optimizer of its own and is not in the DDP module
+            reduce_gradients_in_buckets(
+                self.rnd.predictor.parameters(), self.gpu_world_size, self.grad_reduce_bucket_mb
+            )
+
+    def process_env_step(
+        self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
+    ) -> None:
+        """Record a step, with the value of the final observation where a time limit ended it.
+
+        A recurrent critic cannot be asked about another state without disturbing its memory, so it
+        keeps rsl_rl's own bootstrap, from the state before the step.
+        """
+        if self.critic.is_recurrent:
+            super().process_env_step(obs, rewards, dones, extras)
+            return
+        if "final_obs" in extras:
+            values = self.critic(extras["final_obs"].to(self.device)).detach().squeeze(1)
+            rewards = rewards + self.gamma * values * extras["time_outs"].to(self.device)
+        super().process_env_step(obs, rewards, dones, {})
+
+    def compute_returns(self, obs: TensorDict) -> None:
+        """Compute returns as the library does, and advantages normalised over all ranks."""
+        super().compute_returns(obs)
+        if not self.normalize_advantage_per_mini_batch:
+            # The library has normalised them by this rank's moments: begin again from the returns.
+            advantages = self.storage.returns - self.storage.values
+            mean, std = pooled_moments(advantages, self._context)
+            self.storage.advantages = (advantages - mean) / (std + 1e-8)
+
+
+def make_ppo(
+    env: RslRlVecEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str
+) -> DistributedPPO:
+    """Build networks, optimizer and storage.
+
+    Args:
+        env: The environment.
+        cfg: The agent's configuration.
+        context: The process's context.
+        grad_sync: ``ddp`` or ``library``.
+
+    Raises:
+        ConfigurationError: If rsl_rl refuses the configuration.
+    """
+    values = cfg.for_library()
+    values["algorithm"] |= {"class_name": DistributedPPO, "context": context}
+    values["multi_gpu"] = None
+    if context.is_distributed:
+        values["multi_gpu"] = {"global_rank": context.rank, "world_size": context.world_size}
+    printed = io.StringIO()  # the library prints its networks
+    try:
+        with contextlib.redirect_stdout(printed):
+            algorithm = DistributedPPO.construct_algorithm(
+                env.get_observations(), env, values, str(context.device)
+            )
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"rsl_rl refuses the agent's configuration ({type(error).__name__}: {error}). "
+            "Correct it by an override agent.<key>=<value>."
+        ) from error
+    logger.debug("%s", printed.getvalue().strip())
+    assert isinstance(algorithm, DistributedPPO)
+    if context.is_distributed and grad_sync == "ddp":
+        algorithm.wrap()
+    return algorithm
