@@ -10,7 +10,10 @@ import torch
 
 from envlab.distributed.digest import digest
 
-NOT_THE_LEARNERS = {"env", "vec_env", "context", "cfg", "logger", "transition", "tracking_data"}
+NOT_THE_LEARNERS = {
+    *("env", "vec_env", "context", "_context", "cfg", "_cfg"),
+    *("logger", "transition", "tracking_data"),
+}
 ROLLOUTS = {"storage", "experience_buffer", "dataset", "memory", "memories", "replay_buffer"}
 """Attributes that are not followed: what the learner does not own, or fills anew."""
 DEPTH = 9
