@@ -41,7 +41,8 @@ KINDS = {
 }
 FORGOTTEN = {
     "rsl_rl": r"distribution\._distribution\.|\.intrinsic_rewards$",
-    "rl_games": r"\.game_|\.current_|\.obs\.|\.train_result|\.mb_rnn_states|\._central_loss$|^\._step_s",
+    "rl_games": r"\.game_|\.current_|\.obs\.|\.train_result|\.mb_rnn_states|\._central_loss$"
+    r"|_step_s$",
     "skrl": r"\._g_distribution\.|\._current_|^\._seen|^\._tracked",
 }
 """What changes and needs not be kept: this iteration's samples, losses and own curves."""
