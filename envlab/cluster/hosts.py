@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,6 @@ DEFAULT_PATH = "envlab-cluster"
 _ENTRY = re.compile(
     r"^(?:(?P<user>[^@\s]+)@)?(?P<address>\[[0-9a-fA-F:.%]+\]|[^:@\s]+)(?::(?P<port>\d+))?$"
 )
-_TYPES = {
-    "name": str,
-    "address": str,
-    "user": str,
-    "port": int,
-    "key": str,
-    "slots": int,
-    "path": str,
-    "env_activate_path": str,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +44,10 @@ class Host:
     def target(self) -> str:
         """Return ``user@address`` for ssh."""
         return f"{self.user}@{self.address}" if self.user else self.address
+
+
+_TYPES = {field.name: int if "int" in str(field.type) else str for field in fields(Host)}
+"""The keys of a host in a file."""
 
 
 def choose_hosts(
@@ -150,14 +144,13 @@ def _select(hosts: list[Host], runs_on: str | None, file: str) -> list[Host]:
     if runs_on is None:
         return hosts
     by_name = {host.name: host for host in hosts}
-    names = _words(runs_on)
-    for name in names:
+    for name in _words(runs_on):
         if name not in by_name:
             raise ConfigurationError(
                 f"--runs_on names {name!r}, but {file} has {', '.join(by_name)}."
                 f"{did_you_mean(name, by_name)}"
             )
-    return [by_name[name] for name in names]
+    return [by_name[name] for name in _words(runs_on)]
 
 
 def _words(runs_on: str) -> list[str]:

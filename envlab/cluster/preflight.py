@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from envlab.cluster.hosts import Host
 from envlab.cluster.ssh import HostError, Ssh, on_all, remote_text, results_of
+from envlab.distributed.interface import is_loopback
 from envlab.errors import LaunchError
 
 PACKAGES = (
@@ -120,6 +121,13 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
     Raises:
         LaunchError: Naming hosts and versions; the versions that most hosts have are the measure.
     """
+    for host, one in facts.items():
+        if "torch" not in one.packages:
+            raise HostError(
+                host,
+                f"the environment {one.activate} has no torch: set it up by envlab cluster setup, "
+                "or name another by --env_activate_path.",
+            )
     versions = {
         host: {
             "python": ".".join(one.python.split(".")[:2]),
@@ -127,25 +135,16 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
         }
         for host, one in facts.items()
     }
-    for host, one in versions.items():
-        if one["torch"] == "none":
-            raise HostError(
-                host,
-                f"the environment {facts[host].activate} has no torch: set it up by envlab cluster "
-                "setup, or name another by --env_activate_path.",
-            )
     usual = {
         name: Counter(one[name] for one in versions.values()).most_common(1)[0][0]
         for name in ("python", *PACKAGES)
     }
     lines = []
-    for host, one in versions.items():
-        odd = [f"{name} {one[name]}" for name in usual if one[name] != usual[name]]
-        others = [f"{name} {usual[name]}" for name in usual if one[name] != usual[name]]
+    for host, own in versions.items():
+        odd = [name for name in usual if own[name] != usual[name]]
         if odd:
-            lines.append(
-                f"host {host.name} has {', '.join(odd)} where others have {', '.join(others)}"
-            )
+            here, others = (", ".join(f"{name} {of[name]}" for name in odd) for of in (own, usual))
+            lines.append(f"host {host.name} has {here} where others have {others}")
     if lines:
         raise LaunchError(
             f"Python and packages differ: {'; '.join(lines)}. Ranks would compute differently: set "
@@ -193,12 +192,8 @@ def _address_for_others(facts: Mapping[Host, Facts], host: Host) -> str:
     if len(facts) == 1:
         return "127.0.0.1"
     server = facts[host].server
-    if server and not _is_loopback(server):
+    if server and not is_loopback(server):
         return server
     seen = [one.client for other, one in facts.items() if other != host and one.client]
-    outer = sorted((one for one in seen if not _is_loopback(one)), key=lambda one: ":" in one)
+    outer = sorted((one for one in seen if not is_loopback(one)), key=lambda one: ":" in one)
     return next(iter(outer), server or "127.0.0.1")
-
-
-def _is_loopback(address: str) -> bool:
-    return address.startswith("127.") or address == "::1"

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab.cluster.slurm_script import MARK, SlurmJob, job_script
+from envlab.cluster.slurm_script import MARK, OPTIONS, job_script, spelled
 from envlab.cluster.training_words import (
     SCRIPT,
     check_places,
@@ -27,19 +27,6 @@ from envlab.rl.libraries import libraries
 DEADLINE_S = 60.0
 """How long sbatch may take."""
 LEAST_NOTICE_S = 30
-OPTIONS = {
-    "partition": "partition (queue)",
-    "account": "account that is charged",
-    "qos": "quality of service",
-    "time": "time limit, such as 04:00:00 or 2-12:00:00",
-    "cpus_per_task": "CPU cores a node",
-    "mem": "memory a node, such as 64G",
-    "constraint": "features that nodes must have",
-    "exclude": "nodes not to be used",
-    "job_name": "name of the job (default: the task)",
-}
-"""Slurm's options that are passed on, and what they say."""
-
 _EPILOG = """LIBRARY is rsl_rl, rl_games or skrl, or the path of a training script; then come its
 own flags and overrides. --distributed and --requeue are added to them.
 
@@ -63,8 +50,8 @@ def main(arguments: Sequence[str]) -> int:
         LaunchError: If sbatch refuses it.
     """
     flags = _parse(arguments)
-    job = _job(flags, ["envlab", "cluster", "slurm", *arguments])
-    script = job_script(job)
+    train = _complete(flags)
+    script = job_script(flags, ["envlab", "cluster", "slurm", *arguments], train)
     if flags.cpus_per_task is None and not any("--exclusive" in word for word in flags.sbatch):
         _say(
             "Without --cpus-per-task, or --sbatch=--exclusive, most clusters give one core a node."
@@ -73,13 +60,13 @@ def main(arguments: Sequence[str]) -> int:
         print(script, end="")
     elif flags.output is not None:
         _write(script, Path(flags.output))
-        logs = shlex.quote(str(Path(job.folder, job.log_folder)))
+        logs = shlex.quote(str(Path(flags.envlab_path, flags.log_dir)))
         _say(f"Submit it with: mkdir -p {logs} && sbatch {shlex.quote(flags.output)}")
     elif shutil.which("sbatch") is None:
         print(script, end="")
         _say("There is no sbatch here, so the script is printed. Write it with --output FILE.")
     else:
-        _submit(script, job)
+        _submit(script, flags)
     return 0
 
 
@@ -93,7 +80,7 @@ def _parser() -> ArgumentParser:
     )
 
     def add(name: str, **kwargs: object) -> None:  # in Slurm's spelling and in this house's
-        spellings = dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}"))
+        spellings = dict.fromkeys((spelled(name), f"--{name}"))
         parser.add_argument(*spellings, dest=name, **kwargs)  # type: ignore[arg-type]
 
     add("nodes", type=int, default=1, metavar="N", help="nodes (default: 1)")
@@ -157,7 +144,7 @@ def _check_numbers(flags: argparse.Namespace) -> None:
     for name, least in (("nodes", 1), ("processes_per_node", 1), ("max_restarts", 0)):
         value = getattr(flags, name)
         if value is not None and value < least:
-            raise ConfigurationError(f"{_flag(name)} is {value}, but must be at least {least}.")
+            raise ConfigurationError(f"{spelled(name)} is {value}, but must be at least {least}.")
     if flags.notice_s < LEAST_NOTICE_S:
         raise ConfigurationError(
             f"--notice-s is {flags.notice_s}, but must be at least {LEAST_NOTICE_S} s: what an "
@@ -196,15 +183,15 @@ def _check_values(flags: argparse.Namespace) -> None:
     for name, (pattern, meaning) in _PATTERNS.items():
         value = getattr(flags, name)
         if value is not None and re.fullmatch(pattern, value) is None:
-            raise ConfigurationError(f"{_flag(name)} is {value!r}, but must be {meaning}.")
+            raise ConfigurationError(f"{spelled(name)} is {value!r}, but must be {meaning}.")
     for name in (*OPTIONS, "envlab_path", "log_dir"):
         value = getattr(flags, name)
         if value is not None and (not value or re.search(r"[\"'\\`$%]", value)):
             raise ConfigurationError(
-                f"{_flag(name)} is {value!r}, but must be a word or path without quotes, "
+                f"{spelled(name)} is {value!r}, but must be a word or path without quotes, "
                 "backslashes, $ and %, which sbatch reads in its own way."
             )
-    names = {_flag(name) for name in (*OPTIONS, "nodes", "gpus_per_node", "output")}
+    names = {spelled(name) for name in (*OPTIONS, "nodes", "gpus_per_node", "output")}
     for kind in ("sbatch", "srun"):
         for word in getattr(flags, kind):
             if not re.match(r"--?[A-Za-z]", word):
@@ -220,38 +207,31 @@ def _check_values(flags: argparse.Namespace) -> None:
             )
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _complete(flags: argparse.Namespace) -> list[str]:
+    """Settle what flags leave open; return what torchrun runs.
 
-
-def _job(flags: argparse.Namespace, command: list[str]) -> SlurmJob:
+    Raises:
+        ConfigurationError: If flags do not fit each other, or train.py would refuse its own.
+    """
     folder = Path(flags.envlab_path or ".").expanduser().absolute()
     library, train = _train_words(flags.train, folder, adds_requeue=not flags.no_requeue)
     task = check_training(library, flags.train[1:]) if library else None
-    if flags.job_name is None:
-        flags.job_name = task or "envlab"
-    gpus = None if flags.gpus_per_node in (None, "0") else flags.gpus_per_node
-    return SlurmJob(
-        command=command,
-        train=train,
-        folder=str(folder),
-        log_folder=flags.log_dir,
-        activate=_activation(flags.env_activate_path),
-        nodes=flags.nodes,
-        gpus=gpus,
-        processes=_processes(gpus, flags.processes_per_node),
-        options={
-            name.replace("_", "-"): getattr(flags, name)
-            for name in OPTIONS
-            if getattr(flags, name) is not None
-        },
-        sbatch=flags.sbatch,
-        srun=flags.srun,
-        seeds=_seeds(flags.seeds, train),
-        requeue=not flags.no_requeue,
-        notice_s=flags.notice_s,
-        max_restarts=flags.max_restarts,
-    )
+    flags.envlab_path = str(folder)
+    flags.job_name = flags.job_name or task or "envlab"
+    flags.env_activate_path = _activation(flags.env_activate_path)
+    flags.seeds = _seeds(flags.seeds, train)
+    if flags.gpus_per_node == "0":
+        flags.gpus_per_node = None
+    if flags.gpus_per_node is not None:
+        count = int(flags.gpus_per_node.rpartition(":")[2])
+        if flags.processes_per_node not in (None, count):
+            raise ConfigurationError(
+                f"--processes-per-node is {flags.processes_per_node}, but there is one process for "
+                f"each of the {count} GPUs of a node. Leave it out."
+            )
+        flags.processes_per_node = count
+    flags.processes_per_node = flags.processes_per_node or 1
+    return train
 
 
 def _train_words(
@@ -282,19 +262,6 @@ def _train_words(
             "that by --envlab-path."
         )
     return library_of(first), [first, *rest]
-
-
-def _processes(gpus: str | None, given: int | None) -> int:
-    """Return the number of processes a node."""
-    if gpus is None:
-        return given or 1
-    count = int(gpus.rpartition(":")[2])
-    if given not in (None, count):
-        raise ConfigurationError(
-            f"--processes-per-node is {given}, but there is one process for each of the {count} "
-            "GPUs of a node. Leave it out."
-        )
-    return count
 
 
 def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
@@ -335,15 +302,15 @@ def _write(script: str, path: Path) -> None:
     _say(f"Wrote {path}.")
 
 
-def _submit(script: str, job: SlurmJob) -> None:
+def _submit(script: str, flags: argparse.Namespace) -> None:
     """Hand the script to sbatch, and say how the job is watched and stopped."""
-    for what, path in (("folder", job.folder), ("file to source", job.activate)):
+    for what, path in (("folder", flags.envlab_path), ("file to source", flags.env_activate_path)):
         if path is not None and not Path(path).exists():
             raise ConfigurationError(
                 f"The {what} {path} does not exist here. Name another one, or write the script "
                 "with --output FILE and submit it where it does."
             )
-    logs = Path(job.folder, job.log_folder)
+    logs = Path(flags.envlab_path, flags.log_dir)
     try:
         logs.mkdir(parents=True, exist_ok=True)  # without it the job would end without a word
         done = subprocess.run(
@@ -352,18 +319,18 @@ def _submit(script: str, job: SlurmJob) -> None:
             capture_output=True,
             text=True,
             timeout=DEADLINE_S,
-            cwd=job.folder,
+            cwd=flags.envlab_path,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LaunchError(f"The job could not be submitted: {error}.") from None
     if done.returncode != 0:
         raise LaunchError(
             f"sbatch refused the job: {done.stderr.strip() or 'it did not say why'}. Change the "
-            "options; --dry-run shows the script."
+            "options; --dry_run shows the script."
         )
     number = done.stdout.strip().partition(";")[0]
-    runs = f"{len(job.seeds)} runs of " if job.seeds else ""
-    print(f"Submitted job {number}: {runs}{job.nodes} x {job.processes} processes.")
+    runs = f"{len(flags.seeds)} runs of " if flags.seeds else ""
+    print(f"Submitted job {number}: {runs}{flags.nodes} x {flags.processes_per_node} processes.")
     print(f"  look   squeue --job {number}; tail -F {shlex.quote(str(logs))}/*-{number}*.out")
     print(f"  stop   scancel {number}")
 

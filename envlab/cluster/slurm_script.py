@@ -2,89 +2,73 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from importlib.resources import files
 
 MARK = "# Made by: "
 """How the second line begins of every script that was made here."""
-
+OPTIONS = {
+    "partition": "partition (queue)",
+    "account": "account that is charged",
+    "qos": "quality of service",
+    "time": "time limit, such as 04:00:00 or 2-12:00:00",
+    "cpus_per_task": "CPU cores a node",
+    "mem": "memory a node, such as 64G",
+    "constraint": "features that nodes must have",
+    "exclude": "nodes not to be used",
+    "job_name": "name of the job (default: the task)",
+}
+"""Slurm's options that are passed on, and what they say."""
 _PLAIN = re.compile(r"[\w./:,=@%+-]+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class SlurmJob:
-    """A training run as a Slurm job."""
-
-    command: Sequence[str]
-    """The command that asked for it."""
-    train: Sequence[str]
-    """What torchrun runs: a script, or ``-m`` and a module, and its arguments."""
-    folder: str
-    """Where the job starts: an absolute path."""
-    log_folder: str
-    """Where its output goes: a path from there."""
-    activate: str | None = None
-    """A file that is sourced first."""
-    nodes: int = 1
-    gpus: str | None = None
-    """GPUs a node: ``4`` or ``a100:4``; None for none."""
-    processes: int = 1
-    """Processes a node."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Slurm's own, by their long names, such as ``cpus-per-task``."""
-    sbatch: Sequence[str] = ()
-    """Further directives, as given."""
-    srun: Sequence[str] = ()
-    """Further options of srun, as given."""
-    seeds: Sequence[int] = ()
-    """One run for each, as a job array; none: one run."""
-    requeue: bool = True
-    notice_s: int = 120
-    """How long before its end Slurm signals the job."""
-    max_restarts: int = 0
-
-    @property
-    def log(self) -> str:
-        """The log file's name, in Slurm's pattern."""
-        return f"{self.log_folder}/%x-{'%A_%a' if self.seeds else '%j'}.out"
-
-    @property
-    def shutdown_timeout_s(self) -> int:
-        """How long processes may take to save: the notice, less the time to be killed in."""
-        return self.notice_s - self.notice_s // 6
+def spelled(name: str) -> str:
+    """Return a flag in Slurm's spelling."""
+    return f"--{name.replace('_', '-')}"
 
 
-def job_script(job: SlurmJob) -> str:
-    """Return the text of the script."""
+def job_script(flags: argparse.Namespace, command: Sequence[str], train: Sequence[str]) -> str:
+    """Return the text of the script.
+
+    Args:
+        flags: Those of ``envlab cluster slurm``, checked and completed.
+        command: The command that asked for it.
+        train: What torchrun runs: a script, or ``-m`` and a module, and its arguments.
+    """
     template = files("envlab.cluster").joinpath("slurm_job.sh").read_text(encoding="utf-8")
     values = {
-        "command": shlex.join(job.command),
-        "directives": "\n".join(f"#SBATCH {word}" for word in _directives(job)),
-        "activate": _activation(job),
-        "seeds": _seeds(job),
-        "train": "\n".join(f"    {shlex.quote(word)}" for word in job.train),
-        "srun": " ".join(_srun(job)),
-        "processes": str(job.processes),
-        "max_restarts": str(job.max_restarts),
-        "shutdown_timeout_s": str(job.shutdown_timeout_s),
+        "command": shlex.join(command),
+        "directives": "\n".join(f"#SBATCH {word}" for word in _directives(flags)),
+        "activate": _activation(flags.env_activate_path),
+        "seeds": _seeds(flags.seeds, train),
+        "train": "\n".join(f"    {shlex.quote(word)}" for word in train),
+        "srun": " ".join(_srun(flags)),
+        "processes": str(flags.processes_per_node),
+        "max_restarts": str(flags.max_restarts),
+        # How long processes may take to save: the notice, less the time to be killed in.
+        "shutdown_timeout_s": str(flags.notice_s - flags.notice_s // 6),
     }
     return re.sub(r"@(\w+)@", lambda match: values[match[1]], template)
 
 
-def _directives(job: SlurmJob) -> list[str]:
-    options: dict[str, str] = {"nodes": str(job.nodes), "ntasks-per-node": "1"}
-    if job.gpus is not None:
-        options["gpus-per-node"] = job.gpus
-    options |= job.options
-    if job.seeds:
-        options["array"] = f"0-{len(job.seeds) - 1}"
-    options |= {"chdir": job.folder, "output": job.log, "open-mode": "append"}
-    options["signal"] = f"USR1@{job.notice_s}"
-    words = [f"--{name}={_quoted(value)}" for name, value in options.items()]
-    return [*words, "--requeue" if job.requeue else "--no-requeue", *job.sbatch]
+def _directives(flags: argparse.Namespace) -> list[str]:
+    log = f"{flags.log_dir}/%x-{'%A_%a' if flags.seeds else '%j'}.out"
+    options = {
+        "--nodes": flags.nodes,
+        "--ntasks-per-node": 1,
+        "--gpus-per-node": flags.gpus_per_node,
+        **{spelled(name): getattr(flags, name) for name in OPTIONS},
+        "--array": f"0-{len(flags.seeds) - 1}" if flags.seeds else None,
+        "--chdir": flags.envlab_path,
+        "--output": log,
+        "--open-mode": "append",
+        "--signal": f"USR1@{flags.notice_s}",
+    }
+    words = [f"{name}={_quoted(str(one))}" for name, one in options.items() if one is not None]
+    return [*words, "--no-requeue" if flags.no_requeue else "--requeue", *flags.sbatch]
 
 
 def _quoted(value: str) -> str:
@@ -92,30 +76,29 @@ def _quoted(value: str) -> str:
     return value if _PLAIN.fullmatch(value) else f'"{value}"'
 
 
-def _activation(job: SlurmJob) -> str:
-    if job.activate is None:
+def _activation(file: str | None) -> str:
+    if file is None:
         return "# No environment to activate: python is the one on PATH."
-    return f"# shellcheck source=/dev/null\nsource {shlex.quote(job.activate)}"
+    return f"# shellcheck source=/dev/null\nsource {shlex.quote(file)}"
 
 
-def _seeds(job: SlurmJob) -> str:
-    if not job.seeds:
+def _seeds(seeds: Sequence[int], train: Sequence[str]) -> str:
+    if not seeds:
         return ""
     lines = [
         "",
         "# The tasks of the array differ by their seed.",
-        f"seeds=({' '.join(map(str, job.seeds))})",
+        f"seeds=({' '.join(map(str, seeds))})",
         "seed=${seeds[SLURM_ARRAY_TASK_ID]}",
         'train+=(--seed="$seed")',
     ]
-    if not any(word.partition("=")[0] == "--run_name" for word in job.train):
+    if not any(word.partition("=")[0] == "--run_name" for word in train):
         lines.append('train+=(--run_name="seed$seed")')
     return "\n".join([*lines, ""])
 
 
-def _srun(job: SlurmJob) -> list[str]:
+def _srun(flags: argparse.Namespace) -> list[str]:
     words = ["--ntasks-per-node=1", "--label", "--kill-on-bad-exit=0", "--wait=300"]
-    cores = job.options.get("cpus-per-task")
-    if cores is not None:  # since Slurm 22.05 srun does not take it from sbatch
-        words.append(f"--cpus-per-task={cores}")
-    return [*words, *job.srun]
+    if flags.cpus_per_task is not None:  # since Slurm 22.05 srun does not take it from sbatch
+        words.append(f"--cpus-per-task={flags.cpus_per_task}")
+    return [*words, *flags.srun]

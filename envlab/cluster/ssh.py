@@ -156,24 +156,13 @@ class Ssh:
             HostError: If the script refuses, fails, or takes too long.
         """
         text = compose_script(script, arguments)
-        code, out, err = self.feed(host, text, timeout_s, is_expendable=is_expendable)
-        greeting, is_marked, text = out.partition(MARKER)
-        if code == 0 and is_marked:
-            return Answer(text)
-        lines = [line for line in err.splitlines() if line.strip()]
-        last = lines[-1].strip() if lines else f"{script} ended with code {code}"
-        if code == _REFUSED and is_marked:
-            raise HostError(host, last)
+        code, said, err = self.feed(host, text, timeout_s, is_expendable=is_expendable)
+        if code == 0:
+            return Answer(said)
         if code == _SSH_FAILED:
             raise UnreachableError(host, explain_failure(err, host, self))
-        if not is_marked:
-            said = last if lines else greeting.strip()[-200:]
-            raise HostError(
-                host,
-                f"its shell cannot run bash ({said}): install bash there, and see that "
-                f"`{shlex.join(self.words(host))} bash -c true` works.",
-            )
-        raise HostError(host, f"{last}.")
+        last = (err.strip().splitlines() or [f"{script} ended with code {code}"])[-1].strip()
+        raise HostError(host, last if code == _REFUSED else f"{last}.")
 
     def feed(
         self, host: Host, text: str, timeout_s: float, *, is_expendable: bool = False
@@ -181,14 +170,31 @@ class Ssh:
         """Return exit code, output and errors of bash on a host, which reads ``text``.
 
         Raises:
-            HostError: If it takes too long.
+            UnreachableError: If ssh cannot log in.
+            HostError: If there is no bash, or it takes too long.
         """
-        words, script = [*self.words(host), "bash -s"], text.encode(errors="surrogateescape")
+        words = self.words(host)
         try:
-            code, out, err = converse(words, script, timeout_s, is_expendable=is_expendable)
+            code, *said = converse(
+                [*words, "bash -s"],
+                text.encode(errors="surrogateescape"),
+                timeout_s,
+                is_expendable=is_expendable,
+            )
         except subprocess.TimeoutExpired:
             raise HostError(host, f"no answer within {timeout_s:g} s.") from None
-        return code, out.decode(errors="surrogateescape"), err.decode(errors="surrogateescape")
+        out, err = (one.decode(errors="surrogateescape") for one in said)
+        greeting, is_marked, answer = out.partition(MARKER)
+        if is_marked:
+            return code, answer, err
+        if code == _SSH_FAILED:
+            raise UnreachableError(host, explain_failure(err, host, self))
+        last = err.strip().splitlines()[-1] if err.strip() else greeting.strip()[-200:]
+        raise HostError(
+            host,
+            f"its shell cannot run bash ({last.strip()}): install bash there, and see that "
+            f"`{shlex.join(words)} bash -c true` works.",
+        )
 
     def stream(self, host: Host, script: str, *arguments: object) -> subprocess.Popen[bytes]:
         """Start a script of ``remote/`` on a host, and return its process to be read from."""

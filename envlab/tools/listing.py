@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tabulate import tabulate
+
 from envlab.registry import Task, list_tasks
 from envlab.rl.command.arguments import ArgumentParser
 
@@ -25,12 +27,5 @@ def main(arguments: Sequence[str]) -> int:
 
 def table(tasks: Sequence[Task]) -> str:
     """Return tasks as aligned columns under a heading."""
-    rows = [("Task", "Kind", "Libraries", "Description")]
-    rows += [(task.id, task.kind, " ".join(task.libraries), task.description) for task in tasks]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
-        for row in rows
-    ]
-    rule = "  ".join("-" * width for width in [*widths, len(rows[0][3])])
-    return "\n".join([lines[0], rule, *lines[1:]])
+    rows = [(task.id, task.kind, " ".join(task.libraries), task.description) for task in tasks]
+    return tabulate(rows, headers=("Task", "Kind", "Libraries", "Description"))

@@ -9,7 +9,7 @@ import pytest
 
 from envlab.cluster.hosts import Host
 from envlab.cluster.preflight import Facts, _address_for_others, check_versions
-from envlab.cluster.ssh import Ssh, explain_failure
+from envlab.cluster.ssh import MARKER, Ssh, explain_failure
 from envlab.errors import EnvlabError, LaunchError
 
 A, B, C = (Host(name=name, address=name) for name in "abc")
@@ -102,6 +102,6 @@ def test_words_arrive_byte_for_byte(tmp_path: Path):
     shell = tmp_path / "login"
     shell.write_text("#!/bin/sh\nexec $2\n")
     shell.chmod(0o755)
-    text = "printf %s 'caf\udce9 é'"  # as Python has a byte of a path that is no UTF-8
+    text = f"printf '%s' '{MARKER}caf\udce9 é'"  # as Python has a byte of a path that is no UTF-8
     code, out, _ = Ssh(f"{shell} {{addr}}").feed(A, text, 60.0)
     assert (code, out) == (0, "caf\udce9 é")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.tools.compare.results import RunResult, dotted_names
+from envlab.tools.compare.results import RunResult, dotted_names, value_at
 
 GROUP_KEYS = ("library", "algorithm", "ml_framework", "world.size", "global_num_envs")
 """Runs that agree in these keys of the manifest form a group; one that is absent is None."""
@@ -47,7 +47,7 @@ def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> li
     keys = tuple(by or GROUP_KEYS)
     members: dict[str, list[RunResult]] = {}
     for run in runs:
-        values = [manifest_value(run.manifest, key) for key in keys]
+        values = [value_at(run.manifest, key) for key in keys]
         members.setdefault(json.dumps(values, sort_keys=True), []).append(run)
     groups = [dict(zip(keys, json.loads(values), strict=True)) for values in members]
     shown = keys if by else [key for key in keys if key in _ALWAYS_SHOWN or _differs(key, groups)]
@@ -56,14 +56,6 @@ def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> li
         for group, members_of in zip(groups, members.values(), strict=True)
     ]
     return sorted(labelled, key=lambda group: [_order(value) for value in group.keys.values()])
-
-
-def manifest_value(manifest: Mapping[str, Any], key: str) -> Any:
-    """Return the value at a dotted key, or None."""
-    value: Any = manifest
-    for name in key.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 def _differs(key: str, groups: Sequence[Mapping[str, Any]]) -> bool:

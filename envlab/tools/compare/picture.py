@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from envlab.errors import ConfigurationError
 from envlab.tools.compare.groups import Group
 from envlab.tools.compare.statistics import CONFIDENCE, over_seeds, require
@@ -20,7 +22,6 @@ UNITS = {
     "collect_s": "s",
     "learn_s": "s",
 }
-_NUM_COLOURS = 10
 _LINE_STYLES = ("-", "--", ":", "-.")
 _LEGEND_CHARACTERS = 150
 """What fits beside each other below the axes, marks and gaps included."""
@@ -63,9 +64,12 @@ def draw(groups: Sequence[Group], metric: str, task: str) -> Any:
     module = require("matplotlib.figure", "The picture")
     figure = module.Figure(figsize=(11, 5), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
+    cycler = require("matplotlib").cycler
+    colours = require("matplotlib").rcParams["axes.prop_cycle"]
     for axis, x_name in zip(axes, X_LABELS, strict=True):
-        for index, group in enumerate(groups):
-            _draw_group(axis, group, x_name, index)
+        axis.set_prop_cycle(cycler(linestyle=_LINE_STYLES) * colours)
+        for group in groups:
+            _draw_group(axis, group, x_name)
         axis.set_xlabel(X_LABELS[x_name])
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
@@ -102,23 +106,16 @@ def write(figure: Any, path: Path) -> None:
         ) from error
 
 
-def _draw_group(axis: Any, group: Group, x_name: str, index: int) -> None:
+def _draw_group(axis: Any, group: Group, x_name: str) -> None:
     """Draw a group's line, which is empty if its runs share no range, and its interval."""
     curve = over_seeds(
         [getattr(run, x_name)[run.has_value] for run in group.runs],
         [run.values[run.has_value] for run in group.runs],
     )
-    style = {
-        "color": f"C{index % _NUM_COLOURS}",
-        "linestyle": _LINE_STYLES[index // _NUM_COLOURS % len(_LINE_STYLES)],
-    }
-    if curve is None:
-        axis.plot([], [], label=group.label, **style)
-        return
-    marker = "o" if len(curve.x) == 1 else None
-    axis.plot(curve.x, curve.middle, label=group.label, marker=marker, **style)
-    if curve.interval is not None:
-        axis.fill_between(curve.x, *curve.interval, color=style["color"], alpha=0.2, linewidth=0)
+    x, middle = (np.array([]),) * 2 if curve is None else (curve.x, curve.middle)
+    (line,) = axis.plot(x, middle, label=group.label, marker="o" if len(x) == 1 else None)
+    if curve is not None and curve.interval is not None:
+        axis.fill_between(x, *curve.interval, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
 def _metric_label(metric: str) -> str:

@@ -120,13 +120,18 @@ def read_result(directory: Path, metric: str) -> RunResult:
 
 def metric_value(record: Mapping[str, Any], metric: str) -> float:
     """Return a metric of a record; NaN if it is absent, null, or no finite number."""
-    field, _, name = metric.partition(".")
-    value = record.get(field)
-    if name:
-        value = value.get(name) if isinstance(value, dict) else None
+    value = value_at(record, metric)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return math.nan
     return float(value)
+
+
+def value_at(values: Any, key: str) -> Any:
+    """Return the value at a dotted key, or None; inner keys may have dots of their own."""
+    if not isinstance(values, Mapping):
+        return None
+    outer, _, inner = key.partition(".")
+    return values[key] if key in values else value_at(values.get(outer), inner) if inner else None
 
 
 def dotted_names(values: Mapping[str, Any]) -> Iterator[str]:

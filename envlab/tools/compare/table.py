@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from tabulate import tabulate
 
 from envlab.tools.compare.groups import Group
 from envlab.tools.compare.results import RunResult
@@ -105,25 +106,14 @@ def _run_notes(run: RunResult) -> list[str]:
 
 def text_table(rows: Sequence[Row], notes: Sequence[str], metric: str) -> str:
     """Return aligned columns, numbers to the right, and the notes."""
-    heading, cells = _cells(rows, metric)
-    lines = [heading, ["-" * _width(column) for column in zip(heading, *cells, strict=True)]]
-    widths = [len(rule) for rule in lines[1]]
-    aligned = [
-        "  ".join(
-            cell.ljust(width) if name in _LEFT else cell.rjust(width)
-            for cell, width, name in zip(line, widths, heading, strict=True)
-        ).rstrip()
-        for line in [*lines, *cells]
-    ]
-    return "\n".join([*aligned, *([""] if notes else []), *notes])
+    lines = [line.rstrip() for line in _table(rows, metric, "simple").splitlines()]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
 def markdown_table(rows: Sequence[Row], notes: Sequence[str], metric: str) -> str:
     """Return a table for a page, and the notes as a list below it."""
-    heading, cells = _cells(rows, metric)
-    rule = ["---" if name in _LEFT else "---:" for name in heading]
-    lines = ["| " + " | ".join(line) + " |" for line in [heading, rule, *cells]]
-    return "\n".join([*lines, *([""] if notes else []), *(f"- {note}" for note in notes)])
+    lines = [_table(rows, metric, "pipe"), *([""] if notes else [])]
+    return "\n".join([*lines, *(f"- {note}" for note in notes)])
 
 
 def json_table(rows: Sequence[Row], notes: Sequence[str], metric: str) -> str:
@@ -137,27 +127,30 @@ FORMATS: dict[str, Callable[[Sequence[Row], Sequence[str], str], str]] = {
     "markdown": markdown_table,
     "json": json_table,
 }
-_LEFT = ("group", "task", "status")
 
 
-def _cells(rows: Sequence[Row], metric: str) -> tuple[list[str], list[list[str]]]:
-    """Return heading and cells; statuses only where some run has not finished."""
-    show_status = any(set(row.status) != {"finished"} for row in rows)
-    heading = ["group", "runs", "task", metric, "highest", "frames", "wall time", "frames/s"]
-    cells = []
-    for row in rows:
-        bounds = "" if row.interval is None else " [{}, {}]".format(*map(_number, row.interval))
-        line = [row.label, str(row.num_runs), row.task, _number(row.final) + bounds]
-        line += [_number(row.highest), f"{row.frames:,.0f}", _duration(row.wall_s)]
-        line += [f"{row.fps:,.0f}"]
-        if show_status:
-            line += [", ".join(f"{count} {status}" for status, count in row.status.items())]
-        cells.append(line)
-    return heading + (["status"] if show_status else []), cells
+def _table(rows: Sequence[Row], metric: str, style: str) -> str:
+    """Return the table in a style of tabulate; with statuses where some run has not finished."""
+    columns: dict[str, list[str]] = {
+        "group": [row.label for row in rows],
+        "runs": [str(row.num_runs) for row in rows],
+        "task": [row.task for row in rows],
+        metric: [_number(row.final) + _bounds(row.interval) for row in rows],
+        "highest": [_number(row.highest) for row in rows],
+        "frames": [f"{row.frames:,.0f}" for row in rows],
+        "wall time": [_duration(row.wall_s) for row in rows],
+        "frames/s": [f"{row.fps:,.0f}" for row in rows],
+    }
+    if any(set(row.status) != {"finished"} for row in rows):
+        columns["status"] = [
+            ", ".join(f"{count} {status}" for status, count in row.status.items()) for row in rows
+        ]
+    aligns = ["left" if name in ("group", "task", "status") else "right" for name in columns]
+    return tabulate(columns, "keys", style, disable_numparse=True, colalign=aligns)
 
 
-def _width(column: Sequence[str]) -> int:
-    return max(len(cell) for cell in column)
+def _bounds(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None else " [{}, {}]".format(*map(_number, interval))
 
 
 def _number(value: float) -> str:

@@ -83,10 +83,13 @@ def test_notes_say_what_was_left_out_cut_off_or_joined(logs, capsys):
 
 def test_markdown_can_be_pasted(logs, capsys):
     out, err = compare(capsys, "logs", "--format", "markdown")
-    lines = out.splitlines()
-    assert lines[0].startswith("| group | runs | task | mean_return | highest |")
-    assert lines[1] == "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |"
-    assert lines[2].startswith("| rsl_rl, 1 process | 2 | Isaac-Cartpole-v0 | 4.000 [3.000, 5.000]")
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines()]
+    assert lines[0][:5] == ["group", "runs", "task", "mean_return", "highest"]
+    sides = [(cell[0] == ":", cell[-1] == ":") for cell in lines[1]]
+    left, right = (True, False), (False, True)
+    assert sides == [left, right, left, right, right, right, right, right]
+    assert lines[2][:3] == ["rsl_rl, 1 process", "2", "Isaac-Cartpole-v0"]
+    assert lines[2][3] == "4.000 [3.000, 5.000]"
     assert err == "Picture: compare.png\n"
 
 
