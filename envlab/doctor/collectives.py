@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from envlab.distributed.context import DistributedContext
-from envlab.doctor.report import Finding
+from envlab.doctor.report import Finding, check
 from envlab.doctor.skew import rank_list
 
 LARGE_MIB = (4, 64)
@@ -130,8 +130,7 @@ def _time_work(context: DistributedContext) -> tuple[list[float], list[float]]:
         if number:  # the first warms up
             work.append(done - start)
             wait.append(time.perf_counter() - done)
-    mine = (statistics.median(work), statistics.median(wait))
-    everyone = context.gather(mine)
+    everyone = context.gather((statistics.median(work), statistics.median(wait)))
     return [times[0] for times in everyone], [times[1] for times in everyone]
 
 
@@ -164,30 +163,30 @@ def findings_of_measures(facts: dict[str, Any], hosts: Sequence[str]) -> list[Fi
         facts: What it returned.
         hosts: The host of each rank.
     """
-    findings = [_latency(facts["latency_s"], several_nodes=len(set(hosts)) > 1)]
+    cure = (
+        "let the nodes talk by a faster network (see the interface of each node)"
+        if len(set(hosts)) > 1
+        else "this machine is busy, or has fewer cores than ranks; start fewer"
+    )
+    latency = facts["latency_s"]
+    findings = [
+        check(
+            latency <= SLOW_LATENCY_S,
+            "all-reduce",
+            f"{latency * 1e3:.2f} ms for 8 bytes",
+            f"every update waits for several of these: {cure}",
+        )
+    ]
     if "latency_gloo_s" in facts:
         text = f"{facts['latency_gloo_s'] * 1e3:.2f} ms for 8 bytes over gloo"
         findings.append(Finding("host all-reduce", text))
     for mib in LARGE_MIB:
         name, bandwidth = f"all-reduce {mib} MiB", facts["bandwidth"].get(mib)
         if bandwidth is None:
-            text = "not measured: it would take too long here"
-            findings.append(Finding(name, text, "note"))
+            findings.append(Finding(name, "not measured: it would take too long here", "note"))
         else:
             findings.append(Finding(name, f"{bandwidth / 1e9:.2f} GB/s that each rank sends"))
     return [*findings, _speeds(facts["work_s"], facts["barrier_s"], hosts)]
-
-
-def _latency(latency: float, *, several_nodes: bool) -> Finding:
-    text = f"{latency * 1e3:.2f} ms for 8 bytes"
-    if latency <= SLOW_LATENCY_S:
-        return Finding("all-reduce", text)
-    advice = "every update waits for several of these: " + (
-        "let the nodes talk by a faster network (see the interface of each node)"
-        if several_nodes
-        else "this machine is busy, or has fewer cores than ranks; start fewer"
-    )
-    return Finding("all-reduce", text, "warning", advice)
 
 
 def _speeds(work_s: Sequence[float], barrier_s: Sequence[float], hosts: Sequence[str]) -> Finding:

@@ -10,7 +10,7 @@ from typing import Any
 
 from envlab.distributed.limits import cpu_quota, describe_size, memory_limit, memory_sizes
 from envlab.doctor.probe import Answer, Probe
-from envlab.doctor.report import Finding
+from envlab.doctor.report import Finding, check
 
 LEAST_MEMORY = 2 << 30
 """A rank of a small task takes about 0.5 GiB; two, and the system, should fit."""
@@ -50,14 +50,40 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
         "disk_mib_per_s": disk.get("mib_per_s"),
         "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     }
+    memory = f"{describe_size(free)} of {describe_size(total)} free"
+    limit = facts["memory_limit_bytes"] or total
+    if limit < total:
+        memory += f", and a control group allows {describe_size(limit)}"
+    shared = facts["shm_bytes"]
     return [
         Finding("system", facts["system"]),
         _cores(facts),
-        _load(facts),
-        _memory(facts),
-        _shared_memory(facts),
+        check(
+            facts["load"] <= 1.5 * facts["cores"],
+            "load",
+            f"{facts['load']:g} processes running, over the last minute",
+            "other work takes this machine's cores; wait for it, or expect slow training",
+        ),
+        check(
+            min(free, limit) >= LEAST_MEMORY,
+            "memory",
+            memory,
+            "end other programs, or use few environments: see the memory in --dry_run",
+        ),
+        check(
+            (shared or 0) >= LEAST_SHARED_MEMORY,
+            "/dev/shm",
+            "absent" if shared is None else f"{describe_size(shared)} free",
+            "GPUs of one node talk through shared memory (NCCL): start a container with "
+            "--shm-size=1g, or in a Kubernetes pod mount a memory emptyDir at /dev/shm",
+        ),
         _log_folder(facts, disk),
-        _open_files(facts),
+        check(
+            facts["open_files"] >= LEAST_OPEN_FILES,
+            "open files",
+            f"up to {facts['open_files']}",
+            f"raise the limit before you start: ulimit -n {4 * LEAST_OPEN_FILES}",
+        ),
     ], facts
 
 
@@ -91,37 +117,6 @@ def _cores(facts: dict[str, Any]) -> Finding:
     )
 
 
-def _load(facts: dict[str, Any]) -> Finding:
-    text = f"{facts['load']:g} processes running, over the last minute"
-    if facts["load"] <= 1.5 * facts["cores"]:
-        return Finding("load", text)
-    advice = "other work takes this machine's cores; wait for it, or expect slow training"
-    return Finding("load", text, "warning", advice)
-
-
-def _memory(facts: dict[str, Any]) -> Finding:
-    free, limit = facts["memory_free_bytes"], facts["memory_limit_bytes"]
-    text = f"{describe_size(free)} of {describe_size(facts['memory_bytes'])} free"
-    if limit is not None and limit < facts["memory_bytes"]:
-        text += f", and a control group allows {describe_size(limit)}"
-    if min(free, limit or free) >= LEAST_MEMORY:
-        return Finding("memory", text)
-    advice = "end other programs, or use few environments: see the memory in --dry_run"
-    return Finding("memory", text, "warning", advice)
-
-
-def _shared_memory(facts: dict[str, Any]) -> Finding:
-    free = facts["shm_bytes"]
-    text = "absent" if free is None else f"{describe_size(free)} free"
-    if free is not None and free >= LEAST_SHARED_MEMORY:
-        return Finding("/dev/shm", text)
-    advice = (
-        "GPUs of one node talk through shared memory (NCCL): start a container with "
-        "--shm-size=1g, or in a Kubernetes pod mount a memory emptyDir at /dev/shm"
-    )
-    return Finding("/dev/shm", text, "warning", advice)
-
-
 def _log_folder(facts: dict[str, Any], disk: Answer) -> Finding:
     name, free, speed = "log folder", facts["disk_free_bytes"] or 0, facts["disk_mib_per_s"]
     text = f"{facts['log_folder']}: {describe_size(free)} free"
@@ -133,17 +128,6 @@ def _log_folder(facts: dict[str, Any], disk: Answer) -> Finding:
     if free < NO_DISK:
         return Finding(name, text, "problem", "make room, or run from a folder on another disk")
     if free < LEAST_DISK:
-        advice = "make room; --dry_run tells what a checkpoint takes"
-        return Finding(name, text, "warning", advice)
-    if speed < SLOW_DISK_MIB_PER_S:
-        advice = "checkpoints will take long: run from a faster disk, or save less often"
-        return Finding(name, text, "warning", advice)
-    return Finding(name, text)
-
-
-def _open_files(facts: dict[str, Any]) -> Finding:
-    text = f"up to {facts['open_files']}"
-    if facts["open_files"] >= LEAST_OPEN_FILES:
-        return Finding("open files", text)
-    advice = f"raise the limit before you start: ulimit -n {4 * LEAST_OPEN_FILES}"
-    return Finding("open files", text, "warning", advice)
+        return Finding(name, text, "warning", "make room; --dry_run tells what a checkpoint takes")
+    advice = "checkpoints will take long: run from a faster disk, or save less often"
+    return check(speed >= SLOW_DISK_MIB_PER_S, name, text, advice)

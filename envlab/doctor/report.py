@@ -36,6 +36,11 @@ class Finding:
         assert self.advice or self.state in ("ok", "note"), f"no advice for {self.name}"
 
 
+def check(is_fine: bool, name: str, text: str, advice: str, *, state: State = "warning") -> Finding:
+    """Return a line that is ``ok``, or else in a state that needs the advice."""
+    return Finding(name, text) if is_fine else Finding(name, text, state, advice)
+
+
 def under(section: str, findings: Iterable[Finding]) -> list[Finding]:
     """Return findings under a heading."""
     return [dataclasses.replace(finding, section=section) for finding in findings]

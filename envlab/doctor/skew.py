@@ -83,23 +83,23 @@ def _difference(
     everyone: Sequence[Mapping[str, Mapping[str, str]]],
 ) -> Finding:
     same_files = len({str(facts["files"]) for facts in everyone}) == 1
-    state: State = "warning"
+    is_fatal, advice = False, ""
     if kind == "version":
-        state = "problem" if name in _FATAL else "warning"
+        is_fatal = name in _FATAL
         advice = "install the same versions on all nodes: pip install -c constraints.txt -e ."
     elif kind == "files":
-        state, name = "problem", f"{name} files"
+        is_fatal, name = True, f"{name} files"
         advice = "ranks would train on different code: copy or check out the same on all nodes"
     elif kind == "commit":
-        state = "note" if same_files else "warning"
         advice = "" if same_files else "check out the same commit on all nodes"
     elif kind == "setting":
         advice = "set it alike on all nodes, or nowhere"
+    elif name == "driver":
+        advice = "install the same NVIDIA driver on all nodes"
     else:
-        state = "problem" if name == "device" else "warning"
+        is_fatal = name == "device"
         advice = "ranks wait for the slowest of them, and a GPU's rank cannot average with a CPU's"
-        if name == "driver":
-            advice = "install the same NVIDIA driver on all nodes"
+    state: State = "problem" if is_fatal else "warning" if advice else "note"
     return Finding(name, name_ranks(values), state, advice)
 
 
