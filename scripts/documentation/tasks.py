@@ -1,8 +1,8 @@
-"""Write docs/tasks.md: each task's picture, spaces, rewards, and what was learned on it.
+"""Write docs/tasks.md: each task's picture, spaces, rewards and results.
 
-Text comes from the registry and from docs/tasks.yaml, which says what a run reached; so after
-adding or changing a task, run this again (a test compares the page with what it would write).
-Pictures are rendered from the simulation, curves drawn from run directories::
+The text comes from the registry and from docs/tasks.yaml, which says what a run reached. Run this
+again after adding or changing a task (a test compares the page with what it would write).
+Pictures are rendered from the simulation, and curves are drawn from run directories::
 
     python scripts/documentation/tasks.py                            # the text
     python scripts/documentation/tasks.py --pictures Isaac-Ant-v0    # and pictures of these
@@ -52,11 +52,11 @@ HEAD = """# Tasks
 
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
-Ids, observations, actions, rewards and agents are Isaac Lab 2.3's; the robots are MJCF files
-written for this project (`source/envlab_assets/`), with the sources of their figures. `-Play-v0`
-variants have few environments and no randomisation. Pictures are of the simulation itself; curves
-were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
-Robots of your own: [robots.md](robots.md). Rough ground: [terrain.md](terrain.md).
+Ids, observations, actions, rewards and agents are Isaac Lab 2.3's. The robots are MJCF files
+written for this project (`source/envlab_assets/`), which cite the sources of their figures.
+`-Play-v0` variants have few environments and no randomisation. Pictures show the simulation itself;
+curves were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
+For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md).
 """
 
 

@@ -15,7 +15,7 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
-        "description": "Run on four legs; composed of managers.",
+        "description": "Run on four legs (manager-based).",
     },
 )
 
@@ -30,6 +30,6 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_direct_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_direct_ppo_cfg.yaml",
-        "description": "Run on four legs; one class, and feet do not feel.",
+        "description": "Run on four legs, without sensing contact forces at the feet (direct).",
     },
 )

@@ -15,7 +15,7 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart; composed of managers.",
+        "description": "Balance a pole on a cart (manager-based).",
     },
 )
 
@@ -30,7 +30,7 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_direct_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_direct_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart; one class, and the pole must not fall.",
+        "description": "Balance a pole on a cart; the episode ends if the pole falls (direct).",
     },
 )
 
@@ -45,7 +45,7 @@ gymnasium.register(
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_discrete_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_discrete_ppo_cfg.yaml",
         "skrl_dqn_cfg_entry_point": f"{_AGENTS}:skrl_dqn_cfg.yaml",
-        "description": "Balance a pole on a cart by one of three forces.",
+        "description": "Balance a pole on a cart by choosing one of three forces.",
     },
 )
 
@@ -59,7 +59,7 @@ gymnasium.register(
         "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnvCfg",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_multidiscrete_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_multidiscrete_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart by a choice of strength and one of direction.",
+        "description": "Balance a pole on a cart by choosing a strength and a direction.",
     },
 )
 
@@ -74,6 +74,6 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_camera_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_camera_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_camera_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart by depth images.",
+        "description": "Balance a pole on a cart, observed by depth images.",
     },
 )

@@ -12,7 +12,7 @@ for _id, _cfg, _description in (
     (
         "Isaac-Repose-Cube-Allegro-Play-v0",
         "AllegroCubePlayEnvCfg",
-        "Isaac-Repose-Cube-Allegro-v0 for few environments, to look at.",
+        "Isaac-Repose-Cube-Allegro-v0 with few environments, for playing.",
     ),
 ):
     gymnasium.register(

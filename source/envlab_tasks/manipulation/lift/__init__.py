@@ -16,7 +16,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.lift_env_cfg:FrankaCubeLiftEnvCfg",
         **_AGENTS,
-        "description": "Lift a cube with a Panda; by joint positions.",
+        "description": "Lift a cube with a Panda, controlled by joint positions.",
     },
 )
 
@@ -29,7 +29,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.lift_env_cfg:FrankaCubeLiftPlayEnvCfg",
         **_AGENTS,
-        "description": "Isaac-Lift-Cube-Franka-v0 for few environments, to look at.",
+        "description": "Isaac-Lift-Cube-Franka-v0 with few environments, for playing.",
     },
 )
 
@@ -42,7 +42,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.lift_env_cfg:FrankaCubeLiftIkAbsEnvCfg",
         **_AGENTS,
-        "description": "Lift a cube with a Panda; by poses of its hand.",
+        "description": "Lift a cube with a Panda, controlled by poses of its hand.",
     },
 )
 
@@ -55,6 +55,6 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.lift_env_cfg:FrankaCubeLiftIkRelEnvCfg",
         **_AGENTS,
-        "description": "Lift a cube with a Panda; by displacements of its hand.",
+        "description": "Lift a cube with a Panda, controlled by displacements of its hand.",
     },
 )

@@ -16,7 +16,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.open_drawer_env_cfg:FrankaCabinetEnvCfg",
         **_AGENTS,
-        "description": "Open a cabinet's drawer with a Panda; by joint positions.",
+        "description": "Open a cabinet's drawer with a Panda, controlled by joint positions.",
     },
 )
 
@@ -29,6 +29,6 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.open_drawer_env_cfg:FrankaCabinetPlayEnvCfg",
         **_AGENTS,
-        "description": "Isaac-Open-Drawer-Franka-v0 for few environments, to look at.",
+        "description": "Isaac-Open-Drawer-Franka-v0 with few environments, for playing.",
     },
 )

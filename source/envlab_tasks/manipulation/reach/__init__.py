@@ -16,7 +16,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachEnvCfg",
         **_AGENTS,
-        "description": "Bring a Panda's hand to a pose; by joint positions.",
+        "description": "Move a Panda's hand to a pose, controlled by joint positions.",
     },
 )
 
@@ -29,7 +29,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachPlayEnvCfg",
         **_AGENTS,
-        "description": "Isaac-Reach-Franka-v0 without noise, to look at.",
+        "description": "Isaac-Reach-Franka-v0 without noise, for playing.",
     },
 )
 
@@ -42,7 +42,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkAbsEnvCfg",
         **_AGENTS,
-        "description": "Bring a Panda's hand to a pose; by its poses.",
+        "description": "Move a Panda's hand to a pose, controlled by poses of the hand.",
     },
 )
 
@@ -55,7 +55,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkAbsPlayEnvCfg",
         **_AGENTS,
-        "description": "Isaac-Reach-Franka-IK-Abs-v0 without noise, to look at.",
+        "description": "Isaac-Reach-Franka-IK-Abs-v0 without noise, for playing.",
     },
 )
 
@@ -68,7 +68,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkRelEnvCfg",
         **_AGENTS,
-        "description": "Bring a Panda's hand to a pose; by its displacements.",
+        "description": "Move a Panda's hand to a pose, controlled by displacements of the hand.",
     },
 )
 
@@ -81,6 +81,6 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkRelPlayEnvCfg",
         **_AGENTS,
-        "description": "Isaac-Reach-Franka-IK-Rel-v0 without noise, to look at.",
+        "description": "Isaac-Reach-Franka-IK-Rel-v0 without noise, for playing.",
     },
 )

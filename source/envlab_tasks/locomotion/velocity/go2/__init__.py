@@ -30,7 +30,7 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_flat_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_flat_ppo_cfg.yaml",
-        "description": "The same with few robots, no noise and no pushes, to look at Go2.",
+        "description": "Go2 on flat ground with few robots, no noise and no pushes, for playing.",
     },
 )
 
@@ -60,6 +60,6 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_rough_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_rough_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_rough_ppo_cfg.yaml",
-        "description": "The same with few robots and tiles, no noise and no curriculum.",
+        "description": "Go2 on rough ground with few robots and tiles, no noise, no curriculum.",
     },
 )

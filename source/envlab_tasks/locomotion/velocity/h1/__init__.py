@@ -30,6 +30,6 @@ gymnasium.register(
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_flat_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_flat_ppo_cfg.yaml",
-        "description": "The same with few robots, no noise and no pushes, to look at H1.",
+        "description": "H1 on flat ground with few robots, no noise and no pushes, for playing.",
     },
 )
