@@ -13,19 +13,14 @@ A task package registers itself with strings only, with Isaac Lab's own keywords
         ...
     )
 
-Third-party suites register by being installed: the entry points of the group ``envlab.tasks`` name
-modules to import. One that fails is reported and skipped.
+Suites of tasks, envlab's own among them, register by being installed: see
+:func:`envlab.task.discover`.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.resources
-import logging
-import pkgutil
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,63 +28,12 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
+from envlab.task import Task, discover, load_entry_point
 
-logger = logging.getLogger(__name__)
-
-ENTRY_POINT_GROUP = "envlab.tasks"
 LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 _AGENT_SUFFIX = "_cfg_entry_point"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One registered task, as listed."""
-
-    id: str
-    kind: str
-    """``manager``, ``direct``, or the entry point's class name."""
-    libraries: list[str]
-    """Configurations there are: ``rsl_rl``, ``skrl``, ``skrl_mappo``, ..."""
-    description: str
-    kwargs: dict[str, Any] = field(repr=False)
-    """The registration's keywords."""
-
-    @property
-    def trained_id(self) -> str:
-        """Id of the task whose policies are for this one: for ``...-Play-v0``, ``...-v0``."""
-        return self.id.replace("-Play-v", "-v")
-
-    @property
-    def experiment_name(self) -> str:
-        """Folder of the runs, where no agent configuration names one."""
-        return self.id.lower().removesuffix("-v0")
-
-    def make(self, cfg: Any, **kwargs: Any) -> Any:
-        """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""
-        return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
-
-
-@cache
-def discover() -> dict[str, str]:
-    """Import all task packages, once; return what failed, as ``{package: error}``."""
-    failed = {}
-    import envlab_tasks
-
-    for module in pkgutil.walk_packages(envlab_tasks.__path__, "envlab_tasks."):
-        if module.ispkg:
-            importlib.import_module(module.name)
-    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            entry_point.load()
-        except Exception as error:
-            failed[entry_point.value] = f"{type(error).__name__}: {error}"
-            logger.warning(
-                "The task package %s (entry point %r) cannot be imported and is skipped: %s",
-                entry_point.value,
-                entry_point.name,
-                failed[entry_point.value],
-            )
-    return failed
+_FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
+"""What finds ``gym:<id>``; by name, because it lies above this file."""
 
 
 def list_tasks(keyword: str | None = None) -> list[Task]:
@@ -113,9 +57,7 @@ def get_task(task_id: str) -> Task:
         UnknownTaskError: With the nearest ids.
     """
     if task_id.startswith("gym:"):
-        from envlab.host.tasks import find_gym_task
-
-        return find_gym_task(task_id)
+        return load_entry_point(_FIND_GYM_TASK)(task_id)
     module, _, name = task_id.rpartition(":")
     if module:
         try:
@@ -129,6 +71,11 @@ def get_task(task_id: str) -> Task:
     for candidate in (name, f"{name}-v0"):
         if candidate in tasks:
             return tasks[candidate]
+    if not tasks:
+        raise UnknownTaskError(
+            f"There is no task {task_id!r}, nor any other. envlab's come with its installation, "
+            "which is missing or older than the code. Run 'pip install --no-deps -e .' again."
+        )
     raise UnknownTaskError(
         f"There is no task {task_id!r}.{did_you_mean(name, tasks)} 'envlab list' shows all."
     )
@@ -166,29 +113,6 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
             ) from error
         return load_yaml(folder / relative)
     return to_dict(load_entry_point(entry_point)())
-
-
-def load_entry_point(entry_point: Any) -> Any:
-    """Return the object that ``module:name`` names; an object is returned as it is.
-
-    Raises:
-        ConfigurationError: If there is no such module or name.
-    """
-    if not isinstance(entry_point, str):
-        return entry_point
-    module, _, name = entry_point.partition(":")
-    try:
-        imported = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"The entry point {entry_point!r} cannot be imported: {error}."
-        ) from error
-    try:
-        return getattr(imported, name)
-    except AttributeError as error:
-        raise ConfigurationError(
-            f"The entry point {entry_point!r} names nothing: {module} has no {name!r}."
-        ) from error
 
 
 def _task(spec: EnvSpec) -> Task:

@@ -17,7 +17,7 @@ import torch
 from envlab import registry
 from envlab.envs import ManagerEnv
 from envlab.errors import ConfigurationError, UnknownTaskError
-from envlab.registry import Task
+from envlab.task import ENTRY_POINT_GROUP, Task
 
 CARTPOLE = "Isaac-Cartpole-v0"
 DIRECT = "Isaac-Cartpole-Direct-v0"
@@ -39,7 +39,7 @@ def third_party(monkeypatch, rediscover):
     """Return a function that installs entry points of the group, as ``{name: "module"}``."""
 
     def install(**values: str) -> None:
-        group = registry.ENTRY_POINT_GROUP
+        group = ENTRY_POINT_GROUP
         points = [importlib.metadata.EntryPoint(*item, group) for item in values.items()]
         monkeypatch.setattr(
             importlib.metadata,
@@ -204,6 +204,12 @@ def test_discovery_walks_only_once(third_party, caplog):
     assert len(caplog.records) == 1
 
 
+def test_an_installation_without_tasks_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(registry, "list_tasks", list)
+    with pytest.raises(UnknownTaskError, match=r"nor any other.*'pip install --no-deps -e \.'"):
+        registry.get_task(CARTPOLE)
+
+
 # Configurations -----------------------------------------------------------------------------------
 
 
@@ -240,8 +246,8 @@ def test_agent_values_may_be_a_dataclass():
 
 
 def test_an_entry_point_that_names_nothing_is_refused():
-    with pytest.raises(ConfigurationError, match=r"envlab\.registry has no 'NoCfg'"):
-        registry.load_entry_point("envlab.registry:NoCfg")
+    with pytest.raises(ConfigurationError, match=r"envlab\.task has no 'NoCfg'"):
+        registry.load_entry_point("envlab.task:NoCfg")
     with pytest.raises(ConfigurationError, match="'no_such_suite:Cfg' cannot be imported"):
         registry.load_entry_point("no_such_suite:Cfg")
 

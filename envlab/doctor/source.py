@@ -10,7 +10,7 @@ from typing import Any
 
 from envlab.commit import git_state
 from envlab.doctor.report import Finding
-from envlab.registry import ENTRY_POINT_GROUP
+from envlab.task import ENTRY_POINT_GROUP
 
 _SUFFIXES = (".py", ".xml", ".yaml")
 

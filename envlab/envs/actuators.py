@@ -8,25 +8,20 @@ stiffness, a target velocity where there is only damping, else an effort.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import mujoco
-import torch
 
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.sim.simulation import SimulationCfg
-
-if TYPE_CHECKING:
-    from envlab.envs.vector_env import VectorEnv
 
 PerJoint = float | dict[str, float] | None
 """One value for all joints of a group, or values by regular expression, or null."""
 
 _SCALAR = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+_JOINT = mujoco.mjtTrn.mjTRN_JOINT
 
 
 @dataclass(kw_only=True)
@@ -181,56 +176,6 @@ def delay_seconds(steps: int, dt: float) -> float:
     return (steps - 0.5) * dt if steps else 0.0
 
 
-class ActuatorDelays:
-    """Draws the delays of an environment's actuators at its resets."""
-
-    def __init__(self, env: VectorEnv, actuators: Mapping[str, AnyActuatorCfg] | None) -> None:
-        self._env = env
-        self._groups: list[tuple[str, int, int, torch.Tensor]] = []
-        for group, cfg in (actuators or {}).items():
-            low, high = delay_range(cfg)
-            if low < high:
-                ids = torch.tensor(_group_actuators(env.sim.model, group, cfg), device=env.device)
-                self._groups.append((group, low, high, ids))
-
-    def draw(self, mask: torch.Tensor) -> None:
-        """Draw new delays for the environments of ``mask``, bool ``(num_envs,)``."""
-        if not self._groups:
-            return
-        delays = self._env.sim.params.actuator_delay
-        for group, low, high, ids in self._groups:
-            stream = self._env.random.stream(f"actuators.{group}.delay")
-            steps = stream.uniform(low, high + 1, 1, mask).floor().clamp(max=high)
-            seconds = (steps - 0.5).clamp(min=0.0) * self._env.physics_dt
-            # Rows outside the mask keep their delay.
-            kept = torch.where(mask.unsqueeze(1), seconds, delays[:, ids])
-            delays.index_copy_(1, ids, kept)
-        self._env.sim.apply_params(mask)
-
-
-def simulation_with_delays(
-    cfg: SimulationCfg, actuators: Mapping[str, AnyActuatorCfg] | None
-) -> SimulationCfg:
-    """Return ``cfg``, with ``actuator_delay`` per environment where delays are drawn."""
-    drawn = any(low < high for low, high in map(delay_range, (actuators or {}).values()))
-    if not drawn or "actuator_delay" in cfg.model_fields:
-        return cfg
-    return dataclasses.replace(cfg, model_fields=(*cfg.model_fields, "actuator_delay"))
-
-
-def _group_actuators(model: mujoco.MjModel, group: str, cfg: ActuatorCfg) -> list[int]:
-    """Return the actuators of a group in the compiled model."""
-    patterns = [group] if cfg.joint_names_expr is None else cfg.joint_names_expr
-    return [
-        i
-        for i in range(model.nactuator)
-        if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT
-        and any(
-            re.fullmatch(p, model.joint(int(model.actuator_trnid[i, 0])).name) for p in patterns
-        )
-    ]
-
-
 def _actuator_of(spec: mujoco.MjSpec, joint: mujoco.MjsJoint) -> mujoco.MjsActuator:
     """Return the one actuator of a joint: the first that it has, with its name, or a new one.
 
@@ -245,9 +190,6 @@ def _actuator_of(spec: mujoco.MjSpec, joint: mujoco.MjsJoint) -> mujoco.MjsActua
         if len(key.ctrl):
             key.ctrl = [*key.ctrl, 0.0]
     return spec.add_actuator(name=joint.name, target=joint.name, trntype=_JOINT)
-
-
-_JOINT = mujoco.mjtTrn.mjTRN_JOINT
 
 
 def _realise(

@@ -55,15 +55,15 @@ class ManagerEnv(VectorEnv):
     cfg: ManagerEnvCfg
 
     def _setup(self) -> None:
-        self.sensor_manager = SensorManager(self.cfg.sensors, self)
-        self.event_manager = EventManager(self.cfg.events, self)
+        sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)
+        self.event_manager = EventManager(self.cfg.events, self, sensors)
         self.event_manager.apply("startup", torch.ones_like(self.env_ids, dtype=torch.bool))
         self.command_manager = CommandManager(self.cfg.commands, self)
         self.action_manager = ActionManager(self.cfg.actions, self)
-        self.observation_manager = ObservationManager(self.cfg.observations, self)
-        self.termination_manager = TerminationManager(self.cfg.terminations, self)
-        self.reward_manager = RewardManager(self.cfg.rewards, self)
-        self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self)
+        self.observation_manager = ObservationManager(self.cfg.observations, self, sensors)
+        self.termination_manager = TerminationManager(self.cfg.terminations, self, sensors)
+        self.reward_manager = RewardManager(self.cfg.rewards, self, sensors)
+        self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
 
     def _num_actions(self) -> int:
         return self.action_manager.total_action_dim

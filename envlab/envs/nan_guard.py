@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
 from envlab.errors import SimulationError
-
-if TYPE_CHECKING:
-    from envlab.envs.vector_env import VectorEnv
+from envlab.sim.simulation import Simulation
 
 logger = logging.getLogger(__name__)
 
@@ -26,20 +22,33 @@ class NanGuard:
     on a GPU, which is not waited for, at the next :meth:`check`.
     """
 
-    def __init__(self, env: VectorEnv, max_bad_share: float) -> None:
-        self._env = env
-        self._share = max_bad_share
-        self._is_cpu = env.device.type == "cpu"
-        self.last_qpos, self._last_qvel = env.reset_qpos.clone(), env.reset_qvel.clone()
-        self._bad_obs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+    def __init__(
+        self,
+        sim: Simulation,
+        max_bad_share: float,
+        save: Callable[[Mapping[str, torch.Tensor]], Path],
+    ) -> None:
+        """Watch ``sim``.
+
+        Args:
+            sim: The physics.
+            max_bad_share: See :class:`NanGuardCfg`.
+            save: Saves the states of failed environments and returns where.
+        """
+        self._sim, self._share, self._save = sim, max_bad_share, save
+        self._is_cpu = sim.device.type == "cpu"
+        self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
+        self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._has_bad_obs = False
-        self._num_bad = torch.zeros((), dtype=torch.int64, device=env.device)
-        self._checked_step = 0
+        self._num_bad = torch.zeros((), dtype=torch.int64, device=sim.device)
+        self._num_steps = 0
+        """Steps since failures were last reported."""
 
     def remember(self) -> None:
         """Keep the state before a step, for rewards of progress and to be saved if it fails."""
-        self.last_qpos.copy_(self._env.sim.data.qpos)
-        self._last_qvel.copy_(self._env.sim.data.qvel)
+        self._num_steps += 1
+        self.last_qpos.copy_(self._sim.data.qpos)
+        self._last_qvel.copy_(self._sim.data.qvel)
 
     def end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
@@ -54,7 +63,7 @@ class NanGuard:
         Raises:
             SimulationError: On a CPU, if too many failed in this step.
         """
-        bad = self._env.sim.bad()
+        bad = self._sim.bad()
         if self._is_cpu and not self._has_bad_obs and not bad.any() and _sums_up(reward):
             return terminated, reward
         finite = torch.isfinite(reward)
@@ -87,7 +96,7 @@ class NanGuard:
         Raises:
             SimulationError: If more than the configured share failed per step, on average.
         """
-        steps = max(1, self._env.common_step_counter - self._checked_step)
+        steps = max(1, self._num_steps)
         failed = int(self._num_bad)
         self.restart()
         if failed:
@@ -98,18 +107,18 @@ class NanGuard:
             )
         if failed > self._num_bad_max(steps):
             self._stop(failed, steps)
-        overflowed = int(self._env.sim.overflow().sum())
+        overflowed = int(self._sim.overflow().sum())
         if overflowed:
             logger.warning(
                 "%d environments ran out of contact memory. %s",
                 overflowed,
-                self._env.sim.overflow_advice(),
+                self._sim.overflow_advice(),
             )
 
     def restart(self) -> None:
         """Count from this step on."""
         self._num_bad.zero_()
-        self._checked_step = self._env.common_step_counter
+        self._num_steps = 0
 
     def state(self) -> torch.Tensor:
         """Return what must survive a resume."""
@@ -123,27 +132,21 @@ class NanGuard:
 
     def _num_bad_max(self, steps: int) -> float:
         """Return how many episodes may end by failures in so many steps; one always may."""
-        return max(1.0, self._share * self._env.num_envs * steps)
+        return max(1.0, self._share * self._sim.num_envs * steps)
 
     def _stop(self, failed: int, steps: int) -> None:
-        env = self._env
-        path = Path(env.log_dir or tempfile.gettempdir()) / (
-            f"nan_state_rank{env.context.rank}_step{env.common_step_counter}.pt"
+        path = self._save(
+            {
+                "qpos": self.last_qpos.cpu(),
+                "qvel": self._last_qvel.cpu(),
+                "bad": (self._sim.bad() | self._bad_obs).cpu(),
+            }
         )
-        saved: Mapping[str, torch.Tensor | int] = {
-            "qpos": self.last_qpos.cpu(),
-            "qvel": self._last_qvel.cpu(),
-            "actions": env.actions.cpu(),
-            "bad": (env.sim.bad() | self._bad_obs).cpu(),
-            "env_ids": env.env_ids.cpu(),
-            "step": env.common_step_counter,
-        }
-        torch.save(saved, path)
         raise SimulationError(
-            f"{failed} of {env.num_envs} environments became non-finite within {steps} steps, more "
-            f"than the share env.nan_guard.max_bad_share={self._share}. Their states and actions "
-            f"before the step are in {path}; a smaller env.sim.dt or smaller actions are the usual "
-            "cure."
+            f"{failed} of {self._sim.num_envs} environments became non-finite within {steps} "
+            f"steps, more than the share env.nan_guard.max_bad_share={self._share}. Their states "
+            f"and actions before the step are in {path}; a smaller env.sim.dt or smaller actions "
+            "are the usual cure."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs.actuators import ActuatorDelays, simulation_with_delays
+from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.checks import base_seed, check_result, positive, refuse_unknown, unbounded
 from envlab.envs.masks import clear, kept_rows
@@ -26,9 +27,9 @@ from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
 from envlab.errors import ConfigurationError
-from envlab.registry import load_entry_point
 from envlab.sim.simulation import Simulation, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
+from envlab.task import load_entry_point
 
 
 class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
@@ -130,8 +131,8 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.env_ids = self.random.env_ids
         self.common_step_counter = 0
         self._episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self.terrain: Terrain | None = None
         self._allocate_states()
-        self.terrain = None if cfg.scene.terrain is None else Terrain(cfg.scene.terrain, self)
         self._setup()
         self._make_spaces()
         self.reset()
@@ -397,11 +398,16 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
         self.reset_qpos = torch.empty_like(self.sim.data.qpos).copy_(self.default_qpos)
         self.reset_qvel = torch.zeros_like(self.sim.data.qvel)
         self.env_origins = torch.zeros(self.num_envs, 3, device=self.device)
+        if self.cfg.scene.terrain is not None:
+            self.terrain = Terrain(
+                self.cfg.scene.terrain, model, self.random, self.context.world_size
+            )
+            self.env_origins = self.terrain.env_origins
         self.constants: dict[Any, torch.Tensor] = {}
         self._nominal: dict[str, torch.Tensor] = {}
-        self.nan_guard = NanGuard(self, self.cfg.nan_guard.max_bad_share)
+        self.nan_guard = NanGuard(self.sim, self.cfg.nan_guard.max_bad_share, self._save_failure)
         self.staged_wrenches = StagedWrenches(self.sim)
-        self._delays = ActuatorDelays(self, self.cfg.scene.actuators)
+        self._delays = ActuatorDelays(self.cfg.scene.actuators, self.sim, self.random)
 
     def _make_spaces(self) -> None:
         if self._num_actions() < 1:
@@ -472,6 +478,19 @@ class VectorEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc
     def _observe(self) -> None:
         self.obs_buf = self._sample_observations()
         self.nan_guard.clean(self.obs_buf)
+
+    def _save_failure(self, states: Mapping[str, torch.Tensor]) -> Path:
+        """Save the states of failed environments, and what led to them; return where."""
+        path = Path(self.log_dir or tempfile.gettempdir()) / (
+            f"nan_state_rank{self.context.rank}_step{self.common_step_counter}.pt"
+        )
+        known = {
+            "actions": self.actions.cpu(),
+            "env_ids": self.env_ids.cpu(),
+            "step": self.common_step_counter,
+        }
+        torch.save({**states, **known}, path)
+        return path
 
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""

@@ -12,7 +12,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.errors import UnknownTaskError, did_you_mean
-from envlab.registry import Task, discover, load_entry_point
+from envlab.task import Task, discover, load_entry_point
 
 PREFIX = "gym:"
 

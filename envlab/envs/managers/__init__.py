@@ -4,6 +4,7 @@ from envlab.envs.managers.action import ActionManager, ActionTerm, ActionTermCfg
 from envlab.envs.managers.command import CommandManager, CommandTerm, CommandTermCfg
 from envlab.envs.managers.curriculum import CurriculumManager, CurriculumTermCfg
 from envlab.envs.managers.event import EventManager, EventTermCfg
+from envlab.envs.managers.function_term import FunctionTermCfg
 from envlab.envs.managers.observation import (
     ObservationGroupCfg,
     ObservationManager,
@@ -11,7 +12,7 @@ from envlab.envs.managers.observation import (
 )
 from envlab.envs.managers.reward import RewardManager, RewardTermCfg
 from envlab.envs.managers.sensor import SensorManager, SensorTerm, SensorTermCfg
-from envlab.envs.managers.term import FunctionTermCfg, TermCfg
+from envlab.envs.managers.term import TermCfg
 from envlab.envs.managers.termination import TerminationManager, TerminationTermCfg
 
 __all__ = [

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.masks import clear
 from envlab.envs.noise import NoiseCfg
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -27,7 +25,7 @@ class ActionTermCfg(TermCfg):
     noise: NoiseCfg | None = None
     """Noise on the raw action, before the scale."""
 
-    def build(self, env: ManagerEnv) -> ActionTerm:
+    def build(self, env: VectorEnv) -> ActionTerm:
         """Return the term for ``env``."""
         raise NotImplementedError
 
@@ -56,7 +54,7 @@ class ActionTerm:
 class ActionManager:
     """Cuts actions into terms and remembers the last two."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
         self._cfgs = terms_of(cfg, ActionTermCfg)
         self._terms = {name: term.build(env) for name, term in self._cfgs.items()}

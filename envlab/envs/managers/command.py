@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mujoco
 import torch
@@ -12,10 +12,8 @@ import torch
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.masks import masked_means
 from envlab.envs.random import RandomStream
+from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
 
 
 @dataclass(kw_only=True)
@@ -25,7 +23,7 @@ class CommandTermCfg(TermCfg):
     resampling_time_range: tuple[float, float]
     """Bounds of the time between two draws, in seconds."""
 
-    def build(self, env: ManagerEnv) -> CommandTerm:
+    def build(self, env: VectorEnv) -> CommandTerm:
         """Return the term for ``env``."""
         raise NotImplementedError
 
@@ -38,7 +36,7 @@ class CommandTerm:
     metrics: dict[str, torch.Tensor]
     """Sums over the episode by name, ``(num_envs,)`` each, for the log."""
 
-    def __init__(self, cfg: CommandTermCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: CommandTermCfg, env: VectorEnv) -> None:
         self.cfg = cfg
         self.env = env
         self.metrics = {}
@@ -68,7 +66,7 @@ class CommandTerm:
 class CommandManager:
     """Keeps the commands' clocks and draws them when they are due."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
         self._terms = {
             name: term.build(env) for name, term in terms_of(cfg, CommandTermCfg).items()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, terms_of
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+from envlab.envs.managers.function_term import FunctionTermCfg, bind
+from envlab.envs.managers.sensor import SensorManager
+from envlab.envs.managers.term import terms_of
+from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -25,9 +25,10 @@ class CurriculumTermCfg(FunctionTermCfg):
 class CurriculumManager:
     """Calls curriculum terms."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._functions = {
-            name: bind(term, env) for name, term in terms_of(cfg, CurriculumTermCfg).items()
+            name: bind(term, env, sensors)
+            for name, term in terms_of(cfg, CurriculumTermCfg).items()
         }
         self._values: dict[str, torch.Tensor] = {}
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, terms_of
+from envlab.envs.managers.function_term import FunctionTermCfg, bind
+from envlab.envs.managers.sensor import SensorManager
+from envlab.envs.managers.term import terms_of
+from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
 
 
 @dataclass(kw_only=True)
@@ -33,14 +33,14 @@ class EventTermCfg(FunctionTermCfg):
 class EventManager:
     """Calls event terms when they are due."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._env = env
         terms = terms_of(cfg, EventTermCfg)
         self._functions: dict[str, dict[str, Callable[..., None]]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._time_left: dict[str, torch.Tensor] = {}
         for name, term in terms.items():
-            self._functions.setdefault(term.mode, {})[name] = bind(term, env)
+            self._functions.setdefault(term.mode, {})[name] = bind(term, env, sensors)
             if (term.mode == "interval") != (term.interval_range_s is not None):
                 raise ConfigurationError(
                     f"env.events.{name} has mode {term.mode!r} and interval_range_s "

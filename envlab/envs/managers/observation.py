@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, TermCfg, bind, terms_of
+from envlab.envs.managers.function_term import FunctionTermCfg, bind
+from envlab.envs.managers.sensor import SensorManager
+from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.noise import NoiseCfg
+from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
 
 
 @dataclass(kw_only=True)
@@ -39,7 +39,7 @@ class ObservationGroupCfg(TermCfg):
 class ObservationManager:
     """Computes each group as one ``(num_envs, dim)`` tensor, its terms in field order."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._env = env
         self._groups = terms_of(cfg, ObservationGroupCfg)
         self._checked = False
@@ -47,7 +47,7 @@ class ObservationManager:
             raise ConfigurationError("env.observations needs a group called 'policy'.")
         self._terms: dict[str, dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]] = {
             group: {
-                name: (term, bind(term, env))
+                name: (term, bind(term, env, sensors))
                 for name, term in terms_of(group_cfg, ObservationTermCfg).items()
             }
             for group, group_cfg in self._groups.items()

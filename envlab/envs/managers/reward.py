@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, terms_of
+from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shapes
+from envlab.envs.managers.sensor import SensorManager
+from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear, masked_means
+from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
 
 
 @dataclass(kw_only=True)
@@ -27,13 +27,13 @@ class RewardTermCfg(FunctionTermCfg):
 class RewardManager:
     """Sums reward terms, and keeps each term's sum over the episode for the log."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         self._env = env
         terms = terms_of(cfg, RewardTermCfg)
         self.active_terms = list(terms)
         """Names of the terms."""
         self._log_names = [f"Episode_Reward/{name}" for name in terms]
-        self._functions = [bind(term, env) for term in terms.values()]
+        self._functions = [bind(term, env, sensors) for term in terms.values()]
         self._weights = [float(term.weight) for term in terms.values()]
         per_step = [weight * env.step_dt for weight in self._weights]
         self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)

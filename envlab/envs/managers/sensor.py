@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from envlab.envs.entities import SceneEntityCfg
 from envlab.envs.managers.term import TermCfg, terms_of
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
 class SensorTermCfg(TermCfg):
     """Configuration of a sensor; :meth:`build` makes the term."""
 
-    def build(self, env: ManagerEnv) -> SensorTerm:
+    def build(self, env: VectorEnv) -> SensorTerm:
         """Return the term for ``env``."""
         raise NotImplementedError
 
@@ -50,7 +48,7 @@ class SensorTerm:
 class SensorManager:
     """Keeps the sensors; a term reaches one by a :class:`SceneEntityCfg` of the sensor's name."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._terms = {name: term.build(env) for name, term in terms_of(cfg, SensorTermCfg).items()}
 
     @property

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from envlab.envs.managers.term import FunctionTermCfg, bind, check_shapes, terms_of
+from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shapes
+from envlab.envs.managers.sensor import SensorManager
+from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import masked_means
-
-if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -26,12 +26,12 @@ class TerminationTermCfg(FunctionTermCfg):
 class TerminationManager:
     """Combines termination terms; reward terms may read :attr:`terminated` of the same step."""
 
-    def __init__(self, cfg: Any, env: ManagerEnv) -> None:
+    def __init__(self, cfg: Any, env: VectorEnv, sensors: SensorManager) -> None:
         terms = terms_of(cfg, TerminationTermCfg)
         self.active_terms = list(terms)
         """Names of the terms."""
         self._log_names = [f"Episode_Termination/{name}" for name in terms]
-        self._functions = [bind(term, env) for term in terms.values()]
+        self._functions = [bind(term, env, sensors) for term in terms.values()]
         self._time_out_ids = [i for i, term in enumerate(terms.values()) if term.time_out]
         self._failure_ids = [i for i, term in enumerate(terms.values()) if not term.time_out]
         self._none = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)

@@ -16,7 +16,7 @@ from envlab.envs.entities import (
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -30,7 +30,7 @@ class JointActionCfg(ActionTermCfg):
     offset: float = 0.0
     """Control at action 0."""
 
-    def build(self, env: ManagerEnv) -> JointAction:
+    def build(self, env: VectorEnv) -> JointAction:
         return JointAction(self, env, self.offset)
 
 
@@ -51,7 +51,7 @@ class JointPositionActionCfg(JointActionCfg):
     use_default_offset: bool = True
     """Whether action 0 means the default joint positions, in place of ``offset``."""
 
-    def build(self, env: ManagerEnv) -> JointAction:
+    def build(self, env: VectorEnv) -> JointAction:
         if not self.use_default_offset:
             return super().build(env)
         entity = resolve_entity(
@@ -63,7 +63,7 @@ class JointPositionActionCfg(JointActionCfg):
 class JointAction(ActionTerm):
     """The term of a :class:`JointActionCfg`."""
 
-    def __init__(self, cfg: JointActionCfg, env: ManagerEnv, offset: torch.Tensor | float) -> None:
+    def __init__(self, cfg: JointActionCfg, env: VectorEnv, offset: torch.Tensor | float) -> None:
         actuators = joint_actuators(env.sim.model, cfg.joint_names)
         self.dim = len(actuators)
         self._ctrl = env.sim.ctrl
@@ -86,7 +86,7 @@ class JointAction(ActionTerm):
 
 
 def _scale(
-    scale: float | dict[str, float], actuators: list[int], env: ManagerEnv
+    scale: float | dict[str, float], actuators: list[int], env: VectorEnv
 ) -> float | torch.Tensor:
     """Return one factor for all, or those of the joints that ``actuators`` drive, ``(dim,)``."""
     if not isinstance(scale, dict):

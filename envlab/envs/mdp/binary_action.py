@@ -11,7 +11,7 @@ from envlab.envs.entities import joint_actuators, joint_values
 from envlab.envs.managers.action import ActionTerm, ActionTermCfg
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -25,7 +25,7 @@ class BinaryJointPositionActionCfg(ActionTermCfg):
     close_command_expr: dict[str, float]
     """Target positions when closed."""
 
-    def build(self, env: ManagerEnv) -> BinaryJointPositionAction:
+    def build(self, env: VectorEnv) -> BinaryJointPositionAction:
         return BinaryJointPositionAction(self, env)
 
 
@@ -34,7 +34,7 @@ class BinaryJointPositionAction(ActionTerm):
 
     dim = 1
 
-    def __init__(self, cfg: BinaryJointPositionActionCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: BinaryJointPositionActionCfg, env: VectorEnv) -> None:
         model = env.sim.model
         actuators = joint_actuators(model, cfg.joint_names)
         names = [model.joint(model.actuator_trnid[i, 0]).name for i in actuators]

@@ -11,7 +11,7 @@ from envlab.envs.managers.command import CommandTerm, CommandTermCfg
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -21,14 +21,14 @@ class UniformCommandCfg(CommandTermCfg):
     ranges: list[tuple[float, float]]
     """Bounds of each element."""
 
-    def build(self, env: ManagerEnv) -> UniformCommand:
+    def build(self, env: VectorEnv) -> UniformCommand:
         return UniformCommand(self, env)
 
 
 class UniformCommand(CommandTerm):
     """The term of a :class:`UniformCommandCfg`."""
 
-    def __init__(self, cfg: UniformCommandCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: UniformCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
         self._ranges = cfg.ranges
         self.command = torch.zeros(env.num_envs, len(cfg.ranges), device=env.device)

@@ -25,7 +25,7 @@ from envlab.envs.math import (
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -59,7 +59,7 @@ class DifferentialInverseKinematicsActionCfg(ActionTermCfg):
     controller: DifferentialIKControllerCfg = field(default_factory=DifferentialIKControllerCfg)
     """Kind of command and method."""
 
-    def build(self, env: ManagerEnv) -> DifferentialInverseKinematicsAction:
+    def build(self, env: VectorEnv) -> DifferentialInverseKinematicsAction:
         return DifferentialInverseKinematicsAction(self, env)
 
 
@@ -70,7 +70,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
         ConfigurationError: If the body's name matches several.
     """
 
-    def __init__(self, cfg: DifferentialInverseKinematicsActionCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: DifferentialInverseKinematicsActionCfg, env: VectorEnv) -> None:
         model, device = env.sim.model, env.device
         entity = resolve_entity(
             SceneEntityCfg(cfg.asset_name, cfg.joint_names, cfg.body_name), model, device

@@ -15,7 +15,7 @@ from envlab.envs.mdp.events import joint_limits
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 
 @dataclass(kw_only=True)
@@ -36,7 +36,7 @@ class EMAJointPositionToLimitsActionCfg(ActionTermCfg):
     alpha: float = 1.0
     """Weight of the new position, 0 to 1."""
 
-    def build(self, env: ManagerEnv) -> EMAJointPositionToLimitsAction:
+    def build(self, env: VectorEnv) -> EMAJointPositionToLimitsAction:
         if not 0.0 <= self.alpha <= 1.0:
             raise ConfigurationError(
                 f"An action term has alpha {self.alpha}, which must be between 0 and 1."
@@ -47,7 +47,7 @@ class EMAJointPositionToLimitsActionCfg(ActionTermCfg):
 class EMAJointPositionToLimitsAction(ActionTerm):
     """The term of an :class:`EMAJointPositionToLimitsActionCfg`."""
 
-    def __init__(self, cfg: EMAJointPositionToLimitsActionCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: EMAJointPositionToLimitsActionCfg, env: VectorEnv) -> None:
         names = SceneEntityCfg(cfg.asset_name, joint_names=cfg.joint_names)
         entity = resolve_entity(names, env.sim.model, env.device)
         actuators = joint_actuators(env.sim.model, entity.joint_names)

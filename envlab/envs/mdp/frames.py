@@ -14,27 +14,27 @@ from envlab.envs.entities import SceneEntity, columns
 from envlab.envs.math import quat_mul
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 
-def base_pose(env: ManagerEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+def base_pose(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the pose of an entity's topmost body in the world: position in m, quaternion."""
     data = env.sim.data
     return data.xpos[:, entity.root_body], data.xquat[:, entity.root_body]
 
 
-def body_poses(env: ManagerEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+def body_poses(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the poses of an entity's bodies in the world, ``(num_envs, num_bodies, 3 and 4)``."""
     data = env.sim.data
     return columns(data.xpos, entity.body_ids), columns(data.xquat, entity.body_ids)
 
 
-def site_positions(env: ManagerEnv, entity: SceneEntity) -> torch.Tensor:
+def site_positions(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
     """Return where an entity's sites are in the world, in m, ``(num_envs, num_sites, 3)``."""
     return columns(env.sim.data.site_xpos, entity.site_ids)
 
 
-def site_orientations(env: ManagerEnv, entity: SceneEntity) -> torch.Tensor:
+def site_orientations(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
     """Return how an entity's sites are turned in the world, ``(num_envs, num_sites, 4)``."""
     if "site_body" not in env.constants:
         model = env.sim.model

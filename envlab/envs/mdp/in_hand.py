@@ -27,6 +27,7 @@ from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT, _OBJECT = SceneEntityCfg("robot"), SceneEntityCfg("object")
 
@@ -53,7 +54,7 @@ class InHandReOrientationCommandCfg(CommandTermCfg):
     marker_pos_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Where pictures show the goal, from its position, in m."""
 
-    def build(self, env: ManagerEnv) -> InHandReOrientationCommand:
+    def build(self, env: VectorEnv) -> InHandReOrientationCommand:
         return InHandReOrientationCommand(self, env)
 
 
@@ -66,7 +67,7 @@ class InHandReOrientationCommand(CommandTerm):
 
     cfg: InHandReOrientationCommandCfg
 
-    def __init__(self, cfg: InHandReOrientationCommandCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: InHandReOrientationCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
         self._object = resolve_entity(SceneEntityCfg(cfg.asset_name), env.sim.model, env.device)
         offset = torch.tensor(cfg.init_pos_offset, device=env.device)

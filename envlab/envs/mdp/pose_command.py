@@ -23,6 +23,7 @@ from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT = SceneEntityCfg("robot")
 
@@ -60,7 +61,7 @@ class UniformPoseCommandCfg(CommandTermCfg):
     ranges: PoseRangesCfg = field(default_factory=PoseRangesCfg)
     """What is drawn from."""
 
-    def build(self, env: ManagerEnv) -> UniformPoseCommand:
+    def build(self, env: VectorEnv) -> UniformPoseCommand:
         return UniformPoseCommand(self, env)
 
 
@@ -69,7 +70,7 @@ class UniformPoseCommand(CommandTerm):
 
     cfg: UniformPoseCommandCfg
 
-    def __init__(self, cfg: UniformPoseCommandCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: UniformPoseCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
         entity = SceneEntityCfg(cfg.asset_name, body_names=cfg.body_name)
         self._entity = resolve_entity(entity, env.sim.model, env.device)
@@ -129,14 +130,14 @@ def orientation_command_error(
 
 
 def _goal(
-    env: ManagerEnv, command: torch.Tensor, entity: SceneEntity
+    env: VectorEnv, command: torch.Tensor, entity: SceneEntity
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the commanded pose in the world."""
     return combine_frame_transforms(*base_pose(env, entity), command[:, :3], command[:, 3:])
 
 
 def _errors(
-    env: ManagerEnv, command: torch.Tensor, entity: SceneEntity
+    env: VectorEnv, command: torch.Tensor, entity: SceneEntity
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return how far the entity's first body is from the commanded pose, in m and rad."""
     pos, quat = (values[:, 0] for values in body_poses(env, entity))

@@ -19,7 +19,7 @@ from envlab.envs.math import quat_apply, quat_apply_inverse, wrap_to_pi, yaw_fro
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
-    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _STATE = ("heading_target", "is_heading_env", "is_standing_env")
 
@@ -59,7 +59,7 @@ class UniformVelocityCommandCfg(CommandTermCfg):
     ranges: VelocityRangesCfg = field(default_factory=VelocityRangesCfg)
     """What is drawn from."""
 
-    def build(self, env: ManagerEnv) -> UniformVelocityCommand:
+    def build(self, env: VectorEnv) -> UniformVelocityCommand:
         return UniformVelocityCommand(self, env)
 
 
@@ -72,7 +72,7 @@ class UniformVelocityCommand(CommandTerm):
 
     cfg: UniformVelocityCommandCfg
 
-    def __init__(self, cfg: UniformVelocityCommandCfg, env: ManagerEnv) -> None:
+    def __init__(self, cfg: UniformVelocityCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
         self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), env.sim.model, env.device)
         self.command = torch.zeros(env.num_envs, 3, device=env.device)

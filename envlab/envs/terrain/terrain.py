@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+import mujoco
 import torch
 
+from envlab.envs.random import EnvRandom
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.generator import generate
 from envlab.envs.terrain.ground import GROUP, surface
 from envlab.errors import ConfigurationError
 from envlab.sim.height_field import HeightField
-
-if TYPE_CHECKING:
-    from envlab.envs.vector_env import VectorEnv
 
 
 class Terrain:
@@ -33,8 +31,16 @@ class Terrain:
         env_origins: Where each environment's episodes start, in m, ``(num_envs, 3)``.
     """
 
-    def __init__(self, cfg: TerrainCfg, env: VectorEnv) -> None:
+    def __init__(
+        self, cfg: TerrainCfg, model: mujoco.MjModel, random: EnvRandom, world_size: int
+    ) -> None:
         """Place the environments.
+
+        Args:
+            cfg: The configuration.
+            model: The model, whose ground is that of ``cfg``.
+            random: The environments' random streams.
+            world_size: Number of processes, each with as many environments.
 
         Raises:
             ConfigurationError: If ``max_init_terrain_level`` is negative.
@@ -51,15 +57,15 @@ class Terrain:
         last = self.num_levels - 1
         self.geom_group = GROUP
         self._max_init_level = last if level is None else min(level, last)
-        self._random = env.random
-        self._field = HeightField(env.sim.model, surface(env.sim.model), env.device)
-        origins = torch.tensor(ground.origins, dtype=torch.float32, device=env.device)
+        self._random = random
+        self._field = HeightField(model, surface(model), random.device)
+        origins = torch.tensor(ground.origins, dtype=torch.float32, device=random.device)
         self._origins = origins.flatten(0, 1)
-        total = env.context.world_size * env.num_envs
         self._num_types = num_types
-        self.terrain_types = env.env_ids * num_types // total
-        self.terrain_levels = torch.zeros_like(env.env_ids)
-        self.env_origins = env.env_origins
+        total = world_size * len(random.env_ids)
+        self.terrain_types = random.env_ids * num_types // total
+        self.terrain_levels = torch.zeros_like(random.env_ids)
+        self.env_origins = torch.zeros(len(random.env_ids), 3, device=random.device)
         self.restart()
 
     def restart(self) -> None:

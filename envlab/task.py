@@ -1,0 +1,91 @@
+"""What a task is, and finding those that are installed. Imports neither torch nor MuJoCo."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import gymnasium
+
+from envlab.errors import ConfigurationError
+
+logger = logging.getLogger(__name__)
+
+ENTRY_POINT_GROUP = "envlab.tasks"
+"""Entry points that name modules, whose import registers tasks. envlab's own are there too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One registered task, as listed."""
+
+    id: str
+    kind: str
+    """``manager``, ``direct``, or the entry point's class name."""
+    libraries: list[str]
+    """Configurations there are: ``rsl_rl``, ``skrl``, ``skrl_mappo``, ..."""
+    description: str
+    kwargs: dict[str, Any] = field(repr=False)
+    """The registration's keywords."""
+
+    @property
+    def trained_id(self) -> str:
+        """Id of the task whose policies are for this one: for ``...-Play-v0``, ``...-v0``."""
+        return self.id.replace("-Play-v", "-v")
+
+    @property
+    def experiment_name(self) -> str:
+        """Folder of the runs, where no agent configuration names one."""
+        return self.id.lower().removesuffix("-v0")
+
+    def make(self, cfg: Any, **kwargs: Any) -> Any:
+        """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""
+        return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
+
+
+@cache
+def discover() -> dict[str, str]:
+    """Import all suites of tasks, once; return what failed, as ``{package: error}``.
+
+    A suite that cannot be imported is reported and skipped, so that the others can be used.
+    """
+    failed = {}
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            entry_point.load()
+        except Exception as error:
+            failed[entry_point.value] = f"{type(error).__name__}: {error}"
+            logger.warning(
+                "The task package %s (entry point %r) cannot be imported and is skipped: %s",
+                entry_point.value,
+                entry_point.name,
+                failed[entry_point.value],
+            )
+    return failed
+
+
+def load_entry_point(entry_point: Any) -> Any:
+    """Return the object that ``module:name`` names; an object is returned as it is.
+
+    Raises:
+        ConfigurationError: If there is no such module or name.
+    """
+    if not isinstance(entry_point, str):
+        return entry_point
+    module, _, name = entry_point.partition(":")
+    try:
+        imported = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"The entry point {entry_point!r} cannot be imported: {error}."
+        ) from error
+    try:
+        return getattr(imported, name)
+    except AttributeError as error:
+        raise ConfigurationError(
+            f"The entry point {entry_point!r} names nothing: {module} has no {name!r}."
+        ) from error
