@@ -1,8 +1,10 @@
 """Vectorised environments: :class:`DirectEnv` to subclass, :class:`ManagerEnv` to compose.
 
 Several agents: :class:`DirectMarlEnv`, and as one agent :func:`multi_agent_to_single_agent`.
+Without physics: :class:`BatchedEnv`.
 """
 
+from envlab.envs.batched_env import BatchedEnv
 from envlab.envs.cfg import EnvCfg, NanGuardCfg
 from envlab.envs.direct_env import DirectEnv, DirectEnvCfg
 from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
@@ -16,6 +18,7 @@ from envlab.envs.vector_env import VectorEnv
 from envlab.sim.simulation import SimulationCfg
 
 __all__ = [
+    "BatchedEnv",
     "ConstantNoiseCfg",
     "DirectEnv",
     "DirectEnvCfg",

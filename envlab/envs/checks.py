@@ -10,6 +10,7 @@ import torch
 from gymnasium import spaces
 
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.task import load_entry_point
 
 
 def unbounded(shape: Sequence[int]) -> spaces.Box:
@@ -17,14 +18,27 @@ def unbounded(shape: Sequence[int]) -> spaces.Box:
     return spaces.Box(-np.inf, np.inf, tuple(shape), np.float32)
 
 
-def refuse_unknown(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that are not the registry's: a misspelt one would have no effect."""
-    for name in arguments:
+def registered_cfg(cfg: Any, entry_point: str | None, registry_kwargs: Mapping[str, Any]) -> Any:
+    """Return the configuration of an environment that Gymnasium's registry makes.
+
+    Args:
+        cfg: What the caller gives; None: the one at ``entry_point``.
+        entry_point: ``module:Class`` of the configuration, from the registry.
+        registry_kwargs: Other keywords. The registry's own are passed over.
+
+    Raises:
+        ConfigurationError: For any other, since a misspelt one would have no effect; or if there is
+            no configuration.
+    """
+    for name in registry_kwargs:
         if name != "description" and not name.endswith("_cfg_entry_point"):
             known = ("cfg", "context", "num_envs", "device", "seed", "render_mode")
             raise ConfigurationError(
                 f"An environment has no argument {name!r}.{did_you_mean(name, known)}"
             )
+    if cfg is None and entry_point is None:
+        raise ConfigurationError("An environment needs a configuration; pass cfg=...")
+    return load_entry_point(entry_point)() if cfg is None else cfg
 
 
 def positive(name: str, value: Any) -> Any:

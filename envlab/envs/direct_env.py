@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from gymnasium import spaces
 
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.discrete import DiscreteCfg
@@ -76,26 +74,13 @@ class DirectEnv(VectorEnv):
             observations["policy"] = noise.apply(observations["policy"], stream)
         return observations
 
-    def _make_action_space(self) -> spaces.Space:
-        if isinstance(self.cfg.action_space, DiscreteCfg):
-            return self.cfg.action_space.make_space()
-        return super()._make_action_space()
-
-    def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
+    def _choices(self) -> DiscreteCfg | None:
         space = self.cfg.action_space
-        if not isinstance(space, DiscreteCfg):
-            return super()._check_actions(actions)
-        columns = space.columns(torch.as_tensor(actions, device=self.device))
-        columns = super()._check_actions(columns)
-        if self.device.type == "cpu":  # a GPU would have to be waited for
-            space.check_range(columns)
-        return columns
+        return space if isinstance(space, DiscreteCfg) else None
 
     def _make_spaces(self) -> None:
         _check_action_space(self.cfg)
         super()._make_spaces()
-        if isinstance(self.cfg.action_space, DiscreteCfg):
-            self.actions = self.actions.long()
         declared = {"policy": self.cfg.observation_space, "critic": self.cfg.state_space}
         observations = self._get_observations()
         if self.cfg.state_space and "critic" not in observations:

@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as a :class:`VectorEnv`: ``--task=gym:CartPole-v1``.
+"""Any Gymnasium environment as a :class:`BatchedEnv`: ``--task=gym:CartPole-v1``.
 
 The environments are Gymnasium's own, on the host, without a :class:`Simulation`; see
 :mod:`envlab.host` for what steps them. docs/gymnasium.md says what is theirs and what is envlab's.
@@ -7,7 +7,6 @@ The environments are Gymnasium's own, on the host, without a :class:`Simulation`
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,14 +15,12 @@ import numpy as np
 import torch
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector.utils import batch_space
 
 from envlab.distributed.context import DistributedContext
+from envlab.envs.batched_env import BatchedEnv, Log
 from envlab.envs.cfg import NanGuardCfg
-from envlab.envs.checks import base_seed, positive, unbounded
+from envlab.envs.checks import positive, unbounded
 from envlab.envs.discrete import DiscreteCfg
-from envlab.envs.random import EnvRandom
-from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.host.batch import Ended, find_time_limit
 from envlab.host.maker import EnvMaker, known_kwargs
@@ -67,7 +64,7 @@ class GymEnvCfg:
     """Limits for non-finite values."""
 
 
-class GymEnv(VectorEnv):
+class GymEnv(BatchedEnv):
     """``num_envs`` environments of one Gymnasium id.
 
     Each has a generator of its own, seeded from the base seed and its global index, so that two
@@ -78,8 +75,7 @@ class GymEnv(VectorEnv):
     numbers are clipped to their bounds, choices count from 0.
     """
 
-    cfg: GymEnvCfg  # type: ignore[assignment]
-    sim = None  # type: ignore[assignment]
+    cfg: GymEnvCfg
     resumes_exactly = False
 
     def __init__(
@@ -108,47 +104,44 @@ class GymEnv(VectorEnv):
             ConfigurationError: If the configuration makes no environment.
             SimulationError: If a worker process fails.
         """
-        # Not VectorEnv's own, which would build a simulation.
-        self.spec, self.render_mode = spec, render_mode
-        self.cfg = cfg = cfg or GymEnvCfg()
-        self.context = context or DistributedContext.single(None if device is None else str(device))
-        self.device, self.log_dir = self.context.device, None
-        self.num_envs = positive(
+        cfg = cfg or GymEnvCfg()
+        context = context or DistributedContext.single(None if device is None else str(device))
+        num_envs = positive(
             "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
         )
         _check(cfg)
-        first_env = self.context.rank * self.num_envs
+        super().__init__(
+            cfg,
+            context=context,
+            num_envs=num_envs,
+            device=context.device,
+            seed=seed,
+            render_mode=render_mode,
+        )
+        self.spec = spec
         self._batch, model = make_batch(
             _maker(spec, cfg),
-            self.num_envs,
+            num_envs,
             num_workers=cfg.num_workers,
-            num_threads=self.context.num_threads,
-            first_env=first_env,
+            num_threads=context.num_threads,
+            first_env=context.rank * num_envs,
             timeout_s=cfg.worker_timeout_s,
             render_mode=render_mode,
         )
         limit = find_time_limit(model)
         self._max_episode_length = 0 if limit is None else limit._max_episode_steps
         self._step_dt = 1.0 / (model.metadata.get("render_fps") or RENDER_FPS)
-        seed = seed if seed is not None else cfg.seed
-        if seed is None:
-            seed = self.context.broadcast(secrets.randbits(31))
-        self.random = EnvRandom(seed, first_env, self.num_envs, self.device)
-        self.env_ids = self.random.env_ids
-        self.common_step_counter, self._num_failed, self._checked_step = 0, 0, 0
-        self._episode_length = torch.zeros(self.num_envs, dtype=torch.int64, device=self.device)
+        self._num_failed, self._checked_step = 0, 0
+        self._ended: Ended = []
+        """Rows whose episodes ended in this step."""
         self._observed = Observations(model.observation_space)
         self._acted = Actions(model.action_space)
-        self._choices = _choices(self._acted)
+        self._options = _options(self._acted)
         self._low, self._high = (
             torch.from_numpy(bound).to(self.device) for bound in (self._acted.low, self._acted.high)
         )
         self._make_spaces()
         self.reset()
-
-    @property
-    def physics_dt(self) -> float:
-        return self._step_dt
 
     @property
     def step_dt(self) -> float:
@@ -157,7 +150,6 @@ class GymEnv(VectorEnv):
 
     @property
     def max_episode_length(self) -> int:
-        """Time limit of an episode, in steps; 0: none."""
         return self._max_episode_length
 
     @property
@@ -171,61 +163,6 @@ class GymEnv(VectorEnv):
         self._batch.arrays.elapsed[:] = values.cpu().numpy()
         self._batch.set_elapsed()
 
-    def reset(  # type: ignore[override]
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        """Seed and reset all environments, or those of ``options["reset_mask"]``.
-
-        Seeds are drawn from the base seed and the environments' steps so far.
-        """
-        if seed is not None:
-            self.random.seed(base_seed(seed))
-        self.random.advance()
-        mask = torch.ones(self.num_envs, dtype=torch.bool)
-        if options and "reset_mask" in options:
-            mask = torch.as_tensor(options["reset_mask"], dtype=torch.bool).cpu()
-            if mask.shape != (self.num_envs,):
-                raise ValueError(
-                    f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
-                )
-        seeds = self.random.stream("gymnasium").bits(1)[:, 0] & 0x7FFFFFFF
-        self._batch.arrays.mask[:], self._batch.arrays.seeds[:] = mask.numpy(), seeds.cpu().numpy()
-        self._batch.reset()
-        self._episode_length.masked_fill_(mask.to(self.device), 0)
-        self.obs_buf = self._observations(self._batch.arrays.observations)
-        return self.obs_buf, {}
-
-    def step(  # type: ignore[override]
-        self, actions: torch.Tensor | np.ndarray
-    ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
-        """See :meth:`VectorEnv.step`; info holds numbers on every device.
-
-        ``log`` holds the last infos' single numbers, averaged over the episodes that ended.
-        """
-        self.actions = self._check_actions(actions)
-        self.random.advance()
-        self.common_step_counter += 1
-        arrays = self._batch.arrays
-        bounded = self.actions
-        if self._choices is None:
-            bounded = torch.clamp(bounded, self._low, self._high)
-        arrays.actions[:] = bounded.cpu().numpy()
-        ended = self._batch.step()
-        self._episode_length += 1
-        self._count_failures(int(arrays.failed.sum()))
-        terminated, truncated = self._copy(arrays.terminated), self._copy(arrays.truncated)
-        if self.cfg.is_finite_horizon:
-            terminated, truncated = terminated | truncated, torch.zeros_like(truncated)
-        info: dict[str, Any] = {}
-        if ended:
-            info["final_obs"] = self._observations(arrays.final_observations)
-            info["_final_obs"] = terminated | truncated
-            info["num_ended"] = len(ended)
-            info["log"] = _log(ended, int(arrays.truncated.sum()))
-            self._episode_length.masked_fill_(info["_final_obs"], 0)
-        self.obs_buf = self._observations(arrays.observations)
-        return self.obs_buf, self._copy(arrays.rewards), terminated, truncated, info
-
     def check_health(self) -> None:
         """Report environments that were not finite since the last call."""
         steps = self.common_step_counter - self._checked_step
@@ -237,19 +174,13 @@ class GymEnv(VectorEnv):
                 steps,
             )
 
-    def state(self) -> dict[str, Any]:
-        """Return the counters; Gymnasium's environments themselves cannot be saved."""
-        return {
-            "common_step_counter": self.common_step_counter,
-            "seed": self.random.base_seed,
-            "tick": self.random.tick,
-        }
-
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore the counters, and begin new episodes, whose seeds follow from them."""
-        self.common_step_counter = self._checked_step = int(state["common_step_counter"])
-        self.random.seed(int(state["seed"]))
-        self.random.tick = int(state["tick"])
+        """Restore the counters, and begin new episodes, whose seeds follow from them.
+
+        Gymnasium's environments themselves cannot be saved.
+        """
+        super().set_state(state)
+        self._checked_step = self.common_step_counter
         self.reset()
 
     def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
@@ -267,32 +198,62 @@ class GymEnv(VectorEnv):
         """Close the environments, and end their workers."""
         self._batch.close()
 
-    def _make_spaces(self) -> None:
-        acted, shape = self._acted, self._observed.shape
-        self.actions = torch.zeros(
-            self.num_envs,
-            acted.num,
-            dtype=torch.float32 if self._choices is None else torch.int64,
-            device=self.device,
-        )
+    def _num_actions(self) -> int:
+        return self._acted.num
+
+    def _choices(self) -> DiscreteCfg | None:
+        return self._options
+
+    def _make_observation_space(self) -> spaces.Space:
+        shape = self._observed.shape
         is_image = self._observed.is_image
         observed = spaces.Box(0.0, 1.0, shape, np.float32) if is_image else unbounded(shape)
-        self.single_observation_space = spaces.Dict({"policy": observed})
-        self.single_action_space = (
-            spaces.Box(acted.low, acted.high, dtype=np.float32)
-            if self._choices is None
-            else self._choices.make_space()
-        )
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        return spaces.Dict({"policy": observed})
 
-    def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
-        if self._choices is None:
-            return super()._check_actions(actions)
-        columns = self._choices.columns(torch.as_tensor(actions, device=self.device))
-        columns = super()._check_actions(columns)
-        self._choices.check_range(columns)  # the host has to wait for them anyway
-        return columns
+    def _make_action_space(self) -> spaces.Space:
+        if self._options is not None:
+            return self._options.make_space()
+        return spaces.Box(self._acted.low, self._acted.high, dtype=np.float32)
+
+    def _advance(self, actions: torch.Tensor) -> None:
+        if self._options is None:
+            actions = torch.clamp(actions, self._low, self._high)
+        actions = actions.cpu()
+        if self._options is not None and self.device.type != "cpu":
+            self._options.check_range(actions)
+        self._batch.arrays.actions[:] = actions.numpy()
+        self._ended = self._batch.step()
+        self._count_failures(int(self._batch.arrays.failed.sum()))
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        arrays = self._batch.arrays
+        return self._copy(arrays.terminated), self._copy(arrays.truncated)
+
+    def _get_rewards(self) -> torch.Tensor:
+        return self._copy(self._batch.arrays.rewards)
+
+    def _count(self, ended: torch.Tensor) -> int:
+        return len(self._ended)
+
+    def _final_observations(self) -> dict[str, torch.Tensor]:
+        return self._observations(self._batch.arrays.final_observations)
+
+    def _reset_ended(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
+        """Log the episodes that ended, whose environments have reset themselves."""
+        self._clear_lengths(mask)
+        return _log(self._ended, int(self._batch.arrays.truncated.sum()))
+
+    def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
+        """Reset environments with seeds from the base seed and the steps so far."""
+        seeds = self.random.stream("gymnasium").bits(1)[:, 0] & 0x7FFFFFFF
+        self._batch.arrays.mask[:] = mask.cpu().numpy()
+        self._batch.arrays.seeds[:] = seeds.cpu().numpy()
+        self._batch.reset()
+        self._clear_lengths(mask)
+        return {}
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        return self._observations(self._batch.arrays.observations)
 
     def _observations(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
         values = self._copy(rows)
@@ -348,17 +309,17 @@ def _check(cfg: GymEnvCfg) -> None:
         )
 
 
-def _choices(acted: Actions) -> DiscreteCfg | None:
+def _options(acted: Actions) -> DiscreteCfg | None:
     """Return what actions choose among; None where they are numbers."""
     if acted.kind == "box":
         return None
     return DiscreteCfg(num_options=acted.sizes[0] if acted.kind == "discrete" else acted.sizes)
 
 
-def _log(ended: Ended, num_truncated: int) -> dict[str, float]:
+def _log(ended: Ended, num_truncated: int) -> Log:
     """Return what ended the episodes, and the means of their last infos' numbers."""
     share = num_truncated / len(ended)
-    log = {
+    log: Log = {
         "Episode_Termination/time_out": share,
         "Episode_Termination/terminated": 1.0 - share,
     }

@@ -13,28 +13,26 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-_kept: tuple[torch.Tensor, np.ndarray] | None = None
-
 
 @contextlib.contextmanager
 def kept_rows(mask: torch.Tensor) -> Iterator[None]:
     """Let :func:`rows_of` look at ``mask`` once, while nobody changes it.
 
-    A reset hands one mask to all terms, which ask a dozen times; each look takes 3 us.
+    A reset hands one mask to all terms, which ask a dozen times; each look takes 3 us. What was
+    seen is an attribute of the mask itself.
     """
-    global _kept
-    _kept = (mask, np.flatnonzero(mask.numpy())) if mask.device.type == "cpu" else None
+    if mask.device.type == "cpu":
+        mask.__dict__["rows"] = np.flatnonzero(mask.numpy())
     try:
         yield
     finally:
-        _kept = None
+        mask.__dict__.pop("rows", None)
 
 
 def rows_of(mask: torch.Tensor) -> np.ndarray:
     """Return the indices of the true elements of ``mask``, bool ``(num_envs,)`` on the CPU."""
-    if _kept is not None and _kept[0] is mask:
-        return _kept[1]
-    return np.flatnonzero(mask.numpy())
+    kept = mask.__dict__.get("rows")
+    return np.flatnonzero(mask.numpy()) if kept is None else kept
 
 
 def clear(values: torch.Tensor, mask: torch.Tensor) -> None:

@@ -12,9 +12,9 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
+from envlab.envs.batched_env import BatchedEnv, Observations, Step
 from envlab.envs.checks import unbounded
 from envlab.envs.direct_marl_env import STATE, DirectMarlEnv
-from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
 
@@ -34,7 +34,7 @@ def multi_agent_to_single_agent(
     return SingleAgentEnv(env, state_as_observation)
 
 
-class SingleAgentEnv(VectorEnv):
+class SingleAgentEnv(BatchedEnv):
     """All agents of a :class:`DirectMarlEnv` as one.
 
     The one observation, ``policy``, and the one action join those of the agents, in the order of
@@ -48,14 +48,21 @@ class SingleAgentEnv(VectorEnv):
 
     def __init__(self, env: DirectMarlEnv, state_as_observation: bool = False) -> None:
         """See :func:`multi_agent_to_single_agent`."""
-        # Not VectorEnv's own, which would build a second simulation.
         if state_as_observation and env.state_space is None:
             raise ConfigurationError(
                 "The state cannot be the observation, because state_space is 0. Set it to -1 to "
                 "join all observations, or leave state_as_observation out."
             )
         self.env = env
-        self.spec, self.render_mode = env.spec, env.render_mode
+        super().__init__(
+            env.cfg,
+            context=env.context,
+            num_envs=env.num_envs,
+            device=env.device,
+            seed=env.random.base_seed,
+            render_mode=env.render_mode,
+        )
+        self.spec, self.random, self._episode_length = env.spec, env.random, env.episode_length_buf
         # A state of -1 joins the observations too.
         has_own_state = state_as_observation and env.cfg.state_space > 0
         self._groups = [STATE] if has_own_state else env.possible_agents
@@ -72,6 +79,14 @@ class SingleAgentEnv(VectorEnv):
         return getattr(self.env, name)
 
     @property
+    def step_dt(self) -> float:
+        return self.env.step_dt
+
+    @property
+    def max_episode_length(self) -> int:
+        return self.env.max_episode_length
+
+    @property
     def log_dir(self) -> Path | None:
         """Where to save the states of failed environments; null: the temporary directory."""
         return self.env.log_dir
@@ -82,14 +97,12 @@ class SingleAgentEnv(VectorEnv):
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    ) -> tuple[Observations, dict[str, Any]]:
         _, info = self.env.reset(seed=seed, options=options)
         self._observe()
         return self.obs_buf, info
 
-    def step(  # type: ignore[override]
-        self, actions: torch.Tensor | np.ndarray
-    ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]:
+    def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
         by_agent = self.env.split_actions(self._check_actions(actions))
         _, rewards, terminations, truncations, info = self.env.step(by_agent)
         terminated = functools.reduce(torch.logical_and, terminations.values())
@@ -100,6 +113,12 @@ class SingleAgentEnv(VectorEnv):
         self._observe()
         reward = functools.reduce(torch.add, rewards.values())
         return self.obs_buf, reward, terminated, truncated, info
+
+    def joint_positions(self) -> dict[str, torch.Tensor]:
+        return self.env.joint_positions()
+
+    def check_health(self) -> None:
+        self.env.check_health()
 
     def state(self) -> dict[str, Any]:
         return self.env.state()
@@ -115,7 +134,8 @@ class SingleAgentEnv(VectorEnv):
         self.env.close(**kwargs)
 
     def _observe(self) -> None:
+        self.common_step_counter = self.env.common_step_counter
         self.obs_buf = self._merge(self.env.obs_buf)
 
-    def _merge(self, observations: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _merge(self, observations: Mapping[str, torch.Tensor]) -> Observations:
         return {"policy": torch.cat([observations[name] for name in self._groups], dim=1)}

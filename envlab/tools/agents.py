@@ -11,7 +11,7 @@ from gymnasium import spaces
 from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
-from envlab.envs import DirectMarlEnv, VectorEnv, multi_agent_to_single_agent
+from envlab.envs import BatchedEnv, DirectMarlEnv, multi_agent_to_single_agent
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
@@ -23,7 +23,7 @@ NUM_ENVS = 64
 def random_main(arguments: Sequence[str]) -> int:
     """Run ``random_agent.py``: actions uniform in their bounds, or in [-1, 1], or by choice."""
 
-    def act(env: VectorEnv) -> torch.Tensor:
+    def act(env: BatchedEnv) -> torch.Tensor:
         return draw_actions(env.single_action_space, env.random.stream("random_agent"))
 
     return _run("random", arguments, act)
@@ -46,7 +46,7 @@ def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
     return stream.uniform(-1.0, 1.0, space.shape[0])
 
 
-def _run(kind: str, arguments: Sequence[str], act: Callable[[VectorEnv], torch.Tensor]) -> int:
+def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.Tensor]) -> int:
     flags, overrides = agent_parser(kind).parse_with_overrides(arguments)
     configure_logging(verbose=flags.verbose)
     num_envs = NUM_ENVS if flags.num_envs is None else flags.num_envs
@@ -56,7 +56,7 @@ def _run(kind: str, arguments: Sequence[str], act: Callable[[VectorEnv], torch.T
     task = get_task(flags.task)
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
-    env: VectorEnv = task.make(
+    env: BatchedEnv = task.make(
         cfg, context=DistributedContext.single(flags.device), seed=flags.seed
     )
     print(f"{task.id}: {num_envs} environments on {env.device}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.envs import VectorEnv, multi_agent_to_single_agent
+from envlab.envs import BatchedEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
 from tests.envs.pair import PairEnv, draw, make, place, record
 from tests.envs.sliders import DT, EPISODE_LENGTH_S
@@ -19,7 +19,7 @@ def joined(actions: dict[str, torch.Tensor]) -> torch.Tensor:
 
 def test_it_is_a_vector_env_with_one_observation_and_one_action():
     env = multi_agent_to_single_agent(make(4))
-    assert isinstance(env, VectorEnv)
+    assert isinstance(env, BatchedEnv)
     assert env.single_observation_space["policy"].shape == (3,)
     assert env.single_action_space.shape == (3,)
     assert env.observation_space["policy"].shape == (4, 3)

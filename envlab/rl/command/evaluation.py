@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 
 NUM_JOINTS_MAX = 8
 """Models with more joints get no per-joint line."""
@@ -40,7 +40,7 @@ class Evaluation:
 
 
 def evaluate(
-    env: VectorEnv,
+    env: BatchedEnv,
     policy: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     episodes_per_env: int = 1,
     after_step: Callable[[], None] | None = None,
@@ -54,7 +54,9 @@ def evaluate(
         after_step: Called after each step, as for a video.
     """
     obs, _ = env.reset()
-    joints = _joints(env)
+    joints = list(env.joint_positions())
+    if len(joints) > NUM_JOINTS_MAX:
+        joints = []
     window = max(1, round(1.0 / env.step_dt))
     history = torch.zeros(window, env.num_envs, len(joints), device=env.device)
     length = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
@@ -64,7 +66,7 @@ def evaluate(
     while bool((left > 0).any()):
         # The position before the step: after it, an environment that ended is in its next episode.
         if joints:
-            positions = env.sim.data.qpos[:, list(joints.values())].abs()
+            positions = torch.stack(list(env.joint_positions().values()), dim=1).abs()
             rows = torch.arange(env.num_envs, device=env.device)
             history[torch.remainder(length, window), rows] = positions
         obs, reward, terminated, truncated, _ = env.step(policy(obs))
@@ -89,16 +91,3 @@ def evaluate(
         lengths=torch.cat(lengths),
         last_second=dict(zip(joints, means, strict=True)),
     )
-
-
-def _joints(env: VectorEnv) -> dict[str, int]:
-    """Return the columns of ``qpos`` of scalar joints by name, if there are few."""
-    if env.sim is None:  # an environment of Gymnasium's
-        return {}
-    model = env.sim.model
-    scalar = {
-        model.joint(i).name: int(model.jnt_qposadr[i])
-        for i in range(model.njnt)
-        if model.jnt_type[i] >= 2
-    }
-    return scalar if len(scalar) <= NUM_JOINTS_MAX else {}

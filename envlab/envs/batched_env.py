@@ -1,0 +1,345 @@
+"""What every batch of environments has, whatever steps it: a Gymnasium ``VectorEnv`` over tensors.
+
+Counters, randomness, resets in the same step, logs, final observations, spaces, and the state for a
+resume are here; :class:`envlab.envs.VectorEnv` adds physics.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs.checks import base_seed, check_result, unbounded
+from envlab.envs.discrete import DiscreteCfg
+from envlab.envs.masks import clear
+from envlab.envs.random import EnvRandom
+from envlab.errors import ConfigurationError
+
+Observations = dict[str, torch.Tensor]
+"""By group: vectors ``(num_envs, dim)``, or images ``(num_envs, height, width, channels)``."""
+Step = tuple[Observations, torch.Tensor, torch.Tensor, torch.Tensor, dict[str, Any]]
+"""Observations, rewards, terminated, truncated and info."""
+Log = dict[str, torch.Tensor | float]
+"""Means over the episodes that ended, by name: numbers, or 0-d tensors on a GPU."""
+
+
+# gymnasium.make() refuses what is not a gymnasium.Env, which a gymnasium.vector.VectorEnv is not.
+class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
+    """``num_envs`` environments that are stepped together and reset themselves in the same step.
+
+    :meth:`step` and :meth:`reset` are here; subclasses say what happens at each of their points by
+    the methods with a leading underscore.
+
+    Attributes:
+        cfg: The configuration.
+        context: Where this process is.
+        device: Device of all tensors.
+        num_envs: Environments of this process.
+        env_ids: Their global indices, int64 ``(num_envs,)``.
+        random: The environments' random streams.
+        common_step_counter: Steps that this environment has made in all.
+        actions: The last actions, ``(num_envs, num_actions)``.
+        obs_buf: The latest observations.
+        log_dir: Where to save the states of failed environments; null: the temporary directory.
+    """
+
+    metadata = {
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "render_modes": ["rgb_array"],
+    }
+    cfg: Any
+    obs_buf: Observations
+    resumes_exactly = True
+    """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
+
+    def __init__(
+        self,
+        cfg: Any,
+        *,
+        context: DistributedContext,
+        num_envs: int,
+        device: torch.device,
+        seed: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """Start counters and random streams; a subclass makes its spaces and resets.
+
+        Args:
+            cfg: The configuration.
+            context: Where this process is.
+            num_envs: Environments of this process.
+            device: Device of all tensors.
+            seed: Base seed; None: ``cfg.seed``, or a random one.
+            render_mode: None or ``rgb_array``.
+        """
+        self.cfg, self.context, self.render_mode = cfg, context, render_mode
+        self.num_envs, self.device = num_envs, device
+        self.log_dir: Path | None = None
+        seed = seed if seed is not None else cfg.seed
+        if seed is None:
+            seed = context.broadcast(secrets.randbits(31))
+        self.random = EnvRandom(seed, context.rank * num_envs, num_envs, device)
+        self.env_ids = self.random.env_ids
+        self.common_step_counter = 0
+        self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=device)
+
+    @property
+    def step_dt(self) -> float:
+        """Environment step, in seconds."""
+        raise NotImplementedError
+
+    @property
+    def max_episode_length(self) -> int:
+        """Time limit of an episode, in steps; 0: none."""
+        raise NotImplementedError
+
+    @property
+    def episode_length_buf(self) -> torch.Tensor:
+        """Steps since the last reset, int64 ``(num_envs,)``; time limits follow what is set."""
+        return self._episode_length
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, values: torch.Tensor) -> None:
+        self._episode_length.copy_(values)
+
+    def reset(  # type: ignore[override]
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Reset all environments, or those of ``options["reset_mask"]``, bool ``(num_envs,)``.
+
+        Args:
+            seed: Restarts the random streams of all environments. One base seed makes all of them
+                different; a list, as Gymnasium allows, must hold one seed for all.
+            options: See above.
+
+        Returns:
+            Observations by group, each ``(num_envs, ...)``, and an empty info.
+
+        Raises:
+            ValueError: If ``reset_mask`` has another shape.
+        """
+        if seed is not None:
+            self._restart(base_seed(seed))
+        self.random.advance()
+        mask = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
+        if options and "reset_mask" in options:
+            mask = torch.as_tensor(options["reset_mask"], dtype=torch.bool, device=self.device)
+            if mask.shape != (self.num_envs,):
+                raise ValueError(
+                    f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
+                )
+        self._reset_masked(mask, mask.sum())
+        self._observe()
+        return self.obs_buf, {}
+
+    def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
+        """Apply actions for one environment step and reset the environments that end.
+
+        Args:
+            actions: ``(num_envs, num_actions)``.
+
+        Returns:
+            Observations by group, float32 ``(num_envs, ...)``, of the new episode where one ended;
+            rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
+            info. Where episodes ended, info holds ``final_obs``, observations as above but of the
+            states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means
+            over the ended episodes, and ``num_ended``, how many these are: numbers on a CPU, 0-d
+            tensors on a GPU, where info always holds them, because a GPU is not asked whether an
+            episode ended.
+
+        Raises:
+            ValueError: If ``actions`` has another shape.
+            SimulationError: If too many environments fail at once, see :class:`NanGuardCfg`.
+        """
+        self.actions = self._check_actions(actions)
+        self.random.advance()
+        self.common_step_counter += 1
+        self._advance(self.actions)
+        self._episode_length += 1
+
+        terminated, time_outs, reward = self._judge()
+        if self.cfg.is_finite_horizon:
+            terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
+        terminated, reward = self._end_failed(terminated, reward)
+        truncated = time_outs > terminated  # and not terminated
+        ended = terminated | truncated
+        if ended.dim() > 1:  # a row per agent
+            ended = ended.all(dim=0)
+        self._before_resets(ended)
+
+        info: dict[str, Any] = {}
+        num_ended = self._count(ended)
+        if isinstance(num_ended, torch.Tensor) or num_ended:
+            info["final_obs"] = self._final_observations()
+            info["_final_obs"] = ended
+            info["num_ended"] = num_ended
+            info["log"] = self._reset_ended(ended, num_ended)
+        self._after_resets()
+        self._observe()
+        return self.obs_buf, reward, terminated, truncated, info
+
+    def joint_positions(self) -> dict[str, torch.Tensor]:
+        """Return the positions of joints by name, ``(num_envs,)`` each; empty without physics."""
+        return {}
+
+    def check_health(self) -> None:
+        """Report environments that failed since the last call. Waits for the GPU."""
+
+    def state(self) -> dict[str, Any]:
+        """Return copies of all that the next step depends on, for an exact resume."""
+        return {
+            "common_step_counter": self.common_step_counter,
+            "seed": self.random.base_seed,
+            "tick": self.random.tick,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.common_step_counter = int(state["common_step_counter"])
+        self.random.seed(int(state["seed"]))
+        self.random.tick = int(state["tick"])
+
+    # What subclasses define ---------------------------------------------------------------------
+
+    def _num_actions(self) -> int:
+        """Return the size of an action; of choices, how many there are."""
+        raise NotImplementedError
+
+    def _choices(self) -> DiscreteCfg | None:
+        """Return what actions choose among; None where they are numbers."""
+        return None
+
+    def _advance(self, actions: torch.Tensor) -> None:
+        """Step all environments with ``actions``, ``(num_envs, num_actions)``, without a reset."""
+        raise NotImplementedError
+
+    def _get_dones(self) -> tuple[Any, Any]:
+        """Return terminated and time-outs, both bool ``(num_envs,)``; several agents': by agent."""
+        raise NotImplementedError
+
+    def _get_rewards(self) -> Any:
+        """Return rewards, ``(num_envs,)``, before any reset; several agents': by agent."""
+        raise NotImplementedError
+
+    def _end_failed(
+        self, terminated: torch.Tensor, reward: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return both with environments that broke down ended."""
+        return terminated, reward
+
+    def _before_resets(self, mask: torch.Tensor) -> None:
+        """Run what must happen in every step before the environments of ``mask`` are reset.
+
+        It is called in the same steps on all ranks, whether or not one of their environments ends.
+        """
+
+    def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
+        """Reset environments.
+
+        Args:
+            mask: Which, bool ``(num_envs,)``.
+            count: How many these are; a number on a CPU, else 0-d.
+
+        Returns:
+            What to log of the episodes that end.
+        """
+        raise NotImplementedError
+
+    def _reset_ended(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
+        """Reset the environments that ended in a step; see :meth:`_reset_masked`."""
+        return self._reset_masked(mask, count)
+
+    def _after_resets(self) -> None:
+        """Run what follows the resets of a step: commands, interval events."""
+
+    def _get_observations(self) -> Observations:
+        """Return ``{"policy": (num_envs, ...), ...}`` of the state, without side effects."""
+        raise NotImplementedError
+
+    def _sample_observations(self) -> Observations:
+        """Return the observations that the policy sees: with noise, where the task has some."""
+        return self._get_observations()
+
+    def _final_observations(self) -> Observations:
+        """Return the observations of the states in which episodes ended, without noise."""
+        return self._get_observations()
+
+    # --------------------------------------------------------------------------------------------
+
+    def _restart(self, seed: int) -> None:
+        """Restart all that is random from a base seed."""
+        self.random.seed(seed)
+
+    def _observe(self) -> None:
+        self.obs_buf = self._sample_observations()
+
+    def _count(self, ended: torch.Tensor) -> torch.Tensor | int:
+        """Return how many environments ended; a GPU, which would make us wait, a 0-d tensor."""
+        on_cpu = ended.device.type == "cpu"
+        return int(np.count_nonzero(ended.numpy())) if on_cpu else ended.sum()
+
+    def _judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return terminated, time-outs and rewards of the state that a step led to.
+
+        Each is ``(num_envs,)``, or ``(num_agents, num_envs)`` where there are several agents.
+        """
+        terminated, time_outs = self._get_dones()
+        reward = self._get_rewards()
+        if self.common_step_counter == 1:
+            check_result("terminated", terminated, torch.bool, self.num_envs)
+            check_result("time-outs", time_outs, torch.bool, self.num_envs)
+            check_result("rewards", reward, torch.float32, self.num_envs)
+        return terminated, time_outs, reward
+
+    def _make_spaces(self) -> None:
+        if self._num_actions() < 1:
+            raise ConfigurationError(
+                f"The task has {self._num_actions()} actions, but needs at least one. Keep an "
+                "action term, or set action_space."
+            )
+        dtype = torch.float32 if self._choices() is None else torch.int64
+        self.actions = torch.zeros(
+            self.num_envs, self._num_actions(), dtype=dtype, device=self.device
+        )
+        self.single_observation_space = self._make_observation_space()
+        self.single_action_space = self._make_action_space()
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def _make_observation_space(self) -> spaces.Space:
+        groups: dict[str, spaces.Space] = {
+            name: unbounded(values.shape[1:]) for name, values in self._get_observations().items()
+        }
+        return spaces.Dict(groups)
+
+    def _make_action_space(self) -> spaces.Space:
+        choices = self._choices()
+        return unbounded((self._num_actions(),)) if choices is None else choices.make_space()
+
+    def _check_actions(self, actions: torch.Tensor | np.ndarray) -> torch.Tensor:
+        choices = self._choices()
+        if choices is not None:
+            actions = choices.columns(torch.as_tensor(actions, device=self.device))
+        actions = torch.as_tensor(actions, dtype=self.actions.dtype, device=self.device)
+        if actions.shape != self.actions.shape:
+            raise ValueError(
+                f"actions have shape {tuple(actions.shape)}, but must be "
+                f"{tuple(self.actions.shape)}: (num_envs, num_actions)."
+            )
+        if choices is not None and self.device.type == "cpu":  # a GPU would have to be waited for
+            choices.check_range(actions)
+        return actions
+
+    def _clear_lengths(self, mask: torch.Tensor) -> None:
+        """Let the environments of ``mask`` count the steps of a new episode."""
+        clear(self._episode_length, mask)
