@@ -24,6 +24,8 @@ from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.simulation import Simulation, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
+_SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+
 
 class VectorEnv(BatchedEnv):
     """``num_envs`` copies of one MuJoCo model that are stepped together.
@@ -142,7 +144,7 @@ class VectorEnv(BatchedEnv):
         return {
             model.joint(i).name: self.sim.data.qpos[:, int(model.jnt_qposadr[i])]
             for i in range(model.njnt)
-            if model.jnt_type[i] in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+            if int(model.jnt_type[i]) in _SCALAR
         }
 
     def check_health(self) -> None:
