@@ -45,7 +45,6 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         context: Where this process is.
         device: Device of all tensors.
         num_envs: Environments of this process.
-        env_ids: Their global indices, int64 ``(num_envs,)``.
         random: The environments' random streams.
         common_step_counter: Steps that this environment has made in all.
         actions: The last actions, ``(num_envs, num_actions)``.
@@ -89,9 +88,13 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         if seed is None:
             seed = context.broadcast(secrets.randbits(31))
         self.random = EnvRandom(seed, context.rank * num_envs, num_envs, device)
-        self.env_ids = self.random.env_ids
         self.common_step_counter = 0
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=device)
+
+    @property
+    def env_ids(self) -> torch.Tensor:
+        """Global indices of the environments, int64 ``(num_envs,)``."""
+        return self.random.env_ids
 
     @property
     def step_dt(self) -> float:
