@@ -11,12 +11,8 @@ from envlab.cluster.hosts import Host
 from envlab.cluster.ssh import HostError, Ssh, on_all, remote_text, results_of
 from envlab.distributed.interface import is_loopback
 from envlab.errors import LaunchError
+from envlab.rl.libraries import packages_alike
 
-PACKAGES = (
-    *("torch", "numpy", "mujoco", "gymnasium", "hydra-core", "omegaconf"),
-    *("rsl-rl-lib", "rl-games", "skrl", "tensordict", "mujoco-warp", "warp-lang", "jax", "flax"),
-)
-"""Packages that must be the same everywhere: ranks compute the same with them, or exchange data."""
 MIN_FREE_MB = 500
 
 
@@ -94,7 +90,7 @@ def probe(
     def look(host: Host) -> Facts:
         wanted = port if port is not None and host == port_host else ""
         claim = [host.path, host.env_activate_path, run, min_free_mb, wanted, int(beside)]
-        values = ssh.run(host, "probe.sh", *claim, python, *PACKAGES).values
+        values = ssh.run(host, "probe.sh", *claim, python, *packages_alike()).values
         facts = json.loads(values["facts"])
         if facts["port"] is None:
             raise HostError(
@@ -131,13 +127,13 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
     versions = {
         host: {
             "python": ".".join(one.python.split(".")[:2]),
-            **{name: one.packages.get(name, "none") for name in PACKAGES},
+            **{name: one.packages.get(name, "none") for name in packages_alike()},
         }
         for host, one in facts.items()
     }
     usual = {
         name: Counter(one[name] for one in versions.values()).most_common(1)[0][0]
-        for name in ("python", *PACKAGES)
+        for name in ("python", *packages_alike())
     }
     lines = []
     for host, own in versions.items():

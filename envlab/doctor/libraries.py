@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from envlab import __version__
 from envlab.doctor.probe import Answer, Probe, ask
 from envlab.doctor.report import Finding, State
+from envlab.rl.libraries import libraries
 
 IMPORT_DEADLINE_S = 120.0
 """All of torch's libraries load in 6 s on two idle cores; a busy machine takes many times that."""
@@ -44,25 +45,27 @@ class Package:
         return f"pip install -c constraints.txt -e {what}"
 
 
-PACKAGES = (
-    Package("torch", "learning", "torch", "torch"),
-    Package("mujoco", "physics on CPU", "mujoco.batch", "mujoco"),
-    Package("mujoco-warp", "physics on GPU", "mujoco_warp", "mujoco", "warp"),
-    Package("gymnasium", "environments"),
-    Package("hydra-core", "configuration"),
-    Package("numpy", "arrays"),
-    Package("rsl-rl-lib", "rsl_rl", "rsl_rl.runners", "torch"),
-    Package("rl-games", "rl_games", "rl_games.torch_runner", "torch"),
-    Package("skrl", "skrl on torch", "skrl.agents.torch.ppo", "torch"),
-    Package("jax", "skrl on JAX", "jax", "jax", "jax"),
-    Package("flax", "skrl on JAX", "flax", "jax", "jax"),
-    Package("onnxruntime", "export by play", extra="export"),
-    Package("av", "--video", extra="video"),
-    Package("matplotlib", "compare", extra="compare"),
-    Package("wandb", "--logger wandb", extra="pip install wandb"),
-)
-_ON_RANKS = ("torch", "rsl-rl-lib", "rl-games", "skrl", "jax")
-"""What trains, and so can do it on several processes."""
+def packages() -> list[Package]:
+    """Return what envlab stands on, what its libraries train with, and what is optional."""
+    return [
+        Package("torch", "learning", "torch", "torch"),
+        Package("mujoco", "physics on CPU", "mujoco.batch", "mujoco"),
+        Package("mujoco-warp", "physics on GPU", "mujoco_warp", "mujoco", "warp"),
+        Package("gymnasium", "environments"),
+        Package("hydra-core", "configuration"),
+        Package("numpy", "arrays"),
+        *(
+            Package(distribution, library.name, module, "torch" if module else "")
+            for library in libraries().values()
+            for distribution, module in library.packages.items()
+        ),
+        Package("jax", "skrl on JAX", "jax", "jax", "jax"),
+        Package("flax", "skrl on JAX", "flax", "jax", "jax"),
+        Package("onnxruntime", "export by play", extra="export"),
+        Package("av", "--video", extra="video"),
+        Package("matplotlib", "compare", extra="compare"),
+        Package("wandb", "--logger wandb", extra="pip install wandb"),
+    ]
 
 
 def versions() -> dict[str, str | None]:
@@ -71,7 +74,7 @@ def versions() -> dict[str, str | None]:
         "python": platform.python_version(),
         "envlab": __version__,
     }
-    for package in PACKAGES:
+    for package in packages():
         try:
             found[package.distribution] = importlib.metadata.version(package.distribution)
         except importlib.metadata.PackageNotFoundError:
@@ -109,7 +112,7 @@ def examine_libraries(answers: Mapping[str, Answer]) -> tuple[list[Finding], dic
     num_gpus = len(torch.get("gpus", []))
     findings = [Finding("python", f"{platform.python_version()}, {sys.executable}")]
     findings.append(_envlab(is_installed=bool(supported)))
-    for package in PACKAGES:
+    for package in packages():
         name = package.distribution
         ability, problem = _ability(package, num_gpus, torch, jax), loads.get(package.module)
         wanted = supported[name].specifier if name in supported else SpecifierSet()
@@ -162,12 +165,12 @@ def _ability(package: Package, num_gpus: int, torch_facts: Answer, jax: Answer) 
     """Return what a package can do on this machine."""
     if package.distribution == "mujoco-warp":
         return package.role if num_gpus else f"{package.role}, of which there is none here"
-    if package.distribution not in _ON_RANKS:
+    if package.group not in ("torch", "jax"):  # what trains can do it on several processes
         return package.role
-    if package.distribution == "jax" and jax.problem is not None:
+    if package.group == "jax" and jax.problem is not None:
         return f"{package.role}; its devices are not known: {jax.problem}"
     gpu = num_gpus > 0
-    if package.distribution == "jax":
+    if package.group == "jax":
         gpu = gpu and jax.get("platform") in ("gpu", "cuda")
     reach = "all ranks" if torch_facts.get("gloo", True) else "one process"
     return f"{package.role}: {reach}; here on {'GPU or CPU' if gpu else 'CPU'}"
@@ -176,7 +179,7 @@ def _ability(package: Package, num_gpus: int, torch_facts: Answer, jax: Answer) 
 def _modules_by_group(installed: Mapping[str, str | None]) -> dict[str, list[str]]:
     """Return what to import, a process per group."""
     groups: dict[str, list[str]] = {}
-    for package in PACKAGES:
+    for package in packages():
         if package.module and installed[package.distribution] is not None:
             groups.setdefault(package.group, []).append(package.module)
     return groups

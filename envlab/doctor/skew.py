@@ -14,11 +14,10 @@ from envlab.doctor.devices import driver_version
 from envlab.doctor.libraries import versions
 from envlab.doctor.report import Finding, State
 from envlab.doctor.source import source_digests
+from envlab.rl.libraries import packages_alike
 
 CLOCKS_S = 1.0
 """Clocks that differ by more make logs and manifests misleading."""
-_FATAL = ("torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax", "envlab")
-"""Of different versions of these, ranks would compute different things."""
 _SETTINGS = ("NCCL_", "TORCH_", "OMP_", "MKL_", "XLA_", "MUJOCO_GL", "CUDA_LAUNCH_BLOCKING")
 """Beginnings of environment variables that should be the same on all ranks."""
 _OWN = ("NCCL_SOCKET_IFNAME", VARIABLE)
@@ -85,7 +84,7 @@ def _difference(
     same_files = len({str(facts["files"]) for facts in everyone}) == 1
     is_fatal, advice = False, ""
     if kind == "version":
-        is_fatal = name in _FATAL
+        is_fatal = name == "envlab" or name in packages_alike()
         advice = "install the same versions on all nodes: pip install -c constraints.txt -e ."
     elif kind == "files":
         is_fatal, name = True, f"{name} files"

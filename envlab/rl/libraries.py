@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -37,6 +37,9 @@ class Library:
     """``(session, env, context, values) -> Player``, where values are a checkpoint's."""
     description: str
     """A line for ``envlab --help``."""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Packages it trains with, of which all ranks need the same versions; and the module of each
+    that is imported to see whether it loads, or nothing."""
     flags: str | None = None
     """``(parser) -> None``: adds the library's own flags to those of all libraries."""
 
@@ -61,6 +64,7 @@ BUILT_IN = (
         build="envlab.rl.rsl_rl.learner:build",
         player="envlab.rl.rsl_rl.play:RslRlPlayer",
         description="PPO by rsl_rl, as legged robots are trained with",
+        packages={"rsl-rl-lib": "rsl_rl.runners", "tensordict": ""},
     ),
     Library(
         name="rl_games",
@@ -68,6 +72,7 @@ BUILT_IN = (
         build="envlab.rl.rl_games.learner:build",
         player="envlab.rl.rl_games.play:RlGamesPlayer",
         description="PPO, continuous and discrete, and SAC by rl_games",
+        packages={"rl-games": "rl_games.torch_runner"},
     ),
     Library(
         name="skrl",
@@ -76,8 +81,21 @@ BUILT_IN = (
         player="envlab.rl.skrl.main:make_player",
         flags="envlab.rl.skrl.flags:add_flags",
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
+        packages={"skrl": "skrl.agents.torch.ppo"},
     ),
 )
+
+
+ENGINE_PACKAGES = (
+    *("torch", "numpy", "mujoco", "gymnasium", "hydra-core", "omegaconf"),
+    *("mujoco-warp", "warp-lang", "jax", "flax"),
+)
+"""Packages of envlab's own that compute what ranks must compute alike, or read what is sent."""
+
+
+def packages_alike() -> list[str]:
+    """Return the packages of which all ranks need the same versions."""
+    return [*ENGINE_PACKAGES, *(name for one in libraries().values() for name in one.packages)]
 
 
 @cache

@@ -25,6 +25,7 @@ from envlab.doctor.network import examine_variables, finding_of_host
 from envlab.doctor.probe import Answer, Probe, ask
 from envlab.doctor.report import Finding, as_text
 from envlab.doctor.skew import compare_facts, finding_of_clocks, name_ranks
+from envlab.rl.libraries import Library
 from tests.agents import free_port
 from tests.launcher import ROOT, Launch, torchrun
 from tests.marked import marked, still_marked
@@ -182,7 +183,7 @@ def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypa
     (tmp_path / "broken_one.py").write_text("raise ValueError('numpy is too new')\n")
     names = {"numpy": "fine_one", "tqdm": "dying_one", "PyYAML": "broken_one", "torch": "fine_one"}
     packages = [Package(name, "test", module, "test") for name, module in names.items()]
-    monkeypatch.setattr(libraries, "PACKAGES", packages)
+    monkeypatch.setattr(libraries, "packages", lambda: packages)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
     answers = {"torch": Answer()} | ask(libraries.library_probes())
     findings, _ = libraries.examine_libraries(answers)
@@ -191,6 +192,16 @@ def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypa
     assert states["tqdm"][0] == "problem"
     assert "ended by SIGSEGV" in states["tqdm"][1]
     assert "ValueError: numpy is too new" in states["PyYAML"][1]
+
+
+def test_packages_of_a_third_partys_library_are_looked_at(monkeypatch):
+    names = dict.fromkeys(("cfg", "build", "player", "description"), "")
+    other = Library(name="other", packages={"other-lib": "other.core"}, **names)
+    monkeypatch.setattr(libraries, "libraries", lambda: {"other": other})
+    wanted = Package("other-lib", "other", "other.core", "torch")
+    assert wanted in libraries.packages()
+    found = finding_of_package(wanted, None, SpecifierSet(), None, "")
+    assert (found.state, found.text) == ("problem", "not installed")
 
 
 RSL_RL = Package("rsl-rl-lib", "rsl_rl")
