@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.fork_server import ForkedProcess, ForkServer
 from tests.marked import marked, still_marked
 
 ROOT = Path(__file__).parents[1]
@@ -24,10 +25,13 @@ PLAY = ROOT / "scripts/reinforcement_learning/rsl_rl/play.py"
 DEADLINE_S = 90.0
 
 _TOKEN = "ENVLAB_TEST_LAUNCH"
+_FORK_SERVER = ForkServer()
 
 
 class Launch:
-    """A command and everything that it starts."""
+    """A command and everything that it starts; a script of ours is forked where it can be."""
+
+    process: subprocess.Popen[bytes] | ForkedProcess
 
     def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
         self._token = uuid.uuid4().hex
@@ -43,9 +47,13 @@ class Launch:
             "PYTHONPATH": f"{ROOT}:{ROOT / 'source'}",
             "OMP_NUM_THREADS": "1",
         }
+        words = [str(word) for word in command]
         with self._output.open("wb") as output:
+            if _FORK_SERVER.can_run(words, environment):
+                self.process = _FORK_SERVER.run(words, cwd, environment, output.fileno())
+                return
             self.process = subprocess.Popen(
-                [str(word) for word in command],
+                words,
                 cwd=cwd,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,334 @@
+"""A process that has imported what every launch needs, and forks one that runs a command.
+
+Importing torch, MuJoCo and the libraries takes two to four seconds of CPU a process; a fork takes
+ten milliseconds. :class:`ForkServer` is the client, one for each pytest process. What it forks is
+as if it had been executed: own session, environment, arguments, working folder, output, default
+signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are those of the command,
+too, because envlab reads its launcher's and the tests find what they started by a mark in there.
+Workers of torchrun are forked as well, by torchrun itself: only how it makes a process is replaced.
+
+What a fork cannot show is what differs between processes that import by themselves, such as the
+order of sets of strings. So ``ENVLAB_TEST_REAL_LAUNCHES=1`` (set by ``./envlab.sh test --all``)
+executes every command.
+
+Forking is safe because the server never has a second thread: nothing here computes on tensors.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import random
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_ROOM = 60_000
+"""Bytes for the arguments, and as many for the environment, of what is forked (see proc(5))."""
+_ROOM_NAME = "ENVLAB_TEST_ROOM"
+_REAL = "ENVLAB_TEST_REAL_LAUNCHES"
+_READ_AT_IMPORT = ("OMP_", "MKL_", "KMP_", "MUJOCO_", "PYTHON", "TORCH_DISTRIBUTED", "TORCH_CPP")
+"""Prefixes of variables that count when a process begins or imports: a fork has the server's."""
+_PRELOADED = (
+    "envlab.cli",  # first: it sets what OpenMP reads when torch loads it
+    *("torch", "torch.distributed.run", "torch.utils.tensorboard", "tensordict"),
+    *("gymnasium", "mujoco.batch", "rsl_rl.runners", "rl_games.torch_runner"),
+    *("hydra.core.override_parser.overrides_parser", "envlab.envs", "envlab.config"),
+)
+_JAX = "skrl.utils.distributed.jax"
+_NOT_INHERITED = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
+)
+
+
+# ---- the client ----------------------------------------------------------------------------------
+
+
+class ForkServer:
+    """The server's client; it starts the server with the first command."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment: dict[str, str] = {}
+        self._control: socket.socket
+
+    def can_run(self, words: Sequence[str], environment: Mapping[str, str]) -> bool:
+        """Tell whether a fork runs this command as an execution would."""
+        if os.environ.get(_REAL) or words[0] != sys.executable or _JAX in words:
+            return False
+        if "-c" in words or "--video" in words:  # code that looks at imports; OpenGL's, for MuJoCo
+            return False
+        self._start(environment)
+        return _settings(environment) == _settings(self._environment)
+
+    def _start(self, environment: Mapping[str, str]) -> None:
+        """Start the server, without the marks of :mod:`tests.left_behind` and of a launch."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._environment = {
+            name: value
+            for name, value in environment.items()
+            if not name.startswith(("ENVLAB_TEST_", "PYTEST_"))
+        }
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = [sys.executable, __file__, str(theirs.fileno()), "-" * _ROOM]
+        self._process = subprocess.Popen(
+            words,
+            env=self._environment | {_ROOM_NAME: "-" * _ROOM},
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for pytest
+        )
+        theirs.close()
+        atexit.register(self.close)
+
+    def run(
+        self, words: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int
+    ) -> ForkedProcess:
+        """Start a command whose output goes to a file descriptor."""
+        ours, theirs = socket.socketpair()
+        request = {"words": list(words), "cwd": str(cwd), "environment": dict(environment)}
+        socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), output])
+        theirs.close()
+        return ForkedProcess(ours, words)
+
+    def close(self) -> None:
+        """End the server; what it has forked goes on."""
+        if self._process is not None:
+            self._control.close()
+            self._process.wait(10)
+            self._process = None
+
+
+def _settings(environment: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in environment.items() if key.startswith(_READ_AT_IMPORT)}
+
+
+class ForkedProcess:
+    """What a test uses of ``subprocess.Popen``; the server is the parent."""
+
+    def __init__(self, status: socket.socket, words: Sequence[str]) -> None:
+        self.args = words
+        self.returncode: int | None = None
+        self._status = status
+        self._file = status.makefile("r")
+        self.pid = int(self._file.readline())
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0.0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, as ``subprocess.Popen.wait``."""
+        if self.returncode is None:
+            if not select.select([self._status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            self.returncode = int(self._file.readline())
+            self._file.close()
+            self._status.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+# ---- the server ----------------------------------------------------------------------------------
+
+
+def preload() -> None:
+    """Import what takes time and does not look at the environment of a run."""
+    for name in _PRELOADED:
+        importlib.import_module(name)
+
+
+def serve(control: socket.socket) -> dict[str, Any]:
+    """Fork a process for each request, and tell how it ended; return the request in the fork."""
+    running: dict[int, socket.socket] = {}
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    while True:
+        readable, *_ = select.select([control, ended], [], [])
+        if ended in readable:
+            os.read(ended, 4096)
+            for pid in list(running):
+                found, status = os.waitpid(pid, os.WNOHANG)
+                if found:
+                    code = os.waitstatus_to_exitcode(status)
+                    with running.pop(pid) as teller, contextlib.suppress(OSError):
+                        teller.sendall(f"{code}\n".encode())
+        if control in readable:
+            message, (told, output), *_ = (*socket.recv_fds(control, 2**20, 2)[:2],)
+            request = json.loads(message)
+            teller = socket.socket(fileno=told)
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                os.setsid()
+                return request | {"output": output}
+            os.close(output)
+            running[pid] = teller
+            teller.sendall(f"{pid}\n".encode())
+
+
+def become(words: Sequence[str], environment: Mapping[str, str], output: int | None) -> None:
+    """Make of a fork what an execution would have made of it."""
+    for number in _NOT_INHERITED:
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if output is not None:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+    os.closerange(3, 4096)
+    os.environ.clear()
+    os.environ.update(environment)
+    _show_in_proc(words, environment)
+    sys.stdout.reconfigure(write_through="-u" in words)  # type: ignore[union-attr]
+    sys.orig_argv[:] = words
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+
+
+def _show_in_proc(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Overwrite what /proc/self/cmdline and environ show; libc refers to none of it any more."""
+    places = list(map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:49]))
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    for texts, start, end in ((words, *places[:2]), (variables, *places[2:])):
+        data = b"".join(os.fsencode(text) + b"\0" for text in texts)
+        assert len(data) <= end - start, "more arguments or variables than there is room for"
+        ctypes.memset(start, 0, end - start)
+        ctypes.memmove(start, data, len(data))
+
+
+def execute(words: Sequence[str]) -> None:
+    """Run ``python [-u] [-m MODULE | SCRIPT] ARGUMENT...`` in this process."""
+    rest = list(words[1:])
+    while rest[0] == "-u":
+        rest.pop(0)
+    if rest[0] == "-m":
+        module, *sys.argv[1:] = rest[1:]
+        if module == "torch.distributed.run":
+            _fork_workers()
+        sys.modules.pop(module, None)  # else runpy warns that it is there
+        sys.path[0] = os.getcwd()
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:] = rest
+        sys.path[0] = os.path.dirname(os.path.realpath(rest[0]))
+        runpy.run_path(rest[0], run_name="__main__")
+
+
+# ---- torchrun's workers --------------------------------------------------------------------------
+
+
+def _fork_workers() -> None:
+    """Have torchrun, in this process, fork its workers."""
+    from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+
+    def popen(self: Any, args: tuple[str, ...], env: dict[str, str]) -> _Child | Any:
+        is_plain = args[0] == sys.executable and self._stdout is None and self._stderr is None
+        return _Child(args, env) if is_plain else executed(self, args, env)
+
+    executed = subprocess_handler.SubprocessHandler._popen
+    subprocess_handler.SubprocessHandler._popen = popen  # type: ignore[method-assign,assignment]
+
+
+class _Child:
+    """What torchrun uses of ``subprocess.Popen``, of a child that was forked.
+
+    Torchrun has threads by now, but none that holds what a worker needs: they keep a store's
+    connection alive and wait.
+    """
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.returncode: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _run_below(words, environment)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            if found:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        end = time.monotonic() + (float("inf") if timeout is None else timeout)
+        while (code := self.poll()) is None:
+            if time.monotonic() > end:
+                raise subprocess.TimeoutExpired("worker", timeout or 0.0)
+            time.sleep(0.005)
+        return code
+
+
+def _run_below(words: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run a command in a fork of torchrun, and end it as Python ends, without torchrun's own end.
+
+    The frames of torchrun below stay as they are: nothing may go through them.
+    """
+    code: object = 0
+    try:
+        os.setsid()
+        become(words, environment, output=None)
+        execute(words)
+    except SystemExit as error:
+        code = error.code
+    except BaseException as error:
+        code = 1
+        sys.excepthook(type(error), error, error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):  # as Python ends
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    ctypes.pythonapi.Py_Exit(int(code or 0))
+
+
+if __name__ == "__main__":
+    preload()
+    gc.collect()
+    gc.freeze()
+    try:
+        asked = serve(socket.socket(fileno=int(sys.argv[1])))
+    except (OSError, ValueError):  # pytest is gone
+        os._exit(0)
+    try:
+        os.chdir(asked["cwd"])
+        become(asked["words"], asked["environment"], asked["output"])
+    except BaseException:
+        traceback.print_exc()
+        os._exit(70)
+    execute(asked["words"])
