@@ -201,10 +201,10 @@ enter() {
     unset PYTHONHOME
 }
 
-# Runs every check even after one has failed, so that one run reports everything.
+# Runs every check even after one has failed, so that one run reports everything. $1: --all, or none.
 run_all_checks() {
     local check failed=""
-    local tests="python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
+    local tests="python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10${1:+ $1}"
     for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "$tests"; do
         say "$check"
         $check || failed="$failed${failed:+, }$check"
@@ -237,8 +237,8 @@ case "$1" in
     test)
         shift
         cd -- "$root"
-        if [ $# -gt 0 ]; then exec python -m pytest "$@"; fi
-        run_all_checks
+        if [ $# -gt 0 ] && [ "$*" != --all ]; then exec python -m pytest "$@"; fi
+        run_all_checks "$@"
         ;;
     *) exec "$@" ;;
 esac

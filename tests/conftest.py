@@ -10,6 +10,7 @@ import pytest
 
 # First, before torch: it sets OMP_WAIT_POLICY, which OpenMP reads when torch loads it.
 import envlab.cli  # noqa: F401
+from tests.fork_server import REAL_LAUNCHES
 from tests.left_behind import mark, none_left_behind
 
 mark()
@@ -31,12 +32,29 @@ def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have the most slow tests.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all",
+        action="store_true",
+        help="run the tests that are marked long, too, and execute every launch instead of forking",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--all"):
+        os.environ[REAL_LAUNCHES] = "1"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is long, and begin with the files that have the most slow tests.
 
     A file stays with one of xdist's workers (--dist loadfile --no-loadscope-reorder), so that a
     long one at the end would keep the others waiting.
     """
+    if not config.getoption("--all"):
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 

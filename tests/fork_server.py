@@ -8,8 +8,7 @@ too, because envlab reads its launcher's and the tests find what they started by
 Workers of torchrun are forked as well, by torchrun itself: only how it makes a process is replaced.
 
 What a fork cannot show is what differs between processes that import by themselves, such as the
-order of sets of strings. So ``ENVLAB_TEST_REAL_LAUNCHES=1`` (set by ``./envlab.sh test --all``)
-executes every command.
+order of sets of strings. So ``./envlab.sh test --all`` executes every command.
 
 Forking is safe because the server never has a second thread: nothing here computes on tensors.
 """
@@ -39,7 +38,7 @@ from typing import Any
 _ROOM = 60_000
 """Bytes for the arguments, and as many for the environment, of what is forked (see proc(5))."""
 _ROOM_NAME = "ENVLAB_TEST_ROOM"
-_REAL = "ENVLAB_TEST_REAL_LAUNCHES"
+REAL_LAUNCHES = "ENVLAB_TEST_REAL_LAUNCHES"
 _READ_AT_IMPORT = ("OMP_", "MKL_", "KMP_", "MUJOCO_", "PYTHON", "TORCH_DISTRIBUTED", "TORCH_CPP")
 """Prefixes of variables that count when a process begins or imports: a fork has the server's."""
 _PRELOADED = (
@@ -68,7 +67,7 @@ class ForkServer:
 
     def can_run(self, words: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Tell whether a fork runs this command as an execution would."""
-        if os.environ.get(_REAL) or words[0] != sys.executable or _JAX in words:
+        if os.environ.get(REAL_LAUNCHES) or words[0] != sys.executable or _JAX in words:
             return False
         if "-c" in words or "--video" in words:  # code that looks at imports; OpenGL's, for MuJoCo
             return False
@@ -187,19 +186,29 @@ def serve(control: socket.socket) -> dict[str, Any]:
         if control in readable:
             message, (told, output), *_ = (*socket.recv_fds(control, 2**20, 2)[:2],)
             request = json.loads(message)
-            teller = socket.socket(fileno=told)
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
-                os.setsid()
-                return request | {"output": output}
+                return request | {"output": output, "told": told}
             os.close(output)
-            running[pid] = teller
-            teller.sendall(f"{pid}\n".encode())
+            running[pid] = socket.socket(fileno=told)
 
 
-def become(words: Sequence[str], environment: Mapping[str, str], output: int | None) -> None:
-    """Make of a fork what an execution would have made of it."""
+def become(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    output: int | None = None,
+    told: int | None = None,
+) -> None:
+    """Make of a fork what an execution in a session of its own would have made of it.
+
+    Args:
+        words: The command.
+        environment: All its variables.
+        output: Where its output goes; None: where its parent's does.
+        told: Where to write its number once it bears its variables.
+    """
+    os.setsid()
     for number in _NOT_INHERITED:
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
@@ -207,10 +216,12 @@ def become(words: Sequence[str], environment: Mapping[str, str], output: int | N
     if output is not None:
         os.dup2(output, 1)
         os.dup2(output, 2)
-    os.closerange(3, 4096)
     os.environ.clear()
     os.environ.update(environment)
     _show_in_proc(words, environment)
+    if told is not None:
+        os.write(told, f"{os.getpid()}\n".encode())
+    os.closerange(3, 4096)
     sys.stdout.reconfigure(write_through="-u" in words)  # type: ignore[union-attr]
     sys.orig_argv[:] = words
     random.seed()
@@ -300,8 +311,7 @@ def _run_below(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """
     code: object = 0
     try:
-        os.setsid()
-        become(words, environment, output=None)
+        become(words, environment)
         execute(words)
     except SystemExit as error:
         code = error.code
@@ -327,7 +337,7 @@ if __name__ == "__main__":
         os._exit(0)
     try:
         os.chdir(asked["cwd"])
-        become(asked["words"], asked["environment"], asked["output"])
+        become(asked["words"], asked["environment"], asked["output"], asked["told"])
     except BaseException:
         traceback.print_exc()
         os._exit(70)

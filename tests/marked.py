@@ -5,10 +5,14 @@ It is /proc/<pid>/environ, see proc(5): what a process sets later in its own is 
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
-from envlab.distributed.processes import start_time
+from envlab.distributed.processes import start_time, stat_fields
+
+_ENV_END = 51 - 3
+"""Of proc(5)'s fields of /proc/<pid>/stat, which are counted from the state, the third, here."""
 
 
 def marked(name: str, value: str) -> dict[int, list[str]]:
@@ -17,13 +21,38 @@ def marked(name: str, value: str) -> dict[int, list[str]]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        try:
-            variables = (entry / "environ").read_text(errors="replace").split("\0")
-        except OSError:  # another user's, or gone
-            continue
+        variables = _variables(entry)
         if f"{name}={value}" in variables and start_time(int(entry.name)) is not None:
             found[int(entry.name)] = variables
     return found
+
+
+def _variables(process: Path) -> list[str]:
+    """Return what a process began with, none where it is gone or another user's.
+
+    ``subprocess.Popen`` returns when the kernel has dropped the old program and not yet told where
+    the new one's variables are. On a loaded machine that can be seen, so it is waited for.
+    """
+    end = time.monotonic() + 5.0
+    while True:
+        try:
+            text = (process / "environ").read_text(errors="replace")
+        except OSError:
+            return []
+        if text or not _begins(process) or time.monotonic() > end:
+            return text.split("\0")
+        time.sleep(0.001)
+
+
+def _begins(process: Path) -> bool:
+    """Tell whether a process is in the middle of execve(2); threads of the kernel never are."""
+    fields = stat_fields(int(process.name))
+    return (
+        fields is not None
+        and fields[0] != "Z"
+        and fields[_ENV_END] == "0"
+        and os.path.exists(process / "exe")
+    )
 
 
 def still_marked(name: str, value: str, grace_s: float = 5.0) -> dict[int, list[str]]:

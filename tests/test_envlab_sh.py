@@ -255,9 +255,11 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
         "ruff format --check .",
         "mypy",
         "lint-imports --no-logo",
-        "pytest -n 2 --dist loadfile --no-loadscope-reorder",
+        "pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10",
     ]
     assert everything.returncode == 1
     assert everything.stderr.endswith("failed: ruff check ., ruff format --check .\n")
+    longest = run(checkout, "test", "--all")
+    assert longest.stdout == everything.stdout.replace("=10", "=10 --all")
     selected = run(checkout, "test", "-k", "two words", cwd=checkout.parent)
     assert (selected.returncode, selected.stdout) == (0, "pytest -k two words\n")
