@@ -115,7 +115,7 @@ def _with_ranks(processes: dict[int, list[str]]) -> dict[int, int | None]:
     return found
 
 
-def torchrun(num_processes: int, script: Path, *arguments: str | Path) -> list[str | Path]:
+def torchrun(num_processes: int, script: str | Path, *arguments: str | Path) -> list[str | Path]:
     """Return the command that runs a script on several local processes, on a port of its own."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1"]
     rendezvous = ["--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:0"]

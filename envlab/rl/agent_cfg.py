@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from envlab.config import merge
 
@@ -77,6 +78,62 @@ class AgentCfg(Protocol):
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
         """Return this configuration with a task's own values over it."""
+
+
+@dataclass(kw_only=True)
+class BasicAgentCfg:
+    """An :class:`AgentCfg` that keeps every value under its own name; a library adds its own."""
+
+    FLAGS: ClassVar[Mapping[str, str]] = {
+        name: name
+        for name in (
+            "seed",
+            "max_iterations",
+            "experiment_name",
+            "run_name",
+            "logger",
+            "lr_scaling",
+        )
+    }
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = ()
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
+
+    seed: int = 42
+    """Base seed; -1 draws one."""
+    num_steps_per_env: int = 24
+    """Steps of each environment per iteration."""
+    max_iterations: int = 1500
+    """Iterations in all, those before a resume included."""
+    save_interval: int = 50
+    """Iterations between two checkpoints."""
+    save_interval_minutes: float = 10.0
+    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    keep_checkpoints: int = 10
+    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
+    audit_interval: int = 50
+    """Iterations between two audits; the first update and every checkpoint are audited too."""
+    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Factor of the learning rates: 1, the number of processes, or its square root."""
+    experiment_name: str = "default"
+    """Folder of the runs: ``logs/<library>/<experiment_name>``."""
+    run_name: str = ""
+    """Appended to the run's timestamp."""
+    logger: str = "tensorboard"
+    """``tensorboard``, ``wandb`` or ``neptune``."""
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """Nothing: there is one algorithm."""
+        return {}
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """No: a multi-agent task is converted."""
+        return False
+
+    def with_task_values(self, values: Mapping[str, Any]) -> Self:
+        """Return this configuration with a task's own values over it."""
+        return merge(self, values, "agent")
 
 
 def set_value(cfg: Any, path: str, value: Any) -> Any:

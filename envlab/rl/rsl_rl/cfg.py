@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
-from envlab.config import merge
+from envlab.rl.agent_cfg import BasicAgentCfg
 
 
 @dataclass(kw_only=True)
@@ -66,48 +65,14 @@ class AlgorithmCfg:
 
 
 @dataclass(kw_only=True)
-class RslRlCfg:
+class RslRlCfg(BasicAgentCfg):
     """What rsl_rl's ``OnPolicyRunner`` reads, and what envlab adds to it."""
 
-    FLAGS: ClassVar[Mapping[str, str]] = {
-        name: name
-        for name in (
-            "seed",
-            "max_iterations",
-            "experiment_name",
-            "run_name",
-            "logger",
-            "lr_scaling",
-        )
-    }
     LEARNING_RATES: ClassVar[tuple[str, ...]] = (
         "algorithm.learning_rate",
         "algorithm.rnd_cfg.learning_rate",
     )
-    BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
 
-    seed: int = 42
-    """Base seed; -1 draws one."""
-    num_steps_per_env: int = 24
-    """Steps of each environment per iteration."""
-    max_iterations: int = 1500
-    """Iterations in all, those before a resume included."""
-    save_interval: int = 50
-    """Iterations between two checkpoints."""
-    save_interval_minutes: float = 10.0
-    """A checkpoint is also due when the last one is older; 0: by iterations only."""
-    keep_checkpoints: int = 10
-    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
-    audit_interval: int = 50
-    """Iterations between two audits; the first update and every checkpoint are audited too."""
-    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Factor of the learning rates: 1, the number of processes, or its square root."""
-    experiment_name: str = "default"
-    """Folder of the runs: ``logs/rsl_rl/<experiment_name>``."""
-    run_name: str = ""
-    """Appended to the run's timestamp."""
-    logger: str = "tensorboard"
-    """``tensorboard``, ``wandb`` or ``neptune``."""
     obs_groups: dict[str, list[str]] = field(
         default_factory=lambda: {"actor": ["policy"], "critic": ["policy"]}
     )
@@ -134,20 +99,6 @@ class RslRlCfg:
     """Value network."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
     """Learning algorithm."""
-
-    @property
-    def origin(self) -> dict[str, str]:
-        """Nothing: rsl_rl has one algorithm here."""
-        return {}
-
-    @property
-    def is_multi_agent(self) -> bool:
-        """No: a multi-agent task is converted."""
-        return False
-
-    def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        """Return this configuration with a task's own values over it."""
-        return merge(self, values, "agent")
 
     def for_library(self) -> dict[str, Any]:
         """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""
