@@ -47,7 +47,7 @@ def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> 
 def test_a_host_that_does_not_answer(command: Commander, tree: Path, tmp_path: Path):
     with dead_port() as port:
         hosts = hosts_file(command, tmp_path, host1={"port": port})
-        answer = command.launch(tree, f"--hosts={hosts}")
+        answer = command.launch(tree, "--runs_on=host0,host1", f"--hosts={hosts}")
     assert_refused(answer, command, "Host host1: nothing listens at its ssh port")
 
 
@@ -55,7 +55,7 @@ def test_a_key_that_a_host_does_not_know(command: Commander, tree: Path, tmp_pat
     key = tmp_path / "other"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     hosts = hosts_file(command, tmp_path, host2={"key": str(key)})
-    answer = command.launch(tree, f"--hosts={hosts}")
+    answer = command.launch(tree, "--runs_on=host0,host2", f"--hosts={hosts}")
     assert_refused(answer, command, "Host host2: it refuses the key", "Permission denied")
 
 
@@ -75,7 +75,7 @@ def test_a_host_without_rsync(command: Commander, tree: Path):
                 (tools / tool.name).symlink_to(tool)
     # What bash reads when ssh starts it; else a host's PATH is the server's own.
     (home / ".bashrc").write_text(f"export PATH={tools}\n")
-    answer = command.launch(tree)
+    answer = command.launch(tree, "--runs_on=host0,host1")
     assert_refused(answer, command, "Host host1: has no rsync", "apt install")
 
 
@@ -86,9 +86,9 @@ def test_packages_of_another_version(command: Commander, tree: Path):
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.0.0\n")
     (home / ".bashrc").write_text(f"export PYTHONPATH='{info.parent}'\n")
-    answer = command.launch(tree)
+    answer = command.launch(tree, "--runs_on=host0,host2")
     assert_refused(answer, command, "host host2 has numpy 1.0.0 where others have numpy ")
-    code, output = command.launch(tree, "--allow_different_versions")
+    code, output = command.launch(tree, "--runs_on=host2,host0", "--allow_different_versions")
     assert code == 0, output
     assert command("kill", "--yes")[0] == 0
 
@@ -102,7 +102,8 @@ def test_a_host_without_the_environment(command: Commander, tree: Path):
 def test_a_port_in_use(command: Commander, tree: Path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        answer = command.launch(tree, f"--distributed_ip_and_port=127.0.0.1:{port}")
+        where = f"--distributed_ip_and_port=127.0.0.1:{port}"
+        answer = command.launch(tree, "--runs_on=host0,host1", where)
     assert_refused(answer, command, f"Host host0: port {port}, for the rendezvous, is in use there")
 
 
@@ -133,7 +134,7 @@ def full_disk(command: Commander) -> Iterator[Path]:
 
 def test_a_disk_that_fills_up(command: Commander, tree: Path, full_disk: Path):
     (tree / "larger.txt").write_bytes(bytes(3_000_000))
-    answer = command.launch(tree, "--min_free_mb=1")
+    answer = command.launch(tree, "--runs_on=host0,host1", "--min_free_mb=1")
     assert_refused(answer, command, "Host host1: its disk is full: make room there")
     assert {path.name for path in full_disk.rglob("*.txt")} == set()
 
@@ -149,13 +150,13 @@ def break_rsync(host: Path) -> None:
 def test_a_disk_that_fills_up_and_no_message_of_it(command: Commander, tree: Path, full_disk: Path):
     break_rsync(command.cluster.hosts[1].home)
     (tree / "larger.txt").write_bytes(bytes(3_000_000))
-    answer = command.launch(tree, "--min_free_mb=1")
+    answer = command.launch(tree, "--runs_on=host0,host1", "--min_free_mb=1")
     assert_refused(answer, command, "Host host1: its disk is full: make room there")
 
 
 def test_a_transfer_that_breaks_off_where_there_is_room(command: Commander, tree: Path):
     break_rsync(command.cluster.hosts[1].home)
-    answer = command.launch(tree)
+    answer = command.launch(tree, "--runs_on=host0,host1")
     assert_refused(answer, command, "Host host1: rsync failed with code 12 (", "closed")
 
 
@@ -173,10 +174,10 @@ def test_a_launch_where_a_run_of_somebody_else_is(
     (state,) = Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json")
     with monkeypatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
-        code, output = command.launch(tree)
+        code, output = command.launch(tree, "--runs_on=host0,host1")
         assert code == 2
         assert f"error: Host host1: the run {state.stem} is there already" in output
-        code, output = command.launch(tree, "--runs_on=host0,host1", "--beside_others")
+        code, output = command.launch(tree, "--runs_on=host1", "--beside_others")
         assert code == 0, output
         assert command("kill", "--yes")[0] == 0
         # What no state file here tells of is ended where it runs.

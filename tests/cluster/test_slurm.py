@@ -74,19 +74,23 @@ def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm
     assert iterations == list(range(1, ends[1] + 1))
 
 
-def test_one_node_trains_with_the_seed_of_its_place_in_the_array(fake: FakeSlurm, tmp_path: Path):
-    options = ["--seeds=5,9", f"--envlab-path={tmp_path}"]
-    assert slurm(*options, "rsl_rl", *SMALL, "--max_iterations=1") == 0
+def test_a_run_has_the_seed_of_its_place_in_the_array(fake: FakeSlurm, tmp_path: Path):
+    options = ["--seeds=5,9", "--processes-per-node=2", f"--envlab-path={tmp_path}"]
+    assert slurm("--env_activate_path=", *options, "rsl_rl", *SMALL) == 0
     assert fake.directive("array") == "0-1"
+    write_words = f"#!/bin/sh\nprintf '%s\\0' \"$@\" >'{tmp_path}/words'\n"
+    (tmp_path / "bin/python").write_text(write_words)
+    (tmp_path / "bin/python").chmod(0o755)
     launch = fake.start(task=1)
     try:
         assert launch.wait() == 0, launch.output
-        assert launch.living() == {}
     finally:
         launch.close()
-    manifest = manifest_of(only_run(tmp_path))
-    assert (manifest["seed"], manifest["status"], manifest["world"]["size"]) == (9, "finished", 1)
-    assert only_run(tmp_path).name.endswith("_seed9")
+    words = (tmp_path / "words").read_text().split("\0")[:-1]
+    assert words[:4] == ["-m", "torch.distributed.run", "--nnodes=1", "--nproc_per_node=2"]
+    train = words[words.index("train") :]
+    assert train[:2] == ["train", "rsl_rl"]
+    assert train[-2:] == ["--seed=9", "--run_name=seed9"]
 
 
 def test_a_job_is_submitted_with_a_folder_for_its_log(fake: FakeSlurm, tmp_path: Path, capsys):
