@@ -62,8 +62,9 @@ def run(flags: argparse.Namespace) -> int:
         _show(hosts, snapshot, text)
         return 0
     ssh = ssh_of(flags)
-    begin = functools.partial(_begin, ssh=ssh, snapshot=snapshot, text=text, extras=flags.extras)
-    folders = results_of(on_all(hosts, begin))
+    folders = results_of(
+        on_all(hosts, lambda host: _begin(host, ssh, snapshot, text, flags.extras))
+    )
     watch = f"See how it does: {_watching(flags)}"
     if not flags.wait:
         names = ", ".join(host.name for host in hosts)
@@ -85,7 +86,7 @@ def _watching(flags: argparse.Namespace) -> str:
     return shlex.join(["envlab", "cluster", "command", *words, tail])
 
 
-def _begin(host: Host, *, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: str) -> str:
+def _begin(host: Host, ssh: Ssh, snapshot: Snapshot | None, text: str, extras: str) -> str:
     """Send what is needed and start the script; return the folder of its log there."""
     values = ssh.run(host, "settle.sh", host.path).values
     path, folder = values["path"], values["folder"]

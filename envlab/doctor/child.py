@@ -21,7 +21,7 @@ WRITE_TIME_S = 1.5
 """A slow disk is measured on fewer than 64 MiB."""
 
 
-def probe_torch(device: str | None, most: int) -> Iterator[dict[str, Any]]:
+def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:
     """Tell torch's build and GPUs, and which device each of 1 to ``most`` processes would get."""
     import torch
     import torch.distributed as dist
@@ -38,9 +38,9 @@ def probe_torch(device: str | None, most: int) -> Iterator[dict[str, Any]]:
         "gpus": [_gpu(torch.cuda.get_device_properties(index)) for index in range(num_gpus)],
     }
     devices: dict[int, list[str]] = {}
-    for count in range(1, most + 1):
+    for count in range(1, int(most) + 1):
         try:
-            ranks = [resolve_device(device, rank, count, num_gpus) for rank in range(count)]
+            ranks = [resolve_device(device or None, rank, count, num_gpus) for rank in range(count)]
         except DeviceError as error:
             yield {"devices": devices, "refused_at": count, "refusal": str(error)}
             return
@@ -119,14 +119,7 @@ def main(arguments: list[str]) -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print on import is no answer
     name, *words = arguments
-    probes = {
-        "torch": lambda: probe_torch(words[0] or None, int(words[1])),
-        "jax": probe_jax,
-        "renderer": probe_renderer,
-        "disk": lambda: probe_disk(words[0]),
-        "names": lambda: probe_names(*words),
-    }
-    facts = probes[name]() if name in probes else probe_imports(*words)
+    facts = globals()[f"probe_{name.partition('_')[0]}"](*words)  # as imports_torch, imports_jax
     for fact in facts:
         print(json.dumps(fact), file=answers, flush=True)
     return 0
