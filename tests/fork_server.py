@@ -3,8 +3,8 @@
 Importing torch, MuJoCo and the libraries takes two to four seconds of CPU a process; a fork takes
 ten milliseconds. :class:`ForkServer` is the client, one for each pytest process. What it forks is
 as if it had been executed: own session, environment, arguments, working folder, output, default
-signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are those of the command,
-too, because envlab reads its launcher's and the tests find what they started by a mark in there.
+signals and no inherited files. Its ``/proc/<pid>/environ`` and ``cmdline`` are the command's, too,
+because envlab reads its launcher's and the tests find what they started by a mark in there.
 Workers of torchrun are forked as well, by torchrun itself: only how it makes a process is replaced.
 
 What a fork cannot show is what differs between processes that import by themselves, such as the
