@@ -24,15 +24,19 @@ def export_policy(
     reference: Callable[[torch.Tensor], torch.Tensor],
     obs_shape: int | Sequence[int],
     directory: Path,
+    *,
+    is_traced: bool = False,
 ) -> list[Path]:
     """Write ``policy.pt`` and, where the packages are installed, ``policy.onnx``, and check both.
 
     Args:
         policy: Maps observations ``(batch, *obs_shape)``, images with their channels last, to
-            actions, normaliser included; scriptable.
+            actions, normaliser included; scriptable, unless it is traced.
         reference: The trained policy, for comparison.
         obs_shape: Shape of an observation, or its size.
         directory: Where to write.
+        is_traced: Whether ``policy.pt`` is traced rather than scripted: for code that TorchScript
+            does not understand, and that takes the same way for all observations.
 
     Returns:
         The files.
@@ -47,7 +51,8 @@ def export_policy(
     with torch.inference_mode():
         expected = reference(obs)
     jit_path = directory / "policy.pt"
-    torch.jit.script(policy).save(str(jit_path))
+    script = torch.jit.trace(policy, obs) if is_traced else torch.jit.script(policy)
+    script.save(str(jit_path))
     _check("policy.pt", torch.jit.load(str(jit_path))(obs), expected)
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if missing:

@@ -354,11 +354,9 @@ class RlGamesCfg:
         return merged
 
     def for_library(self) -> dict[str, Any]:
-        """Return ``params`` as rl_games takes it: without what is null or means something else."""
+        """Return ``params`` as rl_games takes it: without what is null."""
         params = asdict(self.params)
         config = _without_nulls(params["config"])
-        for name in ("seq_len", "max_frames", "score_to_win", "save_frequency"):
-            config.pop(name, None)
         config["lr_schedule"] = self.params.config.lr_schedule
         groups = [config]
         if "central_value_config" in config:

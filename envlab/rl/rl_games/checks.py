@@ -9,6 +9,7 @@ import contextlib
 import io
 import logging
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from gymnasium import spaces
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
-from envlab.rl.rl_games.cfg import SAC, RlGamesCfg
+from envlab.rl.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +29,16 @@ MODELS = {
 }
 """Models of each algorithm. ``continuous_a2c`` is missing: it breaks in rl_games 1.6.5."""
 
+_CONFIG = "agent.params.config"
+_CENTRAL = f"{_CONFIG}.central_value_config"
+_NO_SELF_PLAY = "rl_games' self-play needs an environment made for it"
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "params.load_checkpoint": (False, "use --resume and --checkpoint"),
     "params.config.max_frames": (-1, "use --max_frames"),
     "params.config.population_based_training": (False, "use one of envlab's own trainers"),
-    "params.config.self_play": (False, "rl_games' self-play needs an environment made for it"),
-    "params.config.self_play_config": (
-        None,
-        "rl_games' self-play needs an environment made for it",
-    ),
+    "params.config.self_play": (False, _NO_SELF_PLAY),
+    "params.config.self_play_config": (None, _NO_SELF_PLAY),
     "params.config.use_action_masks": (False, "envlab's environments have no action masks"),
     "params.config.epochs_between_resets": (0, "set env.episode_length_s, which ends episodes"),
     "params.config.normalize_rms_advantage": (
@@ -47,17 +49,6 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 """Keys that would change what is trained and have no effect here: what they may be, what to do."""
 
-_FAILURES = (
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NotImplementedError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What rl_games raises for a configuration that it cannot use."""
-
 
 def check_supported(cfg: RlGamesCfg, env: VectorEnv, context: DistributedContext) -> None:
     """Refuse what cannot train.
@@ -66,7 +57,7 @@ def check_supported(cfg: RlGamesCfg, env: VectorEnv, context: DistributedContext
         ConfigurationError: Naming the key, its value, what is expected and what to do.
     """
     for path, (allowed, advice) in REFUSED.items():
-        value = _at(cfg, path)
+        value = operator.attrgetter(path)(cfg)
         if value != allowed:
             raise ConfigurationError(
                 f"agent.{path} is {value!r}, but only {allowed!r} is supported: {advice}."
@@ -75,8 +66,9 @@ def check_supported(cfg: RlGamesCfg, env: VectorEnv, context: DistributedContext
     _check_images(cfg, env)
     _check_processes(cfg, context)
     if cfg.is_sac:
-        return
-    _check_batches(cfg, env.num_envs)
+        _check_sac(cfg.params.config, env.num_envs)
+    else:
+        _check_batches(cfg, env.num_envs)
 
 
 @contextlib.contextmanager
@@ -89,7 +81,7 @@ def supported_configuration() -> Iterator[None]:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         try:
             yield
-        except _FAILURES as error:
+        except Exception as error:  # its constructors run into anything
             raise ConfigurationError(
                 f"rl_games refuses the agent's configuration ({type(error).__name__}: {error}). "
                 "Correct it by an override agent.params.<key>=<value>."
@@ -145,25 +137,17 @@ def check_model(cfg: RlGamesCfg, env: VectorEnv) -> None:
         )
 
 
-def _check_images(cfg: RlGamesCfg, env: VectorEnv) -> None:
-    """Refuse an image that a network without convolutions would get."""
-    networks = {"obs": ("agent.params.network", cfg.params.network)}
-    central = cfg.params.config.central_value_config
-    if central is not None:
-        path = "agent.params.config.central_value_config.network"
-        networks["states"] = (path, central.network)
-    for name, (path, network) in networks.items():
-        groups = [
-            group for group in cfg.params.env.obs_groups.get(name, []) if group in env.obs_buf
-        ]
-        images = [group for group in groups if env.obs_buf[group].dim() == 4]
-        is_plain = network.get("name") == "actor_critic" and "cnn" not in network
-        if images and (is_plain or cfg.is_sac):
-            raise ConfigurationError(
-                f"{path} has no convolutions, but {images[0]!r} is an image of "
-                f"{list(env.obs_buf[images[0]].shape[1:])}. Add {path}.cnn, as "
-                "Isaac-Cartpole-Depth-Camera-Direct-v0 has it in its agent file."
-            )
+def check_vectors(space: spaces.Space) -> None:
+    """Refuse observations that are not one vector, which is all that SAC takes.
+
+    Raises:
+        ConfigurationError: With their space.
+    """
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+        raise ConfigurationError(
+            f"The policy observes {space}, but rl_games' SAC takes one vector only. Use PPO, or "
+            "set agent.params.env.concate_obs_groups=true."
+        )
 
 
 def _fitting_models(space: spaces.Space) -> tuple[str, ...]:
@@ -172,6 +156,34 @@ def _fitting_models(space: spaces.Space) -> tuple[str, ...]:
     if isinstance(space, spaces.MultiDiscrete):
         return ("multi_discrete_a2c",)
     return (*MODELS["a2c_continuous"], *MODELS[SAC])
+
+
+def _networks(cfg: RlGamesCfg) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return each network's observations by the library's name, its path and its configuration."""
+    networks = [("obs", "agent.params.network", cfg.params.network)]
+    central = cfg.params.config.central_value_config
+    if central is not None:
+        networks.append(("states", f"{_CENTRAL}.network", central.network))
+    return networks
+
+
+def _check_images(cfg: RlGamesCfg, env: VectorEnv) -> None:
+    """Refuse an image that a network without convolutions would get."""
+    for name, path, network in _networks(cfg):
+        observed = {
+            group: env.obs_buf[group]
+            for group in cfg.params.env.obs_groups.get(name, [])
+            if group in env.obs_buf
+        }
+        images = [(group, values) for group, values in observed.items() if values.dim() == 4]
+        is_plain = network.get("name") == "actor_critic" and "cnn" not in network
+        if images and (is_plain or cfg.is_sac):
+            group, values = images[0]
+            raise ConfigurationError(
+                f"{path} has no convolutions, but {group!r} is an image of "
+                f"{list(values.shape[1:])}. Add {path}.cnn, as "
+                "Isaac-Cartpole-Depth-Camera-Direct-v0 has it in its agent file."
+            )
 
 
 def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
@@ -186,14 +198,10 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
         )
     if cfg.params.config.torch_compile:
         raise ConfigurationError(
-            f"agent.params.config.torch_compile is {cfg.params.config.torch_compile!r}, but "
-            "compiled networks are supported on one process only. Leave it out."
+            f"{_CONFIG}.torch_compile is {cfg.params.config.torch_compile!r}, but compiled "
+            "networks are supported on one process only. Leave it out."
         )
-    central = cfg.params.config.central_value_config
-    networks = {"agent.params.network": cfg.params.network}
-    if central is not None:
-        networks["agent.params.config.central_value_config.network"] = central.network
-    for path, network in networks.items():
+    for _, path, network in _networks(cfg):
         if network.get("normalization") == "batch_norm":
             raise ConfigurationError(
                 f"{path}.normalization is 'batch_norm', whose statistics rl_games keeps on each "
@@ -201,68 +209,69 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
             )
 
 
+def _check_positive(config: ConfigCfg, *names: str) -> None:
+    for name in names:
+        if getattr(config, name) <= 0:
+            raise ConfigurationError(
+                f"{_CONFIG}.{name} is {getattr(config, name)}, but must be greater than 0."
+            )
+
+
+def _check_sac(config: ConfigCfg, num_envs: int) -> None:
+    """Refuse what SAC cannot work with."""
+    _check_positive(config, "batch_size", "num_updates_per_step", "policy_frequency")
+    if config.replay_buffer_size < num_envs:
+        raise ConfigurationError(
+            f"{_CONFIG}.replay_buffer_size is {config.replay_buffer_size}, but must hold a step "
+            f"of all {num_envs} environments."
+        )
+    if config.torch_compile:
+        raise ConfigurationError(
+            f"{_CONFIG}.torch_compile is {config.torch_compile!r}, but SAC is not compiled. Leave "
+            "it out."
+        )
+
+
 def _check_batches(cfg: RlGamesCfg, num_envs: int) -> None:
     """Refuse numbers that do not divide an iteration's samples."""
     config = cfg.params.config
-    for name in ("mini_epochs", "seq_length"):
-        if getattr(config, name) <= 0:
+    _check_positive(config, "mini_epochs", "seq_length")
+    horizon, length, central = config.horizon_length, config.seq_length, config.central_value_config
+    batch, is_recurrent = horizon * num_envs, "rnn" in cfg.params.network
+    samples = (
+        f"the {batch} samples per process and iteration (horizon_length {horizon} x {num_envs} "
+        "environments"
+    )
+    path = f"{_CONFIG}.seq_length"
+    if is_recurrent:
+        _check_divides(path, length, horizon, f"horizon_length, which is {horizon}")
+    _check_divides(path, length, batch, f"{samples}), also without a recurrent network")
+    groups: list[tuple[str, Any, bool]] = [(_CONFIG, config, is_recurrent)]
+    if central is not None:
+        groups.append((_CENTRAL, central, "rnn" in central.network))
+        if "rnn" in central.network and not is_recurrent:
             raise ConfigurationError(
-                f"agent.params.config.{name} is {getattr(config, name)}, but must be greater than "
-                "0."
+                f"{_CENTRAL}.network is recurrent, but agent.params.network is not, and rl_games "
+                "resets and stores the memory of both or none. Make both recurrent, or neither."
             )
-    is_recurrent, central = "rnn" in cfg.params.network, config.central_value_config
-    if is_recurrent and config.horizon_length % config.seq_length:
-        raise ConfigurationError(
-            f"agent.params.config.seq_length is {config.seq_length}, but must divide "
-            f"horizon_length, which is {config.horizon_length}. Use "
-            f"{_largest_divisor(config.horizon_length, config.seq_length)}."
-        )
-    batch = config.horizon_length * num_envs
-    if batch % config.seq_length:
-        raise ConfigurationError(
-            f"agent.params.config.seq_length is {config.seq_length}, but must divide the {batch} "
-            f"samples per process and iteration (horizon_length {config.horizon_length} x "
-            f"{num_envs} environments), also without a recurrent network. Use "
-            f"{_largest_divisor(batch, config.seq_length)}."
-        )
-    _check_minibatch("agent.params.config", config, config, num_envs, is_recurrent)
-    if central is None:
+    for path, group, has_memory in groups:
+        sequences = f"; a whole number of sequences of {length} steps" if has_memory else ""
+        what = f"{samples}{sequences})"
+        if group.minibatch_size is not None:
+            step = length if has_memory else 1
+            _check_divides(f"{path}.minibatch_size", group.minibatch_size, batch, what, step=step)
+        elif group.minibatch_size_per_env is not None:
+            path, size = f"{path}.minibatch_size_per_env", group.minibatch_size_per_env
+            _check_divides(path, size, batch, what, unit=num_envs)
+
+
+def _check_divides(
+    path: str, value: int, total: int, what: str, *, unit: int = 1, step: int = 1
+) -> None:
+    """Refuse a number of units that does not divide a total, or is no multiple of ``step``."""
+    if value > 0 and total % (value * unit) == 0 and value % step == 0:
         return
-    path = "agent.params.config.central_value_config"
-    if "rnn" in central.network and not is_recurrent:
-        raise ConfigurationError(
-            f"{path}.network is recurrent, but agent.params.network is not, and rl_games resets "
-            "and stores the memory of both or none. Make both recurrent, or neither."
-        )
-    _check_minibatch(path, central, config, num_envs, "rnn" in central.network)
-
-
-def _check_minibatch(path: str, group: Any, config: Any, num_envs: int, is_recurrent: bool) -> None:
-    batch = config.horizon_length * num_envs
-    for name, unit in (("minibatch_size", 1), ("minibatch_size_per_env", num_envs)):
-        value = getattr(group, name)
-        if value is None:
-            continue
-        size = value * unit
-        step = config.seq_length * unit if is_recurrent and unit == 1 else unit
-        if size > 0 and batch % size == 0 and size % step == 0:
-            return
-        raise ConfigurationError(
-            f"{path}.{name} is {value}, but must divide the {batch} samples per process and "
-            f"iteration (horizon_length {config.horizon_length} x {num_envs} environments"
-            + (f"; a whole number of sequences of {config.seq_length} steps" * is_recurrent)
-            + f"). Use {path}.{name}={_largest_divisor(batch, size, step) // unit}."
-        )
-
-
-def _largest_divisor(total: int, bound: int, step: int = 1) -> int:
-    """Return the largest divisor of ``total``, a multiple of ``step``, up to ``bound`` if any."""
-    divisors = [value for value in range(step, total + 1, step) if total % value == 0]
-    fitting = [value for value in divisors if value <= bound]
-    return fitting[-1] if fitting else divisors[0]
-
-
-def _at(cfg: Any, path: str) -> Any:
-    for name in path.split("."):
-        cfg = getattr(cfg, name)
-    return cfg
+    numbers = range(step, total // unit + 1, step)
+    divisors = [number for number in numbers if total % (number * unit) == 0]
+    nearest = max((number for number in divisors if number <= value), default=divisors[0])
+    raise ConfigurationError(f"{path} is {value}, but must divide {what}. Use {path}={nearest}.")

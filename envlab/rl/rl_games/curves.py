@@ -13,11 +13,11 @@ _TAGS = {"kl": "info/kl", "alpha": "info/alpha"}
 def library_curves(
     record: IterationRecord, step_s: float, others: Mapping[str, float]
 ) -> list[Curve]:
-    """Return an iteration's curves, but ``shaped_rewards``, because no rank knows them all.
+    """Return an iteration's curves; ``shaped_rewards`` are left out: no rank knows them all.
 
     Args:
         record: The iteration, over all ranks.
-        step_s: Time of the environments' steps on rank 0, in seconds.
+        step_s: Time of the environments' steps on this rank, in seconds.
         others: Further values by their tags.
     """
     losses = {
@@ -34,12 +34,12 @@ def library_curves(
         "performance/rl_update_time": record.learn_s,
     }
     info = {"info/last_lr": record.learning_rate, "info/epochs": record.iteration}
-    found = [Curve(record.frames, {**losses, **performance, **info, **others})]
+    curves = [Curve(record.frames, {**losses, **performance, **info, **others})]
     axes = {"step": record.frames, "iter": record.iteration, "time": round(record.wall_s)}
     for axis, position in axes.items():
         means = {
             f"rewards/{axis}": record.mean_return,
             f"episode_lengths/{axis}": record.mean_episode_length,
         }
-        found.append(Curve(position, means))
-    return found
+        curves.append(Curve(position, means))
+    return curves

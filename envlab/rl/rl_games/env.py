@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from rl_games.common.ivecenv import IVecEnv
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.errors import ConfigurationError
-from envlab.rl.rl_games.cfg import EnvKeysCfg
+from envlab.rl.learner import OnStep
+from envlab.rl.rl_games.cfg import EnvKeysCfg, RlGamesCfg
 
 Packed = dict[str, Any]
 """Observations by rl_games' names, ``obs`` and ``states``: a tensor, or a dict of groups, each."""
@@ -39,15 +39,13 @@ class ObservationPacker:
         for name, groups in self._groups.items():
             missing = [group for group in groups if group not in observed]
             if missing or not groups:
-                user = "the policy" if name == "obs" else "the central value network"
+                user, way_out = "the policy", ""
+                if name == "states":
+                    user = "the central value network"
+                    way_out = ", or set agent.params.config.central_value_config to null"
                 raise ConfigurationError(
                     f"agent.params.env.obs_groups.{name} is {groups}, of which {user} reads, but "
-                    f"the task observes {', '.join(observed)}. Name groups of the task"
-                    + (
-                        ", or set agent.params.config.central_value_config to null."
-                        if name == "states"
-                        else "."
-                    )
+                    f"the task observes {', '.join(observed)}. Name groups of the task{way_out}."
                 )
         self.spaces = {name: _space_of(value) for name, value in self(observed).items()}
 
@@ -69,20 +67,14 @@ class RlGamesVecEnv(IVecEnv):
 
     Attributes:
         env: The environment.
-        on_step: Called with rewards, whether episodes ended, and info, after each step.
-        final_obs: Packed observations of the states that ended in the last step; None if none did.
-        time_outs: Whether a time limit ended it in the last step, bool ``(num_envs,)``.
-        tells_time_outs: Whether rl_games is told of time limits, and so treats them in its own way.
+        on_step: Called after each step; the learner sets it before each iteration.
     """
 
     def __init__(self, env: VectorEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
         self.env = env
-        self.on_step: Callable[[torch.Tensor, torch.Tensor, Mapping[str, Any]], None] | None = None
-        self.final_obs: Packed | None = None
-        self.time_outs = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
-        self.tells_time_outs = False
+        self.on_step: OnStep | None = None
         self.pack = ObservationPacker(env, cfg, has_central_value=has_central_value)
-        self.action_space = action_space_of(env, cfg.clip_actions)
+        self.action_space = _action_space_of(env, cfg.clip_actions)
         self._clip_actions = cfg.clip_actions
 
     def get_env_info(self) -> dict[str, Any]:
@@ -96,50 +88,64 @@ class RlGamesVecEnv(IVecEnv):
         """Return the current observations, without a step or a reset."""
         return self.pack(self.env.obs_buf)
 
-    def reset(self) -> Packed:
-        self.env.reset()
-        return self.observations()
-
     def step(
         self, actions: torch.Tensor
     ) -> tuple[Packed, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Step the environments.
+
+        Returns:
+            Observations, rewards, whether episodes ended, and infos: ``time_outs``, whether a time
+            limit ended them, bool ``(num_envs,)``, and where some ended ``final_obs``, packed.
+        """
         if actions.is_floating_point():
             actions = actions.clamp(-self._clip_actions, self._clip_actions)
         obs, rewards, terminated, truncated, info = self.env.step(actions)
         ended = terminated | truncated
-        self.time_outs = truncated
-        self.final_obs = self.pack(info["final_obs"]) if "final_obs" in info else None
         if self.on_step is not None:
             self.on_step(rewards, ended, info)
-        infos = {"time_outs": truncated} if self.tells_time_outs else {}
+        infos: dict[str, Any] = {"time_outs": truncated}
+        if "final_obs" in info:
+            infos["final_obs"] = self.pack(info["final_obs"])
         return self.pack(obs), rewards, ended, infos
 
 
-@contextlib.contextmanager
-def scratch_settings(
-    vec_env: RlGamesVecEnv, context: DistributedContext
-) -> Iterator[dict[str, Any]]:
-    """Give what an agent's constructor reads beside its configuration, as on one process.
+def make_agent(
+    kind: Callable[[dict[str, Any]], Any],
+    vec_env: RlGamesVecEnv,
+    cfg: RlGamesCfg,
+    context: DistributedContext,
+) -> Any:
+    """Return an agent of the library, as on one process.
 
-    The constructors make directories and event files of their own: in a folder that is gone when
-    this context ends. An agent must close its writer before.
+    Args:
+        kind: Builds it from the library's configuration.
+        vec_env: Its environment.
+        cfg: The agent's configuration.
+        context: The process's context.
     """
+    params = cfg.for_library()
+    # The library's constructors make directories and an event file, whatever they are given.
     with tempfile.TemporaryDirectory(prefix="envlab_rl_games_") as folder:
-        yield {
+        params["config"] |= {
             "vec_env": vec_env,
             "env_info": vec_env.get_env_info(),
             "num_actors": vec_env.env.num_envs,
             "device": str(context.device),
-            "device_name": str(context.device),
             "multi_gpu": False,
-            "print_stats": False,
             "train_dir": folder,
             "full_experiment_name": "scratch",
             "features": {"observer": AlgoObserver()},
         }
+        agent = kind(params)
+        agent.writer.close()
+    agent.writer = None
+    if getattr(agent, "has_central_value", False):
+        agent.central_value_net.writter = None
+    agent.init_tensors()
+    return agent
 
 
-def action_space_of(env: VectorEnv, clip_actions: float) -> spaces.Space:
+def _action_space_of(env: VectorEnv, clip_actions: float) -> spaces.Space:
     """Return the space of one environment's actions as rl_games knows it.
 
     Several choices are a ``Tuple`` of ``Discrete`` there; numbers are bounded by ``clip_actions``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,113 +13,97 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.rl.command.session import Session
-from envlab.rl.loop.export import ChannelsFirst, export_policy
+from envlab.rl.loop.export import export_policy
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import check_model, fitting_checkpoint, supported_configuration
 from envlab.rl.rl_games.env import RlGamesVecEnv
+from envlab.rl.rl_games.normalisers import pool_normalisers
+
+
+class BestActions(nn.Module):
+    """A trained policy, from observations to the environment's bounds: no noise, no sample.
+
+    Attributes:
+        memory: Of a recurrent network; None without one.
+    """
+
+    memory: Any
+
+    def __init__(self, model: Any, cfg: RlGamesCfg) -> None:
+        super().__init__()
+        self._model, self._is_sac = model, cfg.is_sac
+        self._clip_obs = cfg.params.env.clip_observations
+        self._clip_actions = cfg.params.env.clip_actions
+        self._is_choice = cfg.params.model.name == "discrete_a2c"
+        self._is_tanh = cfg.params.model.name == "continuous_a2c_tanh"
+        self._is_scaled = cfg.is_sac or cfg.params.config.clip_actions
+        self.memory = None
+
+    def forward(self, obs: Any) -> torch.Tensor:
+        if isinstance(obs, torch.Tensor):  # groups of them are clipped as they are packed
+            obs = obs.clamp(-self._clip_obs, self._clip_obs)
+        obs = self._model.norm_obs(obs)
+        if self._is_sac:
+            means_and_deviations = self._model.sac_network.actor.trunk(obs)
+            return self._bounded(means_and_deviations.chunk(2, dim=-1)[0].tanh())
+        output = self._model.a2c_network({"obs": obs, "rnn_states": self.memory})
+        best, self.memory = output[0], output[-1]
+        if isinstance(best, list):
+            return torch.stack([logits.argmax(dim=-1) for logits in best], dim=-1)
+        if self._is_choice:
+            return best.argmax(dim=-1)
+        return self._bounded(best.tanh() if self._is_tanh else best)
+
+    def _bounded(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return actions scaled to the environment's bounds, and clipped as in training."""
+        if self._is_scaled:
+            actions = actions.clamp(-1.0, 1.0) * self._clip_actions
+        return actions.clamp(-self._clip_actions, self._clip_actions)
 
 
 class RlGamesPlayer:
-    """See :class:`envlab.rl.command.play.Player`."""
+    """See :class:`envlab.rl.learner.Player`."""
 
     def __init__(
         self, session: Session, env: VectorEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        self._cfg: RlGamesCfg = session.agent_cfg
+        cfg: RlGamesCfg = session.agent_cfg
         self._env, self._device = env, context.device
-        check_model(self._cfg, env)
-        self._vec_env = RlGamesVecEnv(env, self._cfg.params.env, has_central_value=False)
+        self._forgets = cfg.params.config.zero_rnn_on_done
+        check_model(cfg, env)
+        self._vec_env = RlGamesVecEnv(env, cfg.params.env, has_central_value=False)
         with supported_configuration():
-            self._model = build_model(self._cfg, self._vec_env).to(context.device).eval()
+            model = build_model(cfg, self._vec_env)
+            pool_normalisers(model, context)  # the library's are scripted: ONNX cannot have them
         with fitting_checkpoint():
-            self._model.load_state_dict(values["model"]["networks"])
-        self._memory: Any = None
-        if self._model.is_rnn():
-            self._memory = [part.to(context.device) for part in self._model.get_default_rnn_state()]
+            model.load_state_dict(values["model"]["networks"])
+        self._policy = BestActions(model, cfg).to(context.device).eval()
+        if model.is_rnn():
+            memory = model.get_default_rnn_state()
+            self._policy.memory = [part.to(context.device) for part in memory]
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        if self._memory is not None and self._cfg.params.config.zero_rnn_on_done:
+        policy = self._policy
+        if policy.memory is not None and self._forgets:
             has_begun = (self._env.episode_length_buf == 0).to(self._device)
-            self._memory = [part.masked_fill(has_begun[:, None], 0.0) for part in self._memory]
-        actions = self._best(self._vec_env.pack(obs)["obs"])
-        return actions.to(self._env.device)
+            policy.memory = [part.masked_fill(has_begun[:, None], 0.0) for part in policy.memory]
+        packed = self._vec_env.pack(obs)["obs"]
+        if isinstance(packed, torch.Tensor):
+            packed = packed.to(self._device)
+        return policy(packed).to(self._env.device)
 
     def export(self, directory: Path) -> list[Path]:
         space = self._vec_env.pack.spaces["obs"]
-        policy = self._exported(space)
-        if policy is None:
-            print(
-                "Not exported: only policies without memory, of plain layers, on one vector or "
-                "image, can be."
-            )
+        if self._policy.memory is not None or not isinstance(space, spaces.Box):
+            print("Not exported: only policies without memory, on one vector or image, can be.")
             return []
-        self._model.cpu()
-        self._device = torch.device("cpu")
-        clip = self._cfg.params.env.clip_observations
-        return export_policy(
-            policy, lambda obs: self._best(obs.clamp(-clip, clip)), space.shape or (), directory
-        )
-
-    def _best(self, obs: Any) -> torch.Tensor:
-        """Return the actions for packed observations, within the environment's bounds."""
-        obs = obs.to(self._device) if isinstance(obs, torch.Tensor) else obs
-        if self._cfg.is_sac:
-            actions = self._model.actor(self._model.norm_obs(obs)).mean
-        else:
-            batch = {"is_train": False, "prev_actions": None, "obs": obs}
-            result = self._model(batch | {"rnn_states": self._memory})
-            if self._memory is not None:
-                self._memory = result["rnn_states"]
-            logits = result.get("logits")
-            if isinstance(logits, list):
-                return torch.stack([part.argmax(dim=-1) for part in logits], dim=-1)
-            if logits is not None:
-                return logits.argmax(dim=-1)
-            actions = result["mus"]
-            if self._cfg.params.model.name == "continuous_a2c_tanh":
-                actions = actions.tanh()
-        return self._bounds()(actions)
-
-    def _bounds(self) -> Bounds:
-        is_scaled = self._cfg.is_sac or self._cfg.params.config.clip_actions
-        return Bounds(self._cfg.params.env.clip_actions, is_scaled=is_scaled)
-
-    def _exported(self, space: spaces.Space) -> nn.Module | None:
-        """Return the policy as plain layers, which can be scripted; None where it has others."""
-        if self._memory is not None or not isinstance(space, spaces.Box):
-            return None
-        clip = self._cfg.params.env.clip_observations
-        layers: list[nn.Module] = [nn.Hardtanh(-clip, clip)] if math.isfinite(clip) else []
-        if self._model.normalize_input:
-            layers.append(FixedNormaliser(self._model.running_mean_std))
-        network = self._model.a2c_network if not self._cfg.is_sac else self._model.sac_network
-        is_image = len(space.shape) == 3
-        if len(space.shape) not in (1, 3) or is_image != getattr(network, "has_cnn", False):
-            return None
-        if self._cfg.is_sac:
-            return nn.Sequential(
-                *layers, network.actor.trunk, FirstHalf(), nn.Tanh(), self._bounds()
-            )
-        if not isinstance(getattr(network, "actor_mlp", None), nn.Sequential):
-            return None
-        if is_image:
-            if not network.permute_input:
-                return None
-            layers += [ChannelsFirst(), network.actor_cnn, nn.Flatten()]
-        layers.append(network.actor_mlp)
-        if network.is_multi_discrete:
-            return nn.Sequential(*layers, Choices(network.logits))
-        if network.is_discrete:
-            return nn.Sequential(*layers, network.logits, Choice())
-        layers += [network.mu, network.mu_act]
-        if self._cfg.params.model.name == "continuous_a2c_tanh":
-            layers.append(nn.Tanh())
-        return nn.Sequential(*layers, self._bounds())
+        policy = self._policy.cpu()
+        return export_policy(policy, policy, space.shape or (), directory, is_traced=True)
 
 
 def build_model(cfg: RlGamesCfg, vec_env: RlGamesVecEnv) -> Any:
     """Return the policy's model, untrained."""
-    params, info = cfg.for_library(), vec_env.get_env_info()
+    info = vec_env.get_env_info()
     obs_space, action_space = info["observation_space"], info["action_space"]
     if isinstance(obs_space, spaces.Dict):
         shape: Any = {name: space.shape for name, space in obs_space.spaces.items()}
@@ -132,68 +115,16 @@ def build_model(cfg: RlGamesCfg, vec_env: RlGamesVecEnv) -> Any:
         num_actions = int(action_space.n)
     else:
         num_actions = action_space.shape[0]
-    build_config = {
+    config = {
         "actions_num": num_actions,
         "input_shape": shape,
         "normalize_input": cfg.params.config.normalize_input,
     }
     if cfg.is_sac:
-        build_config |= {"obs_dim": shape[0], "action_dim": num_actions}
+        config |= {"obs_dim": shape[0], "action_dim": num_actions}
     else:
-        build_config |= {
+        config |= {
             "num_seqs": vec_env.env.num_envs,
-            "value_size": 1,
             "normalize_value": cfg.params.config.normalize_value,
         }
-    return ModelBuilder().load(params).build(build_config)
-
-
-class FixedNormaliser(nn.Module):
-    """rl_games' normaliser of observations, as it stood at the end of training."""
-
-    def __init__(self, trained: Any) -> None:
-        super().__init__()
-        variance = trained.running_var.float().cpu() + 1e-5  # the library's own constant
-        self.mean = nn.Buffer(trained.running_mean.float().cpu().clone())
-        self.deviation = nn.Buffer(variance.sqrt())
-
-    def forward(self, obs: torch.Tensor) -> torch.Tensor:
-        return ((obs - self.mean) / self.deviation).clamp(-5.0, 5.0)
-
-
-class Bounds(nn.Module):
-    """Actions in [-1, 1] scaled to the environment's bounds, and clipped as in training."""
-
-    def __init__(self, bound: float, *, is_scaled: bool) -> None:
-        super().__init__()
-        self._bound, self._is_scaled = bound, is_scaled
-
-    def forward(self, actions: torch.Tensor) -> torch.Tensor:
-        if self._is_scaled:
-            actions = actions.clamp(-1.0, 1.0) * self._bound
-        return actions.clamp(-self._bound, self._bound)
-
-
-class FirstHalf(nn.Module):
-    """The means of SAC's actor, whose last layer gives means and deviations."""
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        return values.chunk(2, dim=-1)[0]
-
-
-class Choice(nn.Module):
-    """The most likely option."""
-
-    def forward(self, logits: torch.Tensor) -> torch.Tensor:
-        return logits.argmax(dim=-1)
-
-
-class Choices(nn.Module):
-    """The most likely option of each of several choices."""
-
-    def __init__(self, heads: nn.ModuleList) -> None:
-        super().__init__()
-        self.heads = heads
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        return torch.stack([head(hidden).argmax(dim=-1) for head in self.heads], dim=-1)
+    return ModelBuilder().load(cfg.for_library()).build(config)

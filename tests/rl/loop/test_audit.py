@@ -41,7 +41,7 @@ KINDS = {
 }
 FORGOTTEN = {
     "rsl_rl": r"distribution\._distribution\.|\.intrinsic_rewards$",
-    "rl_games": r"\.game_|\.current_|\.obs\.|\.train_result|\.mb_rnn_states|\._central_loss$"
+    "rl_games": r"\.game_|\.current_|\.obs\.|\.train_result|\.mb_rnn_states|\.central_loss$"
     r"|_step_s$",
     "skrl": r"\._g_distribution\.|\._current_|^\._seen|^\._tracked",
 }

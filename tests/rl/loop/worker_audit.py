@@ -100,7 +100,7 @@ def on_both_ranks(training: Training) -> dict[str, Plant]:
 
 def plants_in_rl_games(training: Training) -> dict[str, Plant]:
     """Return rl_games' own normalisers and counters, changed."""
-    agent = training._learner
+    agent = training._learner.agent
     return {
         "normaliser mean": changed(agent.model.running_mean_std.running_mean),
         "epoch": mock.patch.object(agent, "epoch_num", 7),
@@ -149,7 +149,7 @@ def messages(library: str, context: DistributedContext) -> dict[str, Any]:
             here = contextlib.nullcontext() if context.is_main else harm
             found[name] = say(training, rate, here)
         if library == "rl_games":
-            found["sizes"] = sizes(training._learner)
+            found["sizes"] = sizes(training._learner.agent)
         if library == "rsl_rl":
             found["rate"] = rate
             found["learning rate"] = say(training, rate + context.rank, contextlib.nullcontext())

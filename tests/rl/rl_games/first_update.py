@@ -15,7 +15,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl.rl_games.cfg import RlGamesCfg
-from envlab.rl.rl_games.ppo import ContinuousAgent
+from envlab.rl.rl_games.learner import RlGamesLearner
 
 NUM_STEPS = 16
 NUM_ENVS = 1024
@@ -44,14 +44,15 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 7}, "env")
     seed_everything(7)
     env = task.make(env_cfg, context=context)
-    agent: Any = ContinuousAgent(env, agent_cfg(num_envs), context, grad_sync=grad_sync)
+    learner = RlGamesLearner(env, agent_cfg(num_envs), context, grad_sync=grad_sync)
     initial = torch.cat((env.sim.data.qpos, env.sim.data.qvel), dim=1).clone()
     # Half of the environments reach the time limit within the rollout.
     limit = env.max_episode_length
     lengths = env.random.stream("lengths").integers(limit - 2 * NUM_STEPS, limit)
     env.episode_length_buf = lengths
     noise = env.random.stream("test")
-    act, model = agent.get_action_values, agent.model
+    agent = learner.agent
+    act, step, model = agent.get_action_values, agent.env_step, agent.model
     gradients: dict[str, torch.Tensor] = {}
     num_time_outs = [0]
 
@@ -62,8 +63,10 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
         result["neglogpacs"] = model.neglogp(result["actions"], mean, std, std.log())
         return result
 
-    def count(rewards: torch.Tensor, ended: torch.Tensor, info: dict[str, Any]) -> None:
-        num_time_outs[0] += int(agent.vec_env.time_outs.sum())
+    def step_and_count(actions: torch.Tensor) -> Any:
+        obs, rewards, ended, infos = step(actions)
+        num_time_outs[0] += int(infos["time_outs"].sum())
+        return obs, rewards, ended, infos
 
     def capture() -> None:
         for name, parameter in _module(model).named_parameters():
@@ -71,11 +74,10 @@ def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[st
             gradients[name] = parameter.grad.clone()
 
     agent.get_action_values = act_by_environment
-    agent.vec_env.on_step = count
+    agent.env_step = step_and_count
     agent.optimizer.step = capture
-    agent.obs = agent.obs_to_tensors(agent.vec_env.observations())
-    agent.update_epoch()
-    agent.train_epoch()
+    learner.start(1)
+    learner.iterate(1, lambda rewards, ended, info: None)
     env.close()
     return {
         "initial": initial,

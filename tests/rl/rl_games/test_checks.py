@@ -17,7 +17,7 @@ from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import check_supported
-from envlab.rl.rl_games.ppo import ContinuousAgent
+from envlab.rl.rl_games.learner import RlGamesLearner
 from tests.rl.rl_games.first_update import agent_cfg
 
 TASK = "Isaac-Cartpole-v0"
@@ -132,7 +132,7 @@ def test_settings_of_the_process_are_left_alone(env: VectorEnv):
         ]
 
     before = settings()
-    ContinuousAgent(env, agent_cfg(4), DistributedContext.single("cpu"), grad_sync="ddp")
+    RlGamesLearner(env, agent_cfg(4), DistributedContext.single("cpu"), grad_sync="ddp")
     assert settings() == before
     assert "rl_games.torch_runner" not in sys.modules
 
@@ -187,7 +187,6 @@ def test_keys_of_isaac_labs_files_are_known():
     assert (cfg.experiment_name, cfg.save_interval) == ("ant_direct", 50)
     library = cfg.for_library()["config"]
     assert library["central_value_config"]["minibatch_size"] == 32768
-    assert "max_frames" not in library
     assert "env_config" not in library  # rl_games would unpack null
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,7 +14,7 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.rl_games.ppo import ContinuousAgent
+from envlab.rl.rl_games.learner import RlGamesLearner
 from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
 from tests.rl.conftest import checkpoint_of, only_run
 from tests.rl.rl_games.first_update import agent_cfg
@@ -87,7 +86,7 @@ def test_exported_choices_are_the_most_likely_ones(tmp_path: Path):
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["agent.params.network.separate=true"],
+        ["agent.params.network.separate=true", "agent.params.network.mlp.d2rl=true"],
         ["agent.params.model.name=continuous_a2c_tanh"],
         ["agent.params.config.clip_actions=false", "agent.params.env.clip_observations=inf"],
     ],
@@ -124,20 +123,19 @@ class PictureEnv(CartpoleDirectEnv):
 
 def test_pictures_go_through_convolutions():
     context = DistributedContext.single("cpu")
-    cfg = load_env_cfg(get_task("Isaac-Cartpole-Direct-v0"))
-    env = PictureEnv(merge(cfg, {"scene": {"num_envs": 4}, "seed": 1}), context=context)
+    env_cfg = load_env_cfg(get_task("Isaac-Cartpole-Direct-v0"))
+    env = PictureEnv(merge(env_cfg, {"scene": {"num_envs": 4}, "seed": 1}), context=context)
     conv = {"filters": 3, "kernel_size": 3, "strides": 1, "padding": 0}
     cnn = {"type": "conv2d", "activation": "elu", "initializer": {"name": "default"}}
     network = agent_cfg(4).params.network | {"cnn": cnn | {"convs": [conv]}}
     params = {"params": {"network": network}}
-    agent: Any = ContinuousAgent(
-        env, merge(agent_cfg(4), params, "agent", given_keys=True), context, grad_sync="ddp"
-    )
-    agent.obs = agent.obs_to_tensors(agent.vec_env.observations())
-    before = agent.model.a2c_network.actor_cnn[0].weight.clone()
+    cfg = merge(agent_cfg(4), params, "agent", given_keys=True)
+    learner = RlGamesLearner(env, cfg, context, grad_sync="ddp")
+    model = learner.agent.model
+    before = model.a2c_network.actor_cnn[0].weight.clone()
     assert before.shape == (3, 4, 3, 3)
-    agent.update_epoch()
-    agent.train_epoch()
-    assert not torch.equal(agent.model.a2c_network.actor_cnn[0].weight, before)
-    assert agent.model.running_mean_std.running_mean.shape == (6, 5, 4)
+    learner.start(1)
+    learner.iterate(1, lambda rewards, ended, info: None)
+    assert not torch.equal(model.a2c_network.actor_cnn[0].weight, before)
+    assert model.running_mean_std.running_mean.shape == (6, 5, 4)
     env.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from envlab.cli import play, train
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.rl_games.ppo import ContinuousAgent
-from envlab.rl.rl_games.sac import ReplayMemory
+from envlab.rl.rl_games.cfg import MLP, RlGamesCfg
+from envlab.rl.rl_games.learner import RlGamesLearner
+from envlab.rl.rl_games.sac import SacLearner
 from tests.rl.conftest import checkpoint_of, metrics_of, only_run
 from tests.rl.rl_games.first_update import TASK, agent_cfg
 from tests.rl.rl_games.test_learner import timeless_digests
@@ -87,13 +87,12 @@ def test_the_librarys_own_restore_would_forget_the_learning_rate(tmp_path: Path)
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
     env = task.make(env_cfg, context=context)
     trained, stock, ours = (
-        ContinuousAgent(env, agent_cfg(4), context, grad_sync="ddp") for _ in range(3)
+        RlGamesLearner(env, agent_cfg(4), context, grad_sync="ddp") for _ in range(3)
     )
-    trained.last_lr = 1e-5  # type: ignore[misc]
-    library: Any = stock
-    library.set_full_state_weights(trained.get_full_state_weights())
+    trained.agent.last_lr = 1e-5
+    stock.agent.set_full_state_weights(trained.agent.get_full_state_weights())
     ours.load_models({"model": trained.model_state()})
-    assert (stock.last_lr, ours.last_lr) == (3e-4, 1e-5)
+    assert (stock.agent.last_lr, ours.agent.last_lr) == (3e-4, 1e-5)
     env.close()
 
 
@@ -105,22 +104,31 @@ def test_the_run_ends_once_the_score_is_won(tmp_path: Path):
     assert checkpoint_of(run, 3)["iteration"] == 3
 
 
-def test_sac_remembers_the_states_in_which_time_limits_ended_episodes(tmp_path: Path):
+def test_sac_remembers_the_states_in_which_time_limits_ended_episodes():
     """rl_games would store the state before, and the observation after a reset is neither."""
-    obs, final, after = (torch.full((3, 2), value) for value in (1.0, 2.0, 3.0))
-    vec_env: Any = SimpleNamespace(
-        get_env_info=lambda: {
-            "observation_space": SimpleNamespace(shape=(2,)),
-            "action_space": SimpleNamespace(shape=(1,)),
-        },
-        final_obs={"obs": final},
-        time_outs=torch.tensor([False, True, False]),
-    )
-    memory = ReplayMemory(vec_env, 6, "cpu")
-    zeros = torch.zeros(3, 1)
-    stored = torch.where(vec_env.time_outs.unsqueeze(1), obs, after)  # what the library would store
-    memory.add(obs, zeros, zeros, stored, zeros.bool())
-    assert memory.next_obses[:3, 0].tolist() == [3.0, 2.0, 3.0]
-    vec_env.final_obs = None  # no episode ended
-    memory.add(obs, zeros, zeros, after, zeros.bool())
-    assert memory.next_obses[3:, 0].tolist() == [3.0, 3.0, 3.0]
+    task, context = get_task(TASK), DistributedContext.single("cpu")
+    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
+    env = task.make(env_cfg, context=context)
+    params = {
+        "env": {"clip_actions": 1.0},
+        "network": {"name": "soft_actor_critic", "log_std_bounds": [-5.0, 2.0], "mlp": MLP},
+        "config": {"num_warmup_steps": 2, "replay_buffer_size": 100},
+        "algo": {"name": "sac"},
+        "model": {"name": "soft_actor_critic"},
+    }
+    cfg = merge(RlGamesCfg(), {"params": params}, "agent", given_keys=True)
+    learner = SacLearner(env, cfg, context)
+    limit = env.max_episode_length
+    env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
+    seen: dict[str, Any] = {}
+    before = learner.env.observations()["obs"]
+    learner.iterate(1, lambda rewards, ended, info: seen.update(ended=ended, info=info))
+    memory, final = learner.agent.replay_buffer, seen["info"]["final_obs"]["policy"]
+    after = learner.env.observations()["obs"]
+    assert seen["ended"].tolist() == [False, True, False, True]
+    assert torch.equal(memory.obses[:4], before)
+    assert torch.equal(memory.next_obses[:4:2], after[::2])
+    assert torch.equal(memory.next_obses[1:4:2], final[1::2])
+    assert not torch.isclose(final[1::2], after[1::2]).all()
+    assert not memory.dones.any()  # their values go on
+    env.close()

@@ -1,6 +1,6 @@
 """What each of two ranks does for the tests of rl_games, in one launch.
 
-Usage: rl_games_worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name,
+Usage: worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name,
 and writes ``first_update_rank<i>.pt`` and ``<job>_rank<i>.pt``.
 """
 
@@ -15,21 +15,20 @@ from typing import Any
 from unittest import mock
 
 import torch
-from rl_games.algos_torch.a2c_continuous import A2CAgent
+from rl_games.common.a2c_common import A2CBase
 from rl_games.common.schedulers import IdentityScheduler
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.errors import RankDivergenceError
-from envlab.rl.command.arguments import train_parser
-from envlab.rl.command.session import compose_session
 from envlab.rl.command.train import train_session
-from envlab.rl.rl_games import learner as rl_games
-from envlab.rl.rl_games import ppo as rl_games_agent
-from envlab.rl.rl_games.cfg import RlGamesCfg
+from envlab.rl.loop.training import Training
+from envlab.rl.rl_games import learner, ppo
 from envlab.rl.rl_games.env import RlGamesVecEnv
-from envlab.rl.rl_games.ppo import PooledAgent
+from envlab.rl.rl_games.learner import RlGamesLearner
+from envlab.rl.rl_games.ppo import DistributedAgent
+from tests.rl.conftest import session_of
 from tests.rl.rl_games.first_update import first_update
 
 CONFIG = "agent.params.config"
@@ -57,20 +56,13 @@ DISCRETE = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *CE
 JOBS: dict[str, list[str]] = {
     "ddp": [*CARTPOLE, "--max_iterations=4"],
     "library": [*CARTPOLE, "--max_iterations=4", "--grad_sync=library"],
-    "central": ["--task=Isaac-Cartpole-v0", *SMALL, *CENTRAL, "--max_iterations=2"],
-    "central_library": [
-        "--task=Isaac-Cartpole-v0",
-        *SMALL,
-        *CENTRAL,
-        "--max_iterations=2",
-        "--grad_sync=library",
-    ],
     "recurrent": [*CARTPOLE, LSTM, "--max_iterations=2"],
     "discrete": [*DISCRETE, "--max_iterations=2"],
     "discrete_library": [*DISCRETE, "--max_iterations=2", "--grad_sync=library"],
     "stock_normalisers": [*CARTPOLE, "--max_iterations=2"],
     "stock_schedule": [*CARTPOLE, "--max_iterations=2"],
 }
+"""What is trained, by name; ``discrete`` has a central value network too."""
 
 
 def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
@@ -80,22 +72,22 @@ def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.
 
 def stock_normalisers() -> AbstractContextManager[Any]:
     """Leave rl_games' own normalisers in place."""
-    return mock.patch.object(rl_games_agent, "pool_normalisers")
+    return mock.patch.object(learner, "pool_normalisers")
 
 
 @contextmanager
 def stock_schedule() -> Iterator[None]:
     """Let rank 0 alone have a schedule, and send its rate to the others, as rl_games does."""
-    join = PooledAgent._join_ranks
+    start = RlGamesLearner.start
 
-    def join_without_schedule(agent: Any) -> None:
-        join(agent)
-        if agent.context.rank > 0:
-            agent.scheduler = IdentityScheduler()
+    def start_without_schedule(found: RlGamesLearner, total: int) -> None:
+        start(found, total)
+        if found.agent.global_rank > 0:
+            found.agent.scheduler = IdentityScheduler()
 
     with (
-        mock.patch.object(PooledAgent, "_join_ranks", join_without_schedule),
-        mock.patch.object(PooledAgent, "update_lr", A2CAgent.update_lr),
+        mock.patch.object(RlGamesLearner, "start", start_without_schedule),
+        mock.patch.object(DistributedAgent, "update_lr", A2CBase.update_lr),
     ):
         yield
 
@@ -108,30 +100,28 @@ CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 
 def train(context: DistributedContext, arguments: list[str]) -> Any:
     """Train, and return what this rank ends with, and all observations that it learned from."""
-    flags, overrides = train_parser("rl_games").parse_with_overrides(arguments)
-    session = compose_session(flags, overrides, library="rl_games", agent_cfg=RlGamesCfg())
     found: dict[str, Any] = {"obs": [], "frames": []}
-    learn, prepare = PooledAgent.learn, PooledAgent.prepare_dataset
+    run, prepare = Training.run, DistributedAgent.prepare_dataset
 
     def watched_prepare(agent: Any, batch: dict[str, Any]) -> None:
         found["obs"].append(batch["obses"].clone())
         prepare(agent, batch)
 
-    def watched_learn(agent: Any, *args: Any) -> None:
-        learn(agent, *args)
-        found["model"] = agent.model_state()
-        found["wraps"] = type(agent.model).__name__
-        found["writers"] = [agent.writer, getattr(agent.algo_observer, "writer", None)]
-
     def watched_info(_: RlGamesVecEnv, frame: int, *args: Any) -> None:
         found["frames"].append(frame)
 
+    def watched_run(training: Training, done: int) -> None:
+        run(training, done)
+        learner: Any = training._learner
+        found["model"] = learner.model_state()
+        found["wraps"] = type(learner.agent.model).__name__
+
     with (
-        mock.patch.object(PooledAgent, "prepare_dataset", watched_prepare),
-        mock.patch.object(PooledAgent, "learn", watched_learn),
+        mock.patch.object(DistributedAgent, "prepare_dataset", watched_prepare),
         mock.patch.object(RlGamesVecEnv, "set_train_info", watched_info),
+        mock.patch.object(Training, "run", watched_run),
     ):
-        train_session(session, context, InterruptFlag(), library="rl_games", build=rl_games.build)
+        train_session(session_of("rl_games", arguments), context, InterruptFlag())
     return found
 
 
@@ -140,7 +130,7 @@ def main() -> None:
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
     updates = {"pooled": first_update(context), "library": first_update(context, "library")}
-    with mock.patch.object(rl_games_agent, "pooled_moments", local_moments):
+    with mock.patch.object(ppo, "pooled_moments", local_moments):
         updates["local_advantages"] = first_update(context)
     with stock_normalisers():
         updates["local_normalisers"] = first_update(context)
