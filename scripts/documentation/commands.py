@@ -1,0 +1,206 @@
+"""Run every command of README.md, CONTRIBUTING.md and docs/, each in short, in a scratch folder.
+
+A command is a line of an indented block, or words in backquotes that name a script. Training is
+cut to one iteration of a few environments; optional words in brackets are left out; the two halves
+of a command for two nodes run together on this machine. What cannot run here is listed with the
+reason::
+
+    python scripts/documentation/commands.py                  # all; the exit code is 1 if one fails
+    python scripts/documentation/commands.py --only gym:      # those that contain a word
+    python scripts/documentation/commands.py --list           # only say what would be run
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from envlab.cli import guarded
+from envlab.rl.command.arguments import ArgumentParser
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 600
+PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
+# What stands in a command, and why the command is not run then; the first that matches counts.
+SKIPPED = {
+    r"\.\.\.|^envlab (compare|cluster slurm|warm --task ID)$|distributed\.run$": "not complete",
+    r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
+    r"^(pip|apt-get)": "changes the machine",
+    r"^docker": "needs docker; tests/test_docker.py runs what it can",
+    r"my_suite|My-": "run by tests/test_contributing.py",
+    r"my_dog": "needs a robot of your own",
+    r"^envlab cluster (?!slurm)": "needs machines with ssh; run by tests/cluster",
+    r"^srun|scontrol": "needs Slurm; run by tests/cluster",
+    r"^tensorboard": "is a server",
+    r"benchmarks.distance": "needs root",
+    r"benchmarks/(soak|libraries)": "takes minutes",
+}
+NEEDS_GPU = r"^envlab warm|-m gpu"
+# What is added to a command that matches.
+SHORTENED = {
+    r"train\.py": ["--max_iterations=1"],
+    r"(rsl_rl|skrl)/train\.py": ["--num_envs=16"],
+    r"--video": ["--video_length=5"],
+    r"play\.py": ["--num_envs=4"],
+    r"^envlab random": ["--num_envs=4", "--num_steps=20"],
+    r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2"],
+    r"benchmarks/(throughput|peers)": ["--block_s=0.05"],
+    r"benchmarks/peers": ["--blocks=2"],
+    r"benchmarks/gym_bridge": ["--ids=CartPole-v1", "--seconds=0.1", "--rounds=1"],
+    r"benchmarks/scaling": ["--mode=weak", "--num_envs=16", "--iterations=3", "--repeats=1"],
+    r"benchmarks/checkpoints": ["--saves=1", "--cases=cartpole"],
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as a page gives it."""
+
+    page: str
+    text: str
+
+    @property
+    def skipped(self) -> str:
+        """Why it is not run; empty if it is."""
+        for pattern, reason in SKIPPED.items():
+            if re.search(pattern, self.text):
+                return reason
+        if re.search(NEEDS_GPU, self.text) and not torch.cuda.is_available():
+            return "needs a GPU"
+        return ""
+
+    def words(self, port: int) -> list[str]:
+        """Return the command to run in its place."""
+        text = self.text.replace("<ip of node 0>", "127.0.0.1").replace(":5555", f":{port}")
+        text = re.sub(r"<folder>|/tmp/scaling", "scratch", text)
+        text = re.sub(r" --max_frames=\d+", "", text)
+        if "distributed.run" in text and "--rdzv_endpoint" not in text:
+            ours = "distributed.run --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:0"
+            text = text.replace("distributed.run", ours)
+        words = shlex.split(text, comments=True)
+        for pattern, extra in SHORTENED.items():
+            if re.search(pattern, self.text):
+                words += extra
+        if words[:3] == ["envlab", "cluster", "slurm"]:
+            words.insert(3, "--dry_run")
+        programs = {"python": [], "envlab": ["-m", "envlab.cli"], "pytest": ["-m", "pytest"]}
+        return [sys.executable, *programs[words[0]], *words[1:]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the commands, print a line for each, and return 1 if one fails."""
+    parser = ArgumentParser(prog="commands", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="WORD", help="commands that contain this")
+    parser.add_argument("--list", action="store_true", help="print the commands, run nothing")
+    parser.add_argument("--folder", type=Path, help="where to run them (default: a temporary one)")
+    flags = parser.parse_args(arguments)
+    commands = [command for command in find_commands() if flags.only in command.text]
+    if flags.list:
+        for command in commands:
+            print(f"{command.page:18} {command.skipped or 'run':45} {command.text}")
+        return 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = flags.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "scripts").exists():
+            (folder / "scripts").symlink_to(ROOT / "scripts")
+        failed = [command for command in commands if not passes(command, folder)]
+    print(f"{len(commands)} commands, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+def find_commands() -> list[Command]:
+    """Return each command once; README.md and docs/libraries.md first, whose runs others use."""
+    pages = [ROOT / "README.md", ROOT / "docs/libraries.md", ROOT / "CONTRIBUTING.md"]
+    pages += [page for page in sorted(ROOT.glob("docs/*.md")) if page not in pages]
+    found: dict[str, Command] = {}
+    for page in pages:
+        for text in texts(page.read_text()):
+            found.setdefault(text, Command(page.name, text))
+    return list(found.values())
+
+
+def texts(page: str) -> Iterator[str]:
+    """Yield a page's commands, without optional words and continued lines."""
+    page = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    page = re.sub(r"\\\n\s+", " ", page)
+    blocks = re.findall(rf"^    ((?:(?:{PROGRAMS}) |env\.).*)$", page, re.MULTILINE)
+    for line in blocks + re.findall(r"`((?:python|envlab|pytest) [^`]+)`", page):
+        text = re.sub(r" +\[(?:[-a-z]).*?\](?= |$)", "", line).split(" #")[0].strip()
+        text = re.sub(r"^\./envlab\.sh (?!test|ruff)", "", text)
+        if text.startswith("env.") and ".model=" not in text:  # overrides alone
+            script = "scripts/reinforcement_learning/rsl_rl/train.py"
+            text = f"python {script} --task=Isaac-Cartpole-v0 --dry_run {text}"
+        shown = r"export|envlab \w+:"  # a setting, and the first line of what a command printed
+        if re.match(rf"(?:{PROGRAMS}) ", text) and not re.match(shown, text):
+            yield text
+
+
+_waiting: list[tuple[Command, subprocess.Popen[str]]] = []
+_port = 0
+
+
+def passes(command: Command, folder: Path) -> bool:
+    """Run a command and print how it went."""
+    global _port
+    if command.skipped:
+        print(f"skip  {command.page:18} {command.text}  ({command.skipped})", flush=True)
+        return True
+    if "--node_rank=1" not in command.text:
+        _port = free_port()
+    start = time.monotonic()
+    process = subprocess.Popen(
+        command.words(_port),
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'source'}"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if "--node_rank=0" in command.text:  # ends together with the other node
+        _waiting.append((command, process))
+        return True
+    passed = report(command, process, start)
+    while _waiting:
+        passed &= report(*_waiting.pop(), start)
+    return passed
+
+
+def report(command: Command, process: subprocess.Popen[str], start: float) -> bool:
+    """Wait for a command, and print its line, and the end of its output if it failed."""
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, _ = process.communicate()
+    # The doctor ends with 1 where the machine has a problem.
+    allowed = (0, 1) if "doctor" in command.text else (0,)
+    passed = process.returncode in allowed
+    took = f"{time.monotonic() - start:.0f} s"
+    print(f"{'pass' if passed else 'FAIL'}  {command.page:18} {command.text}  ({took})", flush=True)
+    if not passed:
+        print(f"      run as: {shlex.join(process.args)}")  # type: ignore[arg-type]
+        print("      " + "\n      ".join(output.strip().splitlines()[-12:]), flush=True)
+    return passed
+
+
+def free_port() -> int:
+    """Return a port of this machine at which nobody listens now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(main, sys.argv[1:]))
