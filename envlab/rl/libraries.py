@@ -79,7 +79,7 @@ BUILT_IN = (
         cfg="envlab.rl.skrl.main:default_cfg",
         build="envlab.rl.skrl.main:build",
         player="envlab.rl.skrl.main:make_player",
-        flags="envlab.rl.skrl.flags:add_flags",
+        flags="envlab.rl.skrl.main:add_flags",
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
     ),

@@ -59,12 +59,8 @@ class ExperimentCfg:
     """Only empty, see ``wandb``."""
 
 
-def _ppo_agent() -> dict[str, Any]:
-    return _agent("ppo", "torch")
-
-
-def _agent(algorithm: str, ml_framework: str) -> dict[str, Any]:
-    return agent_defaults(algorithm, ml_framework) | {"experiment": ExperimentCfg()}
+def _agent(algorithm: str = "ppo") -> dict[str, Any]:
+    return agent_defaults(algorithm) | {"experiment": ExperimentCfg()}
 
 
 def _trainer() -> dict[str, Any]:
@@ -125,7 +121,7 @@ class SkrlCfg:
     """Memory of reference motions, for AMP only."""
     reply_buffer: dict[str, Any] | None = None
     """Memory of earlier motions, for AMP only; skrl spells it so."""
-    agent: dict[str, Any] = field(default_factory=_ppo_agent)
+    agent: dict[str, Any] = field(default_factory=_agent)
     """The algorithm (``class``) and its settings."""
     trainer: dict[str, Any] = field(default_factory=_trainer)
     """``timesteps`` of each environment."""
@@ -147,7 +143,7 @@ class SkrlCfg:
         values: dict[str, Any] = {
             "ml_framework": ml_framework,
             "models": default_models(name),
-            "agent": _agent(name, ml_framework),
+            "agent": _agent(name),
             **default_memories(name),
         }
         return cls(**values)
@@ -228,18 +224,6 @@ class SkrlCfg:
             self, num_steps_per_env=steps, max_iterations=iterations, save_interval=save
         )
 
-    def for_library(self) -> dict[str, Any]:
-        """Return the dictionary that skrl's runner takes: nothing in it makes skrl write a file."""
-        config = {name: merge(getattr(self, name), {}) for name in ("models", "memory")}
-        config["agent"] = {
-            **{name: value for name, value in self.agent.items() if name != "experiment"},
-            "experiment": {"write_interval": 0, "checkpoint_interval": 0, "wandb": False},
-        }
-        for name in ("motion_dataset", "reply_buffer"):
-            if getattr(self, name) is not None:
-                config[name] = dict(getattr(self, name))
-        return config
-
     def _steps_per_iteration(self) -> int:
         if self.algorithm not in ON_POLICY:
             return OFF_POLICY_STEPS if self.num_steps_per_env is None else self.num_steps_per_env
@@ -253,8 +237,8 @@ class SkrlCfg:
 
     def _check_algorithm(self) -> None:
         """Refuse an algorithm that was changed alone: its settings would be another one's."""
-        wanted = type(self).of(str(self.agent["class"]), self.ml_framework).agent.keys()
-        if wanted != self.agent.keys():
+        wanted = type(self).of(str(self.agent["class"])).agent.keys()
+        if (wanted ^ self.agent.keys()) - {"mixed_precision"}:  # old runs on JAX do not have it
             raise ConfigurationError(
                 f"agent.agent.class is {self.agent['class']!r}, but the settings beside it are of "
                 f"another algorithm. Choose it by --algorithm {self.algorithm}."
@@ -262,6 +246,11 @@ class SkrlCfg:
 
     def _check_effects(self) -> None:
         experiment = self.agent["experiment"]
+        if self.ml_framework == "jax" and self.agent.get("mixed_precision"):
+            raise ConfigurationError(
+                "agent.agent.mixed_precision is true, which skrl has on PyTorch only. Set it to "
+                "false, or leave --ml_framework jax out."
+            )
         if experiment.wandb or experiment.wandb_kwargs:
             raise ConfigurationError(
                 "agent.agent.experiment.wandb has no effect, because skrl would write on every "

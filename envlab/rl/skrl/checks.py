@@ -12,6 +12,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.defaults import default_models
+from envlab.rl.skrl.env import SkrlEnv
 from envlab.rl.skrl.library import ON_POLICY
 
 ALONE = ("trpo", "cem")
@@ -29,7 +30,7 @@ _CONTINUOUS = ("td3", "ddpg", "sac")
 _DISCRETE = ("dqn", "ddqn")
 
 
-def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None:
+def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> None:
     """Refuse a configuration that cannot train.
 
     Args:
@@ -58,12 +59,12 @@ def check_supported(cfg: SkrlCfg, env: Any, context: DistributedContext) -> None
                 f"agent.agent.{name} is {agent[name]}, but must be greater than 0."
             )
     _check_roles(cfg)
-    _check_memory(cfg, env.num_envs)
+    _check_memory(cfg, env.env.num_envs)
     _check_states(cfg, env)
     _check_actions(cfg, env)
     _check_clipping(cfg, env)
     _check_images(cfg, env)
-    if algorithm == "amp" and not hasattr(env, "collect_reference_motions"):
+    if algorithm == "amp" and not hasattr(env.env, "collect_reference_motions"):
         raise ConfigurationError(
             "AMP needs reference motions, but the task has no amp_observation_space and no "
             "collect_reference_motions. Choose another algorithm."
@@ -114,9 +115,8 @@ def _check_memory(cfg: SkrlCfg, num_envs: int) -> None:
         )
 
 
-def _check_states(cfg: SkrlCfg, env: Any) -> None:
-    spaces_of = env.state_spaces.values() if cfg.is_multi_agent else [env.state_space]
-    if all(space is not None for space in spaces_of):
+def _check_states(cfg: SkrlCfg, env: SkrlEnv) -> None:
+    if all(seen.state_space is not None for seen in env.spaces.values()):
         return
     for role, model in _models(cfg):
         for layers in model.get("network", []):
@@ -132,8 +132,8 @@ def _check_states(cfg: SkrlCfg, env: Any) -> None:
         )
 
 
-def _check_actions(cfg: SkrlCfg, env: Any) -> None:
-    found = next(iter(env.action_spaces.values())) if cfg.is_multi_agent else env.action_space
+def _check_actions(cfg: SkrlCfg, env: SkrlEnv) -> None:
+    found = next(iter(env.spaces.values())).action_space
     kind = type(found)
     if cfg.algorithm in _CONTINUOUS + _DISCRETE:
         wanted = spaces.Box if cfg.algorithm in _CONTINUOUS else spaces.Discrete
@@ -156,10 +156,9 @@ def _check_actions(cfg: SkrlCfg, env: Any) -> None:
         )
 
 
-def _check_clipping(cfg: SkrlCfg, env: Any) -> None:
+def _check_clipping(cfg: SkrlCfg, env: SkrlEnv) -> None:
     """Refuse to clip where there is nothing to clip to: skrl fails on PyTorch, and not on JAX."""
-    found = env.action_spaces.values() if cfg.is_multi_agent else [env.action_space]
-    is_bounded = all(isinstance(space, spaces.Box) and _has_bounds(space) for space in found)
+    is_bounded = all(_has_bounds(seen.action_space) for seen in env.spaces.values())
     for role, model in _models(cfg):
         for name in ("clip_actions", "clip_mean_actions"):
             if not model.get(name):
@@ -177,16 +176,20 @@ def _check_clipping(cfg: SkrlCfg, env: Any) -> None:
                 )
 
 
-def _has_bounds(space: spaces.Box) -> bool:
+def _has_bounds(space: spaces.Space[Any]) -> bool:
+    if not isinstance(space, spaces.Box):
+        return False
     return bool(np.isfinite(space.low).any() or np.isfinite(space.high).any())
 
 
-def _check_images(cfg: SkrlCfg, env: Any) -> None:
+def _check_images(cfg: SkrlCfg, env: SkrlEnv) -> None:
     """Refuse networks that would take the rows of an image for samples."""
     if cfg.is_multi_agent:
         return
-    seen = {"OBSERVATIONS": env.observation_space, "STATES": env.state_space}
-    images = [name for name, space in seen.items() if space is not None and len(space.shape) == 3]
+    own = env.spaces["agent"]
+    seen = {"OBSERVATIONS": own.observation_space, "STATES": own.state_space}
+    shapes = {name: space.shape or () for name, space in seen.items() if space is not None}
+    images = [name for name, shape in shapes.items() if len(shape) == 3]
     for role, model in _models(cfg):
         network = model.get("network", [])
         inputs = " ".join(str(layers.get("input", "")).upper() for layers in network)
@@ -195,7 +198,7 @@ def _check_images(cfg: SkrlCfg, env: Any) -> None:
             if name in inputs and not is_flat:
                 raise ConfigurationError(
                     f"agent.models.{role}.network has neither conv2d nor flatten, but {name} is an "
-                    f"image of {list(seen[name].shape)}. Add layers for it, as "
+                    f"image of {list(shapes[name])}. Add layers for it, as "
                     "Isaac-Cartpole-Depth-Camera-Direct-v0 has them in its agent file."
                 )
 

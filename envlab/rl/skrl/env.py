@@ -1,25 +1,79 @@
-"""envlab's environments as skrl's agents on PyTorch see them, for one agent and for several."""
+"""envlab's environments as skrl's agents see them, for one agent and for several.
+
+Both look alike from outside: spaces are by agent, and the one agent of a single-agent task is
+called ``agent``. Observations and actions are by agent only where there are several, as skrl's
+single-agent and multi-agent algorithms want them.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium
 import torch
 
 from envlab.envs import VectorEnv
 from envlab.envs.direct_marl_env import STATE
-from envlab.rl.skrl.learner import Transition
-from envlab.rl.skrl.library import load_skrl
-
-load_skrl()
-
-from skrl.envs.wrappers.torch.base import MultiAgentEnvWrapper, Wrapper  # noqa: E402
 
 
-class SkrlVectorEnv(Wrapper):
+class Spaces(NamedTuple):
+    """What an agent sees and does, under the names of skrl's arguments."""
+
+    observation_space: gymnasium.Space[Any]
+    state_space: gymnasium.Space[Any] | None
+    """What its critic alone sees, if there is such a thing."""
+    action_space: gymnasium.Space[Any]
+
+
+@dataclass(kw_only=True)
+class Transition:
+    """A step of this rank's environments.
+
+    The first group is in the arrays of the framework, or by agent where there are several; the
+    second is for the loop's ``on_step``.
+    """
+
+    rewards: Any
+    """``(num_envs, 1)``; the agent may write into it."""
+    terminated: Any
+    """``(num_envs, 1)``."""
+    truncated: Any
+    """``(num_envs, 1)``."""
+    final_observations: Any
+    """Observations after the step and before a reset, ``(num_envs, dim)``."""
+    final_states: Any
+    """What a critic sees of the same, or None."""
+    observations: Any
+    """Observations to act on next: of the new episode where one ended."""
+    states: Any
+    """What a critic sees of the same, or None."""
+
+    returns: torch.Tensor
+    """What an episode's return sums up, ``(num_envs,)``; over agents where there are several."""
+    ended: torch.Tensor
+    """Whether an episode ended, bool ``(num_envs,)``."""
+    info: Mapping[str, Any]
+    """What the environment returned."""
+
+
+class SkrlEnv(Protocol):
+    """What a learner needs of its environments."""
+
+    env: Any
+    """The environments themselves."""
+    spaces: dict[str, Spaces]
+
+    def observe(self) -> tuple[Any, Any]:
+        """Return the current observations and states, without a reset."""
+
+    def advance(self, actions: Any) -> Transition:
+        """Make a step."""
+
+
+class SkrlVectorEnv:
     """A :class:`VectorEnv`; its group ``critic``, if it has one, is skrl's state.
 
     skrl keeps observations as vectors and gives networks the space's shape back, so images are
@@ -34,32 +88,21 @@ class SkrlVectorEnv(Wrapper):
             bounded: Whether actions without bounds are to lie in -1 to 1; DDPG and TD3 clip those
                 that they have put noise on, and fail without a bound.
         """
-        super().__init__(env)
         self.env = env
-        space = env.single_action_space
-        if bounded and isinstance(space, gymnasium.spaces.Box) and not space.is_bounded():
-            space = gymnasium.spaces.Box(-1.0, 1.0, space.shape)
-        self._action_space = space
-
-    @property
-    def observation_space(self) -> gymnasium.Space[Any]:
-        return self._group_space("policy")
-
-    @property
-    def state_space(self) -> gymnasium.Space[Any] | None:
-        return self._group_space("critic") if "critic" in self.env.obs_buf else None
-
-    @property
-    def action_space(self) -> gymnasium.Space[Any]:
-        return self._action_space
+        groups, actions = env.single_observation_space, env.single_action_space
+        assert isinstance(groups, gymnasium.spaces.Dict)
+        if bounded and isinstance(actions, gymnasium.spaces.Box) and not actions.is_bounded():
+            actions = gymnasium.spaces.Box(-1.0, 1.0, actions.shape)
+        states = groups["critic"] if "critic" in env.obs_buf else None
+        self.spaces = {"agent": Spaces(groups["policy"], states, actions)}
 
     def observe(self) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """See :class:`envlab.rl.skrl.learner.SkrlEnv`."""
+        """See :class:`SkrlEnv`."""
         obs = _flat(self.env.obs_buf)
         return obs["policy"], obs.get("critic")
 
     def advance(self, actions: torch.Tensor) -> Transition:
-        """See :class:`envlab.rl.skrl.learner.SkrlEnv`."""
+        """See :class:`SkrlEnv`."""
         seen, reward, terminated, truncated, info = self.env.step(actions)
         obs, final = _flat(seen), _flat(final_values(seen, info))
         return Transition(
@@ -75,73 +118,34 @@ class SkrlVectorEnv(Wrapper):
             info=info,
         )
 
-    def reset(self) -> tuple[torch.Tensor, dict[str, Any]]:
-        obs, info = self.env.reset()
-        return _flat(obs)["policy"], info
 
-    def step(self, actions: torch.Tensor) -> tuple[Any, ...]:
-        step = self.advance(actions)
-        return step.observations, step.rewards, step.terminated, step.truncated, step.info
-
-    def state(self) -> torch.Tensor | None:
-        return self.observe()[1]
-
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        return self.env.render()
-
-    def close(self) -> None:
-        self.env.close()
-
-    def _group_space(self, name: str) -> gymnasium.Space[Any]:
-        spaces = self.env.single_observation_space
-        assert isinstance(spaces, gymnasium.spaces.Dict)
-        return spaces[name]
-
-
-class SkrlMarlEnv(MultiAgentEnvWrapper):
+class SkrlMarlEnv:
     """A :class:`envlab.envs.DirectMarlEnv`: everything by agent."""
 
     def __init__(self, env: Any) -> None:
-        super().__init__(env)
         self.env = env
-
-    @property
-    def agents(self) -> list[str]:
-        return self.possible_agents
-
-    @property
-    def possible_agents(self) -> list[str]:
-        return list(self.env.possible_agents)
-
-    @property
-    def observation_spaces(self) -> dict[str, gymnasium.Space[Any]]:
-        return dict(self.env.observation_spaces)
-
-    @property
-    def state_spaces(self) -> dict[str, gymnasium.Space[Any] | None]:
-        return dict.fromkeys(self.possible_agents, self.env.state_space)
-
-    @property
-    def action_spaces(self) -> dict[str, gymnasium.Space[Any]]:
-        return dict(self.env.action_spaces)
+        self.spaces = {
+            agent: Spaces(env.observation_spaces[agent], env.state_space, env.action_spaces[agent])
+            for agent in env.possible_agents
+        }
 
     def observe(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor | None]]:
-        """See :class:`envlab.rl.skrl.learner.SkrlEnv`."""
-        seen = {agent: self.env.obs_buf[agent] for agent in self.possible_agents}
+        """See :class:`SkrlEnv`."""
+        seen = {agent: self.env.obs_buf[agent] for agent in self.spaces}
         return seen, self._shared(self.env.states())
 
     def advance(self, actions: dict[str, torch.Tensor]) -> Transition:
-        """See :class:`envlab.rl.skrl.learner.SkrlEnv`."""
+        """See :class:`SkrlEnv`."""
         obs, rewards, terminated, truncated, info = self.env.step(actions)
         state = self.env.states()
         current = obs if state is None else {**obs, STATE: state}
         final = final_values(current, info)
-        done = [terminated[agent] | truncated[agent] for agent in self.possible_agents]
+        done = [terminated[agent] | truncated[agent] for agent in self.spaces]
         return Transition(
             rewards={agent: rewards[agent].unsqueeze(1).clone() for agent in rewards},
             terminated={agent: terminated[agent].unsqueeze(1) for agent in rewards},
             truncated={agent: truncated[agent].unsqueeze(1) for agent in rewards},
-            final_observations={agent: final[agent] for agent in self.possible_agents},
+            final_observations={agent: final[agent] for agent in self.spaces},
             final_states=self._shared(final.get(STATE)),
             observations=obs,
             states=self._shared(state),
@@ -150,25 +154,8 @@ class SkrlMarlEnv(MultiAgentEnvWrapper):
             info=info,
         )
 
-    def reset(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        obs, info = self.env.reset()
-        return obs, info
-
-    def step(self, actions: dict[str, torch.Tensor]) -> tuple[Any, ...]:
-        step = self.advance(actions)
-        return step.observations, step.rewards, step.terminated, step.truncated, step.info
-
-    def state(self) -> dict[str, torch.Tensor | None]:
-        return self.observe()[1]
-
-    def render(self, *args: Any, **kwargs: Any) -> Any:
-        return self.env.render()
-
-    def close(self) -> None:
-        self.env.close()
-
     def _shared(self, state: torch.Tensor | None) -> dict[str, torch.Tensor | None]:
-        return dict.fromkeys(self.possible_agents, state)
+        return dict.fromkeys(self.spaces, state)
 
 
 def final_values(

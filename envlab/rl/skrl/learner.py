@@ -1,74 +1,27 @@
-"""skrl's interaction loop and its numbers, the same for PyTorch and JAX and on every rank.
-
-It stands in for skrl's trainer, which resets the environments at the start, counts timesteps from 0
-after a resume, and hands agents the observation after a reset as the one after the step.
-"""
+"""skrl's iteration and its numbers, the same for PyTorch and JAX and on every rank."""
 
 from __future__ import annotations
 
 import abc
-import contextlib
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
-from envlab.errors import ConfigurationError
-from envlab.rl.command.session import Session
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.skrl.env import SkrlEnv
+from envlab.rl.skrl.library import OFF_POLICY
 
 UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
 """Tags that are not averaged over ranks: times, and what envlab measures itself."""
 
 
-@dataclass(kw_only=True)
-class Transition:
-    """A step of this rank's environments.
-
-    The first group is in the arrays of the framework, or by agent where there are several; the
-    second is for :meth:`Training.add_step`.
-    """
-
-    rewards: Any
-    """``(num_envs, 1)``; the agent may write into it."""
-    terminated: Any
-    """``(num_envs, 1)``."""
-    truncated: Any
-    """``(num_envs, 1)``."""
-    final_observations: Any
-    """Observations after the step and before a reset, ``(num_envs, dim)``."""
-    final_states: Any
-    """What a critic sees of the same, or None."""
-    observations: Any
-    """Observations to act on next: of the new episode where one ended."""
-    states: Any
-    """What a critic sees of the same, or None."""
-
-    returns: torch.Tensor
-    """What an episode's return sums up, ``(num_envs,)``; over agents where there are several."""
-    ended: torch.Tensor
-    """Whether an episode ended, bool ``(num_envs,)``."""
-    info: Mapping[str, Any]
-    """What the environment returned."""
-
-
-class SkrlEnv(Protocol):
-    """What the loop needs of an environment, beside what skrl's agents do."""
-
-    def observe(self) -> tuple[Any, Any]:
-        """Return the current observations and states, without a reset."""
-
-    def advance(self, actions: Any) -> Transition:
-        """Make a step."""
-
-
 class SkrlLearner(Learner):
-    """skrl's interaction with the environments; a subclass knows its framework's state.
+    """Trains skrl's agents; a subclass knows its framework's state.
 
     Attributes:
         agent: skrl's agent, or its agents as one where there are several.
@@ -80,50 +33,108 @@ class SkrlLearner(Learner):
         """Prepare the agent for training; it writes no file of its own."""
         self.agent, self.env, self.cfg = agent, env, cfg
         agent.init(trainer_cfg=None)
+        # Some algorithms keep their losses only where they are written; files are written at
+        # multiples of the same number, so it is one that is never reached.
+        agent.write_interval = sys.maxsize
         self._steps = int(cfg.num_steps_per_env or 0)
-        self._timesteps = 0
-        self._seen: tuple[Any, Any] | None = None
+        self._total = 0
         self._tracked: dict[str, float] = {}
 
     def start(self, total: int) -> None:
-        self._timesteps = total * self._steps
+        """See :class:`Learner`."""
+        self._total = total
         self.agent.enable_training_mode(True)
-        self._seen = self.env.observe()
 
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
-        assert self._seen is not None
-        start, learn_s, frames = time.perf_counter(), 0.0, 0
+        """See :class:`Learner`; timesteps count from the start of the first run."""
+        begin, learn_s = time.perf_counter(), 0.0
+        observations, states = self.env.observe()
         for timestep in range((number - 1) * self._steps, number * self._steps):
-            when = {"timestep": timestep, "timesteps": self._timesteps}
+            when = {"timestep": timestep, "timesteps": self._total * self._steps}
             self.agent.pre_interaction(**when)
-            step = self._interact(*self._seen, when)
-            self._seen = step.observations, step.states
-            frames += len(step.ended)
-            on_step(step.returns, step.ended, step.info)
+            observations, states = self._interact(observations, states, when, on_step)
             before = time.perf_counter()
-            with self._tracking():
-                self.agent.post_interaction(**when)
+            self.agent.post_interaction(**when)
             learn_s += time.perf_counter() - before
-        tracked = {tag: _summary(tag, values) for tag, values in self.agent.tracking_data.items()}
-        self.agent.tracking_data.clear()  # skrl keeps it for ever where nothing is written
-        self._tracked = tracked
+        collect_s = time.perf_counter() - begin - learn_s
+        tracking = self.agent.tracking_data
+        self._tracked = {tag: _summary(tag, values) for tag, values in tracking.items()}
+        tracking.clear()  # skrl keeps it for ever where nothing is written
         return Iteration(
-            frames=frames,
-            collect_s=time.perf_counter() - start - learn_s,
+            frames=self._steps * self.env.env.num_envs,
+            collect_s=collect_s,
             learn_s=learn_s,
             learning_rate=self.learning_rate(),
-            losses={tag: tracked[tag] for tag in tracked if not tag.startswith(UNEQUAL)},
+            losses={
+                tag: value for tag, value in self._tracked.items() if not tag.startswith(UNEQUAL)
+            },
         )
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Return skrl's own curves, over all ranks where that makes a difference."""
+        if not self._is_written(record.iteration):
+            return []
+        own = {tag: value for tag, value in self._tracked.items() if tag.startswith(UNEQUAL[:2])}
+        scalars: dict[str, float | None] = {
+            "Reward / Total reward (mean)": record.mean_return,
+            "Episode / Total timesteps (mean)": record.mean_episode_length,
+            "Learning / Learning rate": record.learning_rate,
+            **own,
+            **record.losses,
+            "Stats / Interaction time (ms)": 1000.0 * record.collect_s / self._steps,
+        }
+        return [Curve(record.iteration * self._steps, scalars)]
+
+    def rank_state(self) -> dict[str, Any]:
+        """Return memories that outlive an iteration, and what exploration noise remembers."""
+        return {
+            "memories": {
+                name: {
+                    "index": memory.memory_index,
+                    "filled": memory.filled,
+                    "tensors": self._memory_tensors(memory),
+                }
+                for name, memory in self._kept_memories().items()
+            },
+            "noise": self._noise_state(),
+        }
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Learner`."""
+        for name, memory in self._kept_memories().items():
+            saved = state["memories"][name]
+            memory.memory_index, memory.filled = saved["index"], saved["filled"]
+            self._fill_memory(memory, saved["tensors"])
+        self._set_noise_state(state["noise"])
 
     @abc.abstractmethod
     def learning_rate(self) -> float:
-        """Return the (policy's) learning rate."""
+        """Return the (policy's) learning rate; the first agent's, where there are several."""
 
-    def _interact(self, observations: Any, states: Any, when: Mapping[str, int]) -> Transition:
-        """Act, step and record."""
+    @abc.abstractmethod
+    def _memory_tensors(self, memory: Any) -> dict[str, torch.Tensor]:
+        """Return what a memory holds, by name."""
+
+    @abc.abstractmethod
+    def _fill_memory(self, memory: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`_memory_tensors` returned."""
+
+    @abc.abstractmethod
+    def _noise_state(self) -> Any:
+        """Return what noise on actions remembers."""
+
+    @abc.abstractmethod
+    def _set_noise_state(self, state: Any) -> None:
+        """Restore what :meth:`_noise_state` returned."""
+
+    def _interact(
+        self, observations: Any, states: Any, when: Mapping[str, int], on_step: OnStep
+    ) -> tuple[Any, Any]:
+        """Act, step and record; return the observations and states to act on next."""
         with torch.no_grad():
             actions, _ = self.agent.act(observations, states, **when)
             step = self.env.advance(actions)
+            on_step(step.returns, step.ended, step.info)
             self.agent.record_transition(
                 observations=observations,
                 states=states,
@@ -136,26 +147,13 @@ class SkrlLearner(Learner):
                 infos=step.info,
                 **when,
             )
-        return step
+        return step.observations, step.states
 
-    @contextlib.contextmanager
-    def _tracking(self) -> Iterator[None]:
-        """Let the agent keep its losses, which some algorithms do only where they are written.
-
-        The same number makes every recorded step wait for the device, so it is 0 there; and files
-        are written at its multiples, so it is one that is never reached.
-        """
-        self.agent.write_interval = sys.maxsize
-        try:
-            yield
-        finally:
-            self.agent.write_interval = 0
-
-    def curves(self, record: IterationRecord) -> list[Curve]:
-        """Return skrl's own curves, over timesteps, where ``experiment.write_interval`` is due."""
-        if not self._is_written(record.iteration):
-            return []
-        return [Curve(record.iteration * self._steps, self._scalars(record, self._tracked))]
+    def _kept_memories(self) -> dict[str, Any]:
+        """Return the memories that are not overwritten in each iteration."""
+        names = ("motion_dataset", "reply_buffer") if self.cfg.algorithm == "amp" else ()
+        found = {name: getattr(self.agent, name) for name in names}
+        return {"memory": self.agent.memory} if self.cfg.algorithm in OFF_POLICY else found
 
     def _is_written(self, number: int) -> bool:
         """Return whether ``experiment.write_interval`` asks for curves after this iteration."""
@@ -165,41 +163,6 @@ class SkrlLearner(Learner):
         if interval <= 0:
             return False
         return number * self._steps // interval > (number - 1) * self._steps // interval
-
-    def _scalars(
-        self, record: IterationRecord, tracked: Mapping[str, float]
-    ) -> dict[str, float | None]:
-        """Return skrl's own curves, over all ranks where that makes a difference."""
-        steps = max(self._steps, 1)
-        return {
-            "Reward / Total reward (mean)": record.mean_return,
-            "Episode / Total timesteps (mean)": record.mean_episode_length,
-            "Learning / Learning rate": record.learning_rate,
-            **{tag: value for tag, value in tracked.items() if tag.startswith(UNEQUAL[:2])},
-            **record.losses,
-            "Stats / Interaction time (ms)": 1000.0 * record.collect_s / steps,
-        }
-
-
-def check_algorithm(session: Session, ml_framework: str) -> SkrlCfg:
-    """Return a session's configuration, resolved, if its flags and this framework agree with it.
-
-    Raises:
-        ConfigurationError: If they do not.
-    """
-    cfg: SkrlCfg = session.agent_cfg
-    asked = getattr(session.flags, "algorithm", None)
-    if asked not in (None, cfg.algorithm):
-        raise ConfigurationError(
-            f"--algorithm is {asked}, but the agent's configuration is of {cfg.algorithm}. Leave "
-            "one of them out."
-        )
-    if cfg.ml_framework != ml_framework:
-        raise ConfigurationError(
-            f"The agent's configuration is for {cfg.ml_framework}, but {ml_framework} was asked "
-            f"for. Give --ml_framework {cfg.ml_framework}."
-        )
-    return cfg.resolved()
 
 
 def _summary(tag: str, values: list[float]) -> float:

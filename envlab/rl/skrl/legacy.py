@@ -28,47 +28,55 @@ VALUE_CLIP = 0.2
 def modernised(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return an agent file's values under the names of skrl 2; what changed is logged."""
     modern = copy.deepcopy(dict(values))
-    agent = modern.get("agent")
-    if not isinstance(agent, dict):
+    if not isinstance(modern.get("agent"), Mapping):
         return modern
-    said = []
-    renamed: dict[str, Any] = {}
-    for name, value in agent.items():
-        new = _RENAMED.get(name) or name
-        if name.startswith("state_preprocessor") and "observation_preprocessor" in agent:
-            new = name  # skrl 2's own meaning: what a critic's states go through
-        if new != name:
-            said.append(f"{name} is {new}")
-        renamed[new] = value
-    if "clip_predicted_values" in renamed:
-        clips = renamed.pop("clip_predicted_values")
-        renamed["value_clip"] = renamed.get("value_clip", VALUE_CLIP) if clips else 0.0
-        said.append(f"clip_predicted_values is value_clip = {renamed['value_clip']}")
-    if str(renamed.get("class", "ppo")).lower() in ON_POLICY:
-        for name in ("random_timesteps", "learning_starts"):
-            if name in renamed and str(renamed.get("class", "ppo")).lower() != "cem":
-                del renamed[name]
-                said.append(f"{name} has no meaning here")
-    modern["agent"] = renamed
-    if said and isinstance(modern.get("models"), dict):
-        algorithm = str(renamed.get("class", "ppo")).lower()
+    agent, changes = _modern_agent(modern["agent"])
+    if not changes:
+        return modern
+    logger.info("The agent's configuration is for skrl 1.x; in skrl 2: %s.", ", ".join(changes))
+    modern["agent"] = agent
+    if isinstance(modern.get("models"), Mapping):
+        # What 1.x called states is what an agent observes, but for MAPPO's central critic.
+        central = "value" if _algorithm(agent) == "mappo" else None
         modern["models"] = {
-            # What 1.x called states is what an agent observes, but for MAPPO's central critic.
-            role: model if (algorithm, role) == ("mappo", "value") else _observing(model)
+            role: model if role == central else _observing(model)
             for role, model in modern["models"].items()
         }
-    if said:
-        logger.info("The agent's configuration is for skrl 1.x; in skrl 2: %s.", ", ".join(said))
     return modern
+
+
+def _modern_agent(agent: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return an agent's settings under the names of skrl 2, and what changed in words."""
+    names = dict(_RENAMED)
+    if (
+        "observation_preprocessor" in agent
+    ):  # skrl 2's own meaning: what a critic's states go through
+        del names["state_preprocessor"], names["state_preprocessor_kwargs"]
+    changes = [f"{name} is {names[name]}" for name in agent if name in names]
+    modern = {names.get(name, name): value for name, value in agent.items()}
+    if "clip_predicted_values" in modern:
+        clips = modern.pop("clip_predicted_values")
+        modern["value_clip"] = modern.get("value_clip", VALUE_CLIP) if clips else 0.0
+        changes.append(f"clip_predicted_values is value_clip = {modern['value_clip']}")
+    if _algorithm(agent) in ON_POLICY and _algorithm(agent) != "cem":
+        for name in ("random_timesteps", "learning_starts"):
+            if name in modern:
+                del modern[name]
+                changes.append(f"{name} has no meaning here")
+    return modern, changes
+
+
+def _algorithm(agent: Mapping[str, Any]) -> str:
+    return str(agent.get("class", "ppo")).lower()
 
 
 def _observing(model: Any) -> Any:
     """Return a network's settings with OBSERVATIONS in place of STATES among its inputs."""
-    if not isinstance(model, dict) or not isinstance(model.get("network"), list):
+    if not isinstance(model, Mapping) or not isinstance(model.get("network"), list):
         return model
     layers = [
         {**layer, "input": re.sub(r"\bSTATES\b", "OBSERVATIONS", layer["input"])}
-        if isinstance(layer, dict) and isinstance(layer.get("input"), str)
+        if isinstance(layer, Mapping) and isinstance(layer.get("input"), str)
         else layer
         for layer in model["network"]
     ]

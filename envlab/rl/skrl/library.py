@@ -1,4 +1,4 @@
-"""skrl 2.1.1: what it offers and its own defaults, without what an import of it does to a process.
+"""What skrl offers and its own defaults, without what an import of it does to a process.
 
 ``import skrl`` joins a process group of its own (NCCL, or JAX's) where there are several processes,
 and gives its logger a coloured handler. :func:`load_skrl` prevents both, so everything of envlab
@@ -7,17 +7,21 @@ imports skrl through it first. Whoever builds an agent then tells ``skrl.config`
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib
 import inspect
+import io
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from envlab.distributed.ranks import hidden_world_size
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+
+logger = logging.getLogger(__name__)
 
 ON_POLICY = ("ppo", "a2c", "rpo", "trpo", "cem", "amp", "ippo", "mappo")
 """Algorithms that learn from a rollout and forget it."""
@@ -36,10 +40,10 @@ MODELS = {
 }
 """Kinds of models, and skrl's functions that make them."""
 COMPONENTS = {
-    "RunningStandardScaler": "skrl.resources.preprocessors.torch",
-    "KLAdaptiveLR": "skrl.resources.schedulers.torch",
-    "GaussianNoise": "skrl.resources.noises.torch",
-    "OrnsteinUhlenbeckNoise": "skrl.resources.noises.torch",
+    "RunningStandardScaler": "skrl.resources.preprocessors.",
+    "KLAdaptiveLR": "skrl.resources.schedulers.",
+    "GaussianNoise": "skrl.resources.noises.",
+    "OrnsteinUhlenbeckNoise": "skrl.resources.noises.",
     **dict.fromkeys(
         (
             "ConstantLR",
@@ -53,10 +57,25 @@ COMPONENTS = {
         "torch.optim.lr_scheduler",
     ),
 }
-"""What an agent's configuration may name, and the PyTorch module that has it."""
+"""What an agent's configuration may name, and the module that has it; a dot at the end stands for
+one of each framework."""
 
-_GIVEN_BY_ADAPTER = {"optimizer", "last_epoch", "verbose", "size", "device", "self"}
-_OF_ENVIRONMENT = {"observation_space", "state_space", "action_space", "device", "return_source"}
+_MISTAKES = (
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    NameError,
+    RuntimeError,
+    SyntaxError,
+    AssertionError,
+)
+"""What skrl raises for a configuration that it does not understand."""
+_NOT_SET_BY_USER = {
+    *("self", "device", "optimizer", "last_epoch", "verbose", "size"),
+    *("observation_space", "state_space", "action_space", "return_source"),
+}
+"""Arguments of components and models that have no place in a configuration."""
 
 
 class _Once(logging.Filter):
@@ -85,14 +104,38 @@ def load_skrl() -> ModuleType:
     return skrl
 
 
-def agent_defaults(algorithm: str, ml_framework: str) -> dict[str, Any]:
+@contextlib.contextmanager
+def library_errors() -> Iterator[None]:
+    """Turn what skrl raises for a configuration into one sentence, and its prints into the log."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            yield
+    except _MISTAKES as error:
+        reason = str(error).splitlines()[0] if str(error) else ""
+        raise ConfigurationError(
+            f"skrl refuses the agent's configuration ({type(error).__name__}: {reason}). Correct "
+            "it by an override agent.<key>=<value>."
+        ) from error
+    logger.debug("%s", printed.getvalue().strip())
+
+
+def misfit(part: str, reason: str) -> CheckpointError:
+    """Return the error for a checkpoint of other networks than the configuration's."""
+    return CheckpointError(
+        f"The checkpoint does not fit the configured {part} ({reason}). Use the run's own "
+        "configuration: leave out overrides of agent.models and agent.agent."
+    )
+
+
+def agent_defaults(algorithm: str) -> dict[str, Any]:
     """Return all settings of an algorithm with skrl's own defaults, as plain data."""
     load_skrl()
     package = "multi_agents" if algorithm in MULTI_AGENT else "agents"
     module = importlib.import_module(f"skrl.{package}.torch.{algorithm}")
     values: dict[str, Any] = {"class": algorithm.upper()}
     for field in dataclasses.fields(getattr(module, f"{algorithm.upper()}_CFG")):
-        if field.name == "experiment" or (field.name, ml_framework) == ("mixed_precision", "jax"):
+        if field.name == "experiment":
             continue
         default = field.default
         if field.default_factory is not dataclasses.MISSING:
@@ -101,18 +144,6 @@ def agent_defaults(algorithm: str, ml_framework: str) -> dict[str, Any]:
         if field.name == "rewards_shaper":
             values["rewards_shaper_scale"] = None  # a setting of skrl's runner, not of its agents
     return values
-
-
-@functools.cache
-def _model_defaults(kind: str) -> dict[str, Any]:
-    load_skrl()
-    module = importlib.import_module("skrl.utils.model_instantiators.torch")
-    parameters = inspect.signature(getattr(module, MODELS[kind])).parameters.values()
-    return {
-        parameter.name: _number(parameter.default, str(parameter.annotation))
-        for parameter in parameters
-        if parameter.name not in _OF_ENVIRONMENT
-    }
 
 
 def model_defaults(kind: str, path: str) -> dict[str, Any]:
@@ -130,26 +161,32 @@ def model_defaults(kind: str, path: str) -> dict[str, Any]:
             f"{path} is {kind!r}, but must be one of {', '.join(MODELS)}."
             f"{did_you_mean(str(kind), MODELS)}"
         )
-    return dict(_model_defaults(kind))
+    load_skrl()
+    module = importlib.import_module("skrl.utils.model_instantiators.torch")
+    return _argument_defaults(getattr(module, MODELS[kind]))
 
 
-def component(name: str, path: str) -> Any:
-    """Return the PyTorch class of a scheduler, preprocessor or noise.
+def component(name: str, path: str, ml_framework: str = "torch") -> Any:
+    """Return the class of a scheduler, preprocessor or noise.
 
     Args:
         name: A name of :data:`COMPONENTS`; skrl would evaluate it as Python instead.
         path: Where it was named, for the error.
+        ml_framework: ``torch`` or ``jax``, which has fewer.
 
     Raises:
         ConfigurationError: If there is none of this name.
     """
-    if name not in COMPONENTS:
+    known = [key for key in COMPONENTS if ml_framework == "torch" or COMPONENTS[key].endswith(".")]
+    if name not in known:
+        where = "on JAX it " if ml_framework == "jax" else ""
         raise ConfigurationError(
-            f"{path} is {name!r}, but must be null or one of {', '.join(COMPONENTS)}."
-            f"{did_you_mean(str(name), COMPONENTS)}"
+            f"{path} is {name!r}, but {where}must be null or one of {', '.join(known)}."
+            f"{did_you_mean(str(name), known)}"
         )
     load_skrl()
-    return getattr(importlib.import_module(COMPONENTS[name]), name)
+    module = COMPONENTS[name] + ml_framework if COMPONENTS[name].endswith(".") else COMPONENTS[name]
+    return getattr(importlib.import_module(module), name)
 
 
 def component_defaults(name: str, path: str) -> dict[str, Any]:
@@ -158,14 +195,7 @@ def component_defaults(name: str, path: str) -> dict[str, Any]:
     Raises:
         ConfigurationError: If there is no such component.
     """
-    parameters = inspect.signature(component(name, path).__init__).parameters.values()
-    return {
-        parameter.name: None
-        if parameter.default is inspect.Parameter.empty
-        else _number(parameter.default, str(parameter.annotation))
-        for parameter in parameters
-        if parameter.name not in _GIVEN_BY_ADAPTER
-    }
+    return _argument_defaults(component(name, path).__init__)
 
 
 def component_arguments(name: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
@@ -197,6 +227,17 @@ def component_arguments(name: str, given: Mapping[str, Any], path: str) -> dict[
             f"+{path}_kwargs.{missing[0]}=<value>."
         )
     return arguments
+
+
+def _argument_defaults(function: Any) -> dict[str, Any]:
+    """Return the arguments that a configuration may set, null for those without a default."""
+    return {
+        parameter.name: None
+        if parameter.default is inspect.Parameter.empty
+        else _number(parameter.default, str(parameter.annotation))
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name not in _NOT_SET_BY_USER
+    }
 
 
 def _number(value: Any, annotation: str) -> Any:

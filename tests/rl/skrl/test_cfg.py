@@ -114,11 +114,6 @@ def test_experiment_and_run_name_are_isaac_labs():
     assert (cfg.experiment_name, cfg.run_name) == ("mine", "ppo_torch_a")
 
 
-def test_the_library_is_told_to_write_nothing():
-    experiment = SkrlCfg().for_library()["agent"]["experiment"]
-    assert experiment == {"write_interval": 0, "checkpoint_interval": 0, "wandb": False}
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [
@@ -149,6 +144,13 @@ def test_an_unknown_setting_is_an_error_with_the_nearest(override: str, message:
 def test_settings_that_contradict_or_have_no_effect_are_refused(override: str, message: str):
     with pytest.raises(ConfigurationError, match=message):
         overridden(SkrlCfg(), override).resolved()
+
+
+def test_mixed_precision_is_refused_on_jax():
+    cfg = overridden(SkrlCfg(), "agent.ml_framework=jax")
+    assert cfg.resolved().ml_framework == "jax"
+    with pytest.raises(ConfigurationError, match="which skrl has on PyTorch only"):
+        overridden(cfg, "agent.agent.mixed_precision=true").resolved()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from envlab.cli import play, train
 from envlab.rl.skrl import main as skrl_main
 from tests.launcher import ROOT, run, torchrun
-from tests.rl.conftest import manifest_of, only_run
+from tests.rl.conftest import manifest_of, only_run, session_of
 
 TASK = "--task=Isaac-Cartpole-v0"
 TRAIN = ROOT / "scripts/reinforcement_learning/skrl/train.py"
@@ -33,29 +32,21 @@ def refused(folder: Path, capsys: Any, *arguments: str, script: Any = train) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "module"),
+    ("arguments", "framework"),
     [
-        ([], "envlab.rl.skrl.torch.learner"),
-        (["--ml_framework=torch"], "envlab.rl.skrl.torch.learner"),
-        (["--ml_framework=jax"], "envlab.rl.skrl.jax.learner"),
-        (["agent.ml_framework=jax"], "envlab.rl.skrl.jax.learner"),
-        (["--ml_framework=torch", "agent.ml_framework=jax"], "envlab.rl.skrl.torch.learner"),
+        ([], "torch"),
+        (["--ml_framework=torch"], "torch"),
+        (["--ml_framework=jax"], "jax"),
+        (["agent.ml_framework=jax"], "jax"),
+        (["--ml_framework=torch", "agent.ml_framework=jax"], "torch"),
     ],
 )
-def test_the_framework_decides_which_adapter_is_loaded(
-    arguments: list[str], module: str, monkeypatch: pytest.MonkeyPatch
+def test_the_composed_configuration_decides_which_adapter_is_loaded(
+    arguments: list[str], framework: str
 ):
-    loaded: list[str] = []
-
-    def load(name: str) -> Any:
-        loaded.append(name)
-        return SimpleNamespace(main=lambda arguments, agent_cfg: 0)
-
-    monkeypatch.setattr(skrl_main.importlib, "import_module", load)
-    monkeypatch.setattr(skrl_main, "_require_jax", lambda: None)
-    assert skrl_main.train([TASK, *arguments]) == 0
-    assert skrl_main.play([TASK, *arguments]) == 0
-    assert loaded == [module, module.replace(".learner", ".play")]
+    pytest.importorskip(framework, reason="skrl on JAX needs jax")
+    adapter = skrl_main._adapter(session_of("skrl", [TASK, *arguments]).agent_cfg, "learner")
+    assert adapter.__name__ == f"envlab.rl.skrl.{framework}.learner"
 
 
 def test_jax_that_is_not_installed_is_one_sentence(
@@ -84,7 +75,7 @@ def test_pytorch_loads_no_jax():
     ("arguments", "message"),
     [
         (["--algorithm=pppo"], "ppo"),
-        (["agent.ml_framework=tensorflow"], "must be one of torch, jax"),
+        (["agent.ml_framework=tensorflow"], "must be one of 'torch', 'jax'"),
         (["--agent=skrl_nothing"], "has no agent configuration 'skrl_nothing'"),
         (["--algorithm=sac", "--agent=skrl_cfg_entry_point"], "is of ppo. Leave one of them out."),
         (["--algorithm=mappo"], "The algorithm trains several agents"),

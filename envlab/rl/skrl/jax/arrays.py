@@ -14,8 +14,7 @@ import jax
 import numpy as np
 import torch
 
-from envlab.errors import CheckpointError
-from envlab.rl.skrl.library import load_skrl
+from envlab.rl.skrl.library import load_skrl, misfit
 
 load_skrl()
 
@@ -79,12 +78,12 @@ def load_tree(like: Any, state: Mapping[str, torch.Tensor], what: str) -> Any:
     leaves = _leaves(like)
     if leaves.keys() != state.keys():
         differing = sorted(leaves.keys() ^ state.keys())
-        raise _misfit(what, f"{differing[0]} is in one of them only")
+        raise misfit(what, f"{differing[0]} is in one of them only")
     arrays = []
     for name, leaf in leaves.items():
         saved = state[name]
         if tuple(saved.shape) != tuple(leaf.shape):
-            raise _misfit(what, f"{name} is {tuple(saved.shape)} instead of {tuple(leaf.shape)}")
+            raise misfit(what, f"{name} is {tuple(saved.shape)} instead of {tuple(leaf.shape)}")
         array = np.asarray(saved.cpu().numpy(), dtype=leaf.dtype)
         arrays.append(jax.device_put(array.copy(), leaf.device))
     return jax.tree.unflatten(jax.tree.structure(like), arrays)
@@ -104,10 +103,3 @@ def _leaves(tree: Any) -> dict[str, Any]:
 
 def _to_cpu(leaf: Any) -> torch.Tensor:
     return torch.from_numpy(np.array(jax.device_get(leaf)))
-
-
-def _misfit(what: str, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"The checkpoint does not fit the configured {what} ({reason}). Use the run's own "
-        "configuration: leave out overrides of agent.models and agent.agent."
-    )

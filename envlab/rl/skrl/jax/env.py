@@ -9,45 +9,41 @@ import jax
 import jax.numpy as jnp
 import torch
 
-from envlab.rl.skrl.env import SkrlMarlEnv, SkrlVectorEnv
+from envlab.rl.skrl.env import SkrlEnv, Transition
 from envlab.rl.skrl.jax.arrays import to_jax, to_torch
-from envlab.rl.skrl.learner import Transition
+
+_TENSORS = ("returns", "ended", "info")
+"""Fields of a transition that are not for the agent."""
 
 
 class JaxEnv:
-    """The environments of :mod:`envlab.rl.skrl.env`, seen and moved by JAX's arrays.
+    """The environments of :mod:`envlab.rl.skrl.env`, seen and moved by JAX's arrays."""
 
-    Attributes:
-        env: The same with torch's tensors; it has the spaces.
-    """
-
-    def __init__(self, env: SkrlVectorEnv | SkrlMarlEnv) -> None:
-        """See :class:`JaxEnv`."""
-        self.env = env
+    def __init__(self, tensors: SkrlEnv) -> None:
+        """Wrap the same with torch's tensors."""
+        self._tensors = tensors
+        self.env, self.spaces = tensors.env, tensors.spaces
 
     def observe(self) -> tuple[Any, Any]:
-        """See :class:`envlab.rl.skrl.learner.SkrlEnv`."""
-        return _to_jax(self.env.observe(), {})
+        """See :class:`SkrlEnv`."""
+        observations, states = _to_jax(self._tensors.observe())
+        return observations, states
 
     def advance(self, actions: Any) -> Transition:
-        """See :class:`envlab.rl.skrl.learner.SkrlEnv`."""
+        """See :class:`SkrlEnv`."""
         given = jax.tree.map(lambda values: to_torch(jnp.asarray(values)), actions)
-        step = self.env.advance(given)
-        names = [field.name for field in dataclasses.fields(step)]
-        torchs = ("returns", "ended", "info")
-        done: dict[int, jax.Array] = {}
-        arrays = {name: _to_jax(getattr(step, name), done) for name in names if name not in torchs}
-        return dataclasses.replace(step, **arrays)
+        step = self._tensors.advance(given)
+        names = [field.name for field in dataclasses.fields(step) if field.name not in _TENSORS]
+        return dataclasses.replace(step, **_to_jax({name: getattr(step, name) for name in names}))
 
 
-def _to_jax(values: Any, done: dict[int, jax.Array]) -> Any:
+def _to_jax(tree: Any) -> Any:
     """Return tensors in dictionaries and tuples as arrays; what is the same stays the same."""
-    if isinstance(values, dict):
-        return {name: _to_jax(value, done) for name, value in values.items()}
-    if isinstance(values, tuple):
-        return tuple(_to_jax(value, done) for value in values)
-    if not isinstance(values, torch.Tensor):
-        return values
-    if id(values) not in done:
-        done[id(values)] = to_jax(values)
-    return done[id(values)]
+    done: dict[int, jax.Array] = {}
+
+    def converted(tensor: torch.Tensor) -> jax.Array:
+        if id(tensor) not in done:
+            done[id(tensor)] = to_jax(tensor)
+        return done[id(tensor)]
+
+    return jax.tree.map(converted, tree)

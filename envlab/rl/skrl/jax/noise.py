@@ -1,4 +1,4 @@
-"""Randomness of skrl 2.1.1 on JAX, by envlab's seed rule.
+"""Randomness of skrl on JAX, by envlab's seed rule.
 
 skrl's models and noises take one common key, and count their draws. So the twin critics of SAC and
 TD3 start with the same parameters and stay equal for ever, all agents of a multi-agent algorithm
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -79,32 +78,27 @@ class ActionNoise:
         }
 
 
-def refresh_sac_noise() -> None:
-    """Have SAC's policy update draw anew in every update.
+def drawing_anew(stock: Any) -> Callable[..., Any]:
+    """Return skrl's ``_update_policy`` of SAC, which then draws anew in every update.
 
-    The draw is inside a compiled function of skrl's module, which gives no way in, so that function
-    is replaced by itself with the key as an argument.
+    It draws while it is compiled, so that skrl's own sees the same noise in every update. Here it
+    is compiled with the key as an argument.
     """
-    module: Any = importlib.import_module("skrl.agents.jax.sac.sac")
-    if module._update_policy is not _update_policy:
-        _update_policy.stock = module._update_policy.__wrapped__  # type: ignore[attr-defined]
-        module._update_policy = _update_policy
 
+    @functools.partial(jax.jit, static_argnums=(0, 1, 2))
+    def compiled(
+        policy_act: Any, critic_1_act: Any, critic_2_act: Any, key: jax.Array, *values: Any
+    ) -> Any:
+        with _drawing_from(policy_act.__self__, key):
+            return stock.__wrapped__(policy_act, critic_1_act, critic_2_act, *values)
 
-def _update_policy(policy_act: Any, critic_1_act: Any, critic_2_act: Any, *values: Any) -> Any:
-    policy = policy_act.__self__
-    policy._g_i += 1
-    key = jax.random.fold_in(policy._g_key, policy._g_i)
-    return _compiled(policy_act, critic_1_act, critic_2_act, key, *values)
+    def update_policy(policy_act: Any, critic_1_act: Any, critic_2_act: Any, *values: Any) -> Any:
+        policy = policy_act.__self__
+        policy._g_i += 1
+        key = jax.random.fold_in(policy._g_key, policy._g_i)
+        return compiled(policy_act, critic_1_act, critic_2_act, key, *values)
 
-
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _compiled(
-    policy_act: Any, critic_1_act: Any, critic_2_act: Any, key: jax.Array, *values: Any
-) -> Any:
-    stock = _update_policy.stock  # type: ignore[attr-defined]
-    with _drawing_from(policy_act.__self__, key):
-        return stock(policy_act, critic_1_act, critic_2_act, *values)
+    return update_policy
 
 
 @contextlib.contextmanager

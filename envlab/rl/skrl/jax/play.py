@@ -1,4 +1,4 @@
-"""Playing policies that skrl trained on JAX: returns over whole episodes, exported policies.
+"""Playing policies that skrl trained on JAX.
 
 What is exported is a network of skrl on PyTorch with the same configuration and JAX's parameters.
 """
@@ -6,22 +6,16 @@ What is exported is a network of skrl on PyTorch with the same configuration and
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
 import torch
 
-from envlab.distributed.context import DistributedContext
-from envlab.rl.command.session import Session
-from envlab.rl.loop.export import export_policy
 from envlab.rl.skrl.jax.arrays import to_jax, to_torch, tree_state
-from envlab.rl.skrl.jax.learner import FRAMEWORK, make_learner
-from envlab.rl.skrl.learner import check_algorithm
+from envlab.rl.skrl.jax.learner import JaxLearner
 from envlab.rl.skrl.library import MODELS, component
-from envlab.rl.skrl.torch.play import BestActions, SkrlPlayer, traced_policy
+from envlab.rl.skrl.play import BestActions, SkrlPlayer
 
 
 class JaxModel:
@@ -47,60 +41,15 @@ class JaxModel:
 
 
 class JaxPlayer(SkrlPlayer):
-    """See :class:`envlab.rl.command.play.Player`."""
+    """See :class:`SkrlPlayer`."""
 
-    def __init__(
-        self, session: Session, env: Any, context: DistributedContext, values: dict[str, Any]
-    ) -> None:
-        self._cfg = check_algorithm(session, FRAMEWORK)
-        learner: Any = make_learner(env, self._cfg, context)
-        learner.load_models(values)
-        learner.agent.enable_models_training_mode(False)
-        self._learner, self._env = learner, learner.env.env
-        self._policies = {name: self._policy(name) for name in self._names()}
-        self._shapes = [self._model(name).observation_space.shape for name in self._policies]
-
-    def export(self, directory: Path) -> list[Path]:
-        written = []
-        for (name, policy), shape in zip(self._policies.items(), self._shapes, strict=True):
-            try:
-                twin = self._twin(name)
-                graph = traced_policy(twin)
-            except Exception as error:  # a network of one's own can do anything
-                reason = str(error).splitlines()[0] if str(error) else ""
-                print(
-                    "Not exported: the network has no equal on PyTorch "
-                    f"({type(error).__name__}: {reason})."
-                )
-                continue
-            folder = directory if name == "agent" else directory / name
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # TorchScript on annotations in skrl's constructors
-                written += export_policy(graph, policy, shape, folder)
-        return written
-
-    def _names(self) -> list[str]:
-        return list(getattr(self._learner.agent, "possible_agents", ["agent"]))
-
-    @property
-    def _role(self) -> str:
-        return "q_network" if "q_network" in self._cfg.models else "policy"
-
-    def _model(self, name: str) -> Any:
-        models = self._learner.agent.models
-        return (models[name] if self._cfg.is_multi_agent else models)[self._role]
-
-    def _scaler(self, name: str, kind: str) -> Any:
-        found = getattr(self._learner.agent, f"_{kind}_preprocessor")
-        return found[name] if self._cfg.is_multi_agent else found
+    _obstacle = "the network has no equal on PyTorch"
 
     def _policy(self, name: str) -> BestActions:
-        """Return an agent's policy on JAX."""
         scalers = [_on_tensors(self._scaler(name, kind)) for kind in ("observation", "state")]
-        kind = self._cfg.models[self._role]["class"]
-        return BestActions(JaxModel(self._model(name)), self._role, kind, scalers)
+        return BestActions(JaxModel(self._model(name)), self._role, self._kind, scalers)
 
-    def _twin(self, name: str) -> BestActions:
+    def _traceable(self, name: str) -> BestActions:
         """Return an agent's policy on PyTorch.
 
         Raises:
@@ -108,9 +57,9 @@ class JaxPlayer(SkrlPlayer):
             RuntimeError: If the networks differ.
         """
         model, settings = self._model(name), dict(self._cfg.models[self._role])
-        kind = settings.pop("class")
+        del settings["class"]
         instantiators = importlib.import_module("skrl.utils.model_instantiators.torch")
-        twin = getattr(instantiators, MODELS[kind])(
+        twin = getattr(instantiators, MODELS[self._kind])(
             observation_space=model.observation_space,
             state_space=model.state_space,
             action_space=model.action_space,
@@ -123,7 +72,7 @@ class JaxPlayer(SkrlPlayer):
         twin.load_state_dict(torch_parameters(parameters, order))
         scaler = self._scaler(name, "observation")
         if not hasattr(scaler, "running_mean"):
-            return BestActions(twin, self._role, kind, (_same, _same))
+            return BestActions(twin, self._role, self._kind, (_same, _same))
         scaler_class = component("RunningStandardScaler", "agent.agent.observation_preprocessor")
         twin_scaler = scaler_class(
             model.num_observations,
@@ -134,7 +83,12 @@ class JaxPlayer(SkrlPlayer):
         state = tree_state(scaler.state_dict.params)
         state["current_count"] = state["current_count"].squeeze()
         twin_scaler.load_state_dict(state)
-        return BestActions(twin, self._role, kind, (twin_scaler, _same))
+        return BestActions(twin, self._role, self._kind, (twin_scaler, _same))
+
+
+def make_player(learner: JaxLearner) -> JaxPlayer:
+    """Return the player of a learner that has loaded a checkpoint."""
+    return JaxPlayer(learner)
 
 
 def torch_parameters(
@@ -186,6 +140,3 @@ def _on_tensors(scaler: Callable[[Any], Any]) -> Callable[[torch.Tensor], torch.
 
 def _same(values: torch.Tensor) -> torch.Tensor:
     return values
-
-
-make_player = JaxPlayer

@@ -7,7 +7,6 @@ knows of one process only: its coordinator would abort every rank as soon as ran
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -24,15 +23,6 @@ from envlab.rl.skrl.library import load_skrl
 load_skrl()
 
 from skrl.resources.preprocessors.jax import RunningStandardScaler  # noqa: E402
-
-WITH_ADVANTAGES = (
-    "skrl.agents.jax.a2c.a2c",
-    "skrl.agents.jax.ppo.ppo",
-    "skrl.agents.jax.rpo.rpo",
-    "skrl.multi_agents.jax.ippo.ippo",
-    "skrl.multi_agents.jax.mappo.mappo",
-)
-"""Modules of skrl that normalise advantages."""
 
 
 class PooledScaler(RunningStandardScaler):
@@ -123,21 +113,13 @@ def pooled_schedule(
     return pooled
 
 
-def pool_advantages(context: DistributedContext) -> None:
-    """Have skrl's agents normalise advantages with the moments of all ranks.
-
-    Their updates call a function of their module that computes and normalises at once, and give no
-    other way in, so that function is replaced.
-    """
-    for name in WITH_ADVANTAGES:
-        module: Any = importlib.import_module(name)
-        module._compute_gae = functools.partial(compute_advantages, context)
-
-
 def compute_advantages(
     context: DistributedContext, *, time_limit_bootstrap: bool, **values: Any
 ) -> tuple[jax.Array, jax.Array]:
-    """Return returns and normalised advantages, ``(num_steps, num_envs, 1)``, as skrl does."""
+    """Return returns and normalised advantages, ``(num_steps, num_envs, 1)``.
+
+    Called by ``update`` in place of skrl's ``_compute_gae``, which normalises over one rank.
+    """
     returns, advantages = _estimate_advantages(time_limit_bootstrap=time_limit_bootstrap, **values)
     mean, std = pooled_moments(view_in_torch(advantages), context)
     count = advantages.size * context.world_size

@@ -14,8 +14,8 @@ pytest.importorskip("flax", reason="skrl on JAX needs flax")
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl.skrl.cfg import SkrlCfg
-from envlab.rl.skrl.jax.agents import _channels_last
 from envlab.rl.skrl.jax.learner import make_learner
+from envlab.rl.skrl.jax.models import _channels_last
 from envlab.rl.skrl.jax.play import JaxPlayer, torch_parameters
 from tests.rl.skrl.jax.runs import compiled_quickly
 
@@ -65,9 +65,8 @@ def test_a_policy_on_images_acts_alike_on_both_frameworks():
     cfg = SkrlCfg.of(ml_framework="jax").with_task_values(load_agent_values(task, "skrl"))
     context = DistributedContext.single("cpu")
     env = task.make(load_env_cfg(task), context=context, num_envs=2, seed=0)
-    player = object.__new__(JaxPlayer)  # without a run to play
-    player._cfg, player._learner = cfg, make_learner(env, cfg.resolved(), context)
-    on_jax, twin = player._policy("agent"), player._twin("agent")
+    player = JaxPlayer(make_learner(env, cfg.resolved(), context))
+    on_jax, twin = player._policy("agent"), player._traceable("agent")
     images = 5.0 * torch.rand(7, 24, 96, 1, generator=torch.Generator().manual_seed(0))
     actions = on_jax(images)
     assert float(actions.detach().std()) > 1e-3

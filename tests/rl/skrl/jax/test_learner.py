@@ -28,6 +28,7 @@ from tests.rl.rsl_rl.test_resume import digests as all_digests
 from tests.rl.run.test_directory import timeless
 from tests.rl.skrl.jax.first_update import NUM_ENVS, first_update
 from tests.rl.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, train_in
+from tests.rl.skrl.jobs import step_to_a_time_limit
 
 pytestmark = pytest.mark.slow
 
@@ -222,26 +223,8 @@ def test_time_outs_bootstrap_from_the_final_observation(quick: None):
     cfg = SkrlCfg.of("ppo", "jax").with_task_values({"agent": {"time_limit_bootstrap": True}})
     learner = make_learner(env, cfg.resolved(), context)
     agent = learner.agent
-    agent.enable_training_mode(True)
-    limit = env.max_episode_length
-    env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
-    observations, _ = learner.env.observe()
-    when = {"timestep": 0, "timesteps": 1}
-    actions, _ = agent.act(observations, None, **when)
-    step = learner.env.advance(actions)
+    step, _ = step_to_a_time_limit(learner)
     values, _ = agent.value.act({"observations": step.final_observations}, role="value")
-    agent.record_transition(
-        observations=observations,
-        states=None,
-        actions=actions,
-        rewards=step.rewards,
-        next_observations=step.final_observations,
-        next_states=None,
-        terminated=step.terminated,
-        truncated=step.truncated,
-        infos={},
-        **when,
-    )
     is_over = torch.tensor([0.0, 1.0, 0.0, 1.0])
     final, current = (view_in_torch(v) for v in (step.final_observations, step.observations))
     assert torch.equal((final != current).any(dim=1).float(), is_over)

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from gymnasium import spaces
 
-from envlab.rl.skrl.jax import noise as skrl_jax_noise
-from envlab.rl.skrl.jax.noise import ActionNoise, initialise, refresh_sac_noise
+from envlab.rl.skrl.jax.noise import ActionNoise, drawing_anew, initialise
 
 OBSERVATIONS = jnp.zeros((8, 3))
 SPACES: dict[str, Any] = {
@@ -126,12 +125,9 @@ def losses(update: Any, actor: Any, value: Any, params: Any) -> list[float]:
 
 
 def test_sac_sees_new_noise_in_every_update():
-    import skrl.agents.jax.sac.sac as module
+    from skrl.agents.jax.sac.sac import _update_policy as stock
 
-    if module._update_policy is skrl_jax_noise._update_policy:
-        stock = jax.jit(skrl_jax_noise._update_policy.stock, static_argnums=(0, 1, 2))
-    else:
-        stock = module._update_policy
+    update = drawing_anew(stock)
     actor = policy()
     initialise([("policy", actor)], 1)
     noise = ActionNoise([actor], seed=1)
@@ -143,11 +139,10 @@ def test_sac_sees_new_noise_in_every_update():
 
     noise.start(0)
     assert len(set(losses(stock, actor, value, state.state_dict))) == 1  # what it does alone
-    refresh_sac_noise()
     noise.start(3)
-    first = losses(module._update_policy, actor, value, state.state_dict)
+    first = losses(update, actor, value, state.state_dict)
     assert len(set(first)) == 3
     # Whether JAX has compiled before changes nothing.
     jax.clear_caches()
     noise.start(3)
-    assert losses(module._update_policy, actor, value, state.state_dict) == first
+    assert losses(update, actor, value, state.state_dict) == first

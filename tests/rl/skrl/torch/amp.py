@@ -12,7 +12,6 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.loop.metrics import Iteration
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.torch.learner import TorchLearner, make_learner
 
@@ -53,41 +52,15 @@ class MotionEnv:
         return 0.01 * torch.randn(num_samples, 4)
 
 
-class QuietTraining:
-    """Stands in for :class:`envlab.rl.loop.training.Training`; keeps the losses."""
-
-    def __init__(self) -> None:
-        self.losses: list[Mapping[str, float]] = []
-
-    def start(self, iteration: int) -> None: ...
-
-    def add_step(self, *_: Any) -> None: ...
-
-    def write_scalars(self, *_: Any) -> None: ...
-
-    def finish_iteration(self, iteration: Iteration) -> Any:
-        self.losses.append(iteration.losses)
-        return type(
-            "Record",
-            (),
-            {
-                "losses": {},
-                "collect_s": 0.0,
-                "mean_return": None,
-                "mean_episode_length": None,
-                "learning_rate": iteration.learning_rate,
-            },
-        )()
-
-
 def train_amp(
     context: DistributedContext, iterations: int = 2, grad_sync: str = "ddp"
-) -> tuple[TorchLearner, QuietTraining]:
-    """Train AMP briefly; return its learner and what it reported."""
+) -> tuple[TorchLearner, Mapping[str, float]]:
+    """Train AMP briefly; return its learner and its last losses."""
     torch.manual_seed(5)
     cfg = SkrlCfg.of("amp").with_task_values(AGENT).resolved()
     learner = make_learner(MotionEnv(context), cfg, context, grad_sync=grad_sync)
     torch.manual_seed(5 + context.rank)
-    training = QuietTraining()
-    learner.learn(training, 0, iterations)  # type: ignore[arg-type]
-    return learner, training
+    learner.start(iterations)
+    for number in range(1, iterations + 1):
+        losses = learner.iterate(number, lambda *_: None).losses
+    return learner, losses

@@ -15,15 +15,15 @@ from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.checks import _check_clipping
-from envlab.rl.skrl.env import final_values
+from envlab.rl.skrl.env import Spaces, final_values
 from envlab.rl.skrl.torch.learner import TorchLearner, make_learner
-from envlab.rl.skrl.torch.ranks import PooledScaler, pooled_batch
+from envlab.rl.skrl.torch.ranks import PooledScaler, RunningStandardScaler, pooled_batch
+from tests.rl.skrl.jobs import step_to_a_time_limit
 from tests.rl.skrl.torch.amp import train_amp
 
 CARTPOLE = "Isaac-Cartpole-v0"
 DISCRETE = "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
 PENDULUM = "Isaac-Cart-Double-Pendulum-Direct-v0"
-WHEN = {"timestep": 0, "timesteps": 100}
 
 
 def learner_of(algorithm: str = "ppo", task_id: str = CARTPOLE, **agent: Any) -> TorchLearner:
@@ -35,31 +35,6 @@ def learner_of(algorithm: str = "ppo", task_id: str = CARTPOLE, **agent: Any) ->
     cfg = merge(cfg, {"agent": agent}, "agent").resolved()
     torch.manual_seed(0)
     return make_learner(task.make(env_cfg, context=context), cfg, context)
-
-
-def step_to_a_time_limit(learner: TorchLearner) -> tuple[Any, Any]:
-    """Record a step in which environments 1 and 3 end; return it and the observations before."""
-    env = learner.env.env  # type: ignore[attr-defined]
-    limit = env.max_episode_length
-    env.episode_length_buf = torch.tensor([0, limit - 1, 5, limit - 1])
-    learner.agent.enable_training_mode(True)
-    observations, states = learner.env.observe()
-    with torch.no_grad():
-        actions, _ = learner.agent.act(observations, states, **WHEN)
-        step = learner.env.advance(actions)
-        learner.agent.record_transition(
-            observations=observations,
-            states=states,
-            actions=actions,
-            rewards=step.rewards,
-            next_observations=step.final_observations,
-            next_states=step.final_states,
-            terminated=step.terminated,
-            truncated=step.truncated,
-            infos=step.info,
-            **WHEN,
-        )
-    return step, observations
 
 
 def test_time_outs_bootstrap_from_the_final_observation_and_not_from_the_reset_one():
@@ -151,9 +126,9 @@ def test_several_agents_need_no_scheduler():
 
 @pytest.mark.parametrize("shape", [(64, 3), (8, 8, 3)])
 def test_a_scaler_alone_is_skrls(shape: tuple[int, ...]):
-    learner_of()  # one process
     values = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    ours, stock = PooledScaler(3), PooledScaler.__base__(3)
+    ours = PooledScaler.of(DistributedContext.single("cpu"))(3)
+    stock = RunningStandardScaler(3)
     torch.testing.assert_close(ours(values, train=True), stock(values, train=True))
 
 
@@ -205,8 +180,8 @@ def test_rpo_perturbs_its_mean_actions_which_skrls_networks_alone_do_not():
 
 
 def test_amp_learns_from_motions_and_saves_its_memories():
-    learner, training = train_amp(DistributedContext.single("cpu"))
-    assert "Loss / Discriminator loss" in training.losses[-1]
+    learner, losses = train_amp(DistributedContext.single("cpu"))
+    assert "Loss / Discriminator loss" in losses
     memories = learner.rank_state()["memories"]
     assert set(memories) == {"motion_dataset", "reply_buffer"}
     modules = learner.model_state()["modules"]["agent"]
@@ -266,4 +241,5 @@ def test_what_cannot_train_is_one_sentence(
 @pytest.mark.parametrize("high", [1.0, float("inf")])
 def test_actions_are_clipped_where_there_is_a_bound(high: float):
     cfg = merge(SkrlCfg(), {"models": {"policy": {"clip_actions": True}}}, "agent")
-    _check_clipping(cfg, SimpleNamespace(action_space=Box(-1.0, high, (2,))))
+    spaces = Spaces(Box(-1.0, 1.0, (3,)), None, Box(-1.0, high, (2,)))
+    _check_clipping(cfg, SimpleNamespace(spaces={"agent": spaces}))  # type: ignore[arg-type]

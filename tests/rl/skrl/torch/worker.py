@@ -6,7 +6,6 @@ writes ``first_update_rank<i>.pt``, ``amp_rank<i>.pt`` and ``<job>_rank<i>.pt``.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -17,15 +16,11 @@ from unittest import mock
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.errors import EnvlabError
-from envlab.rl.command.arguments import train_parser
-from envlab.rl.command.session import compose_session
-from envlab.rl.command.train import train_session
-from envlab.rl.skrl.cfg import SkrlCfg
-from envlab.rl.skrl.torch import learner as skrl
-from envlab.rl.skrl.torch import ranks as skrl_torch
+from envlab.rl.skrl.learner import SkrlLearner
+from envlab.rl.skrl.torch import learner, ranks
+from tests.rl.skrl.jobs import local_moments, train
 from tests.rl.skrl.torch.amp import train_amp
 from tests.rl.skrl.torch.first_update import first_update
 
@@ -55,7 +50,6 @@ JOBS: dict[str, list[str]] = {
     "mappo": [*MAPPO, "--max_iterations=4"],
     "mappo_library": [*MAPPO, "--max_iterations=4", LIBRARY],
     "ippo": [*IPPO, "--max_iterations=2"],
-    "ippo_library": [*IPPO, "--max_iterations=2", LIBRARY],
     "dqn": [*DQN, "--algorithm=dqn", "--max_iterations=2"],
     "ddqn": [*DQN, "--algorithm=ddqn", "--max_iterations=2"],
     "td3": [*CARTPOLE, "--algorithm=td3", *REPLAY, "--max_iterations=2"],
@@ -68,19 +62,15 @@ JOBS: dict[str, list[str]] = {
 }
 
 
-def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return what an unpooled normalisation would use."""
-    return values.mean(), values.std()
-
-
 def stock_scalers() -> AbstractContextManager[Any]:
     """Leave skrl's own scalers in place."""
-    return mock.patch.object(skrl_torch, "PooledScaler", skrl_torch.RunningStandardScaler)
+    stock = ranks.RunningStandardScaler._parallel_variance
+    return mock.patch.object(ranks.PooledScaler, "_parallel_variance", stock)
 
 
 def stock_entropy() -> AbstractContextManager[Any]:
     """Leave the gradient of SAC's entropy coefficient as it is."""
-    return mock.patch.object(skrl, "_averaged", return_value=lambda gradient: gradient)
+    return mock.patch.object(learner, "_averaging", return_value=lambda gradient: gradient)
 
 
 CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -89,43 +79,16 @@ CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-def train(context: DistributedContext, arguments: list[str]) -> Any:
-    """Train, and return what this rank ends with, and all observations that it learned from."""
-    flags, overrides = train_parser("skrl").parse_with_overrides([*arguments, "--distributed"])
-    defaults = SkrlCfg.of(flags.algorithm or "ppo")
-    session = compose_session(flags, overrides, library="skrl", agent_cfg=defaults)
-    found: dict[str, Any] = {"obs": []}
-    learn = skrl.TorchLearner.learn
-
-    def watched_learn(learner: skrl.TorchLearner, *args: Any) -> None:
-        agent = learner.agent
-        update = agent.update
-
-        def watched_update(**when: Any) -> None:
-            if learner.cfg.algorithm == "ppo":
-                found["obs"].append(agent.memory.get_tensor_by_name("observations").clone())
-            update(**when)
-
-        agent.update = watched_update
-        learn(learner, *args)
-        found["model"] = learner.model_state()
-        found["learning_rate"] = learner.learning_rate()
-        models = agent.models
-        if learner.cfg.is_multi_agent:
-            models = models["cart"]
-        first = next(iter(models.values()))
-        found["wraps"] = type(first).__name__
-        found["tracked"] = sum(map(len, agent.tracking_data.values()))
-
-    with mock.patch.object(skrl.TorchLearner, "learn", watched_learn):
-        train_session(session, context, InterruptFlag(), library="skrl", build=skrl.build)
+def observations(trained: SkrlLearner) -> torch.Tensor:
+    """Return what a rollout has left in the memory."""
+    found: torch.Tensor = trained.agent.memory.get_tensor_by_name("observations")
     return found
 
 
 def first_updates(context: DistributedContext) -> dict[str, Any]:
     """Return the first update as envlab makes it, and as skrl would in each respect."""
     updates = {"pooled": first_update(context), "library": first_update(context, "library")}
-    with mock.patch.object(skrl_torch, "pooled_moments", local_moments):
+    with mock.patch.object(ranks, "pooled_moments", local_moments):
         updates["local_advantages"] = first_update(context)
     with stock_scalers():
         updates["local_scalers"] = first_update(context)
@@ -140,12 +103,9 @@ def main() -> None:
     amp = {sync: train_amp(context, grad_sync=sync)[0].model_state() for sync in ("ddp", "library")}
     torch.save(amp, folder / f"amp_rank{context.rank}.pt")
     for name, arguments in JOBS.items():
-        (folder / name).mkdir(exist_ok=True)
-        context.gather(None)  # the folder exists
-        os.chdir(folder / name)
         with CHANGES.get(name, nullcontext)():
             try:
-                values = train(context, arguments)
+                values = train(context, folder / name, arguments, observations)
             except EnvlabError as error:
                 values = {"error": str(error)}
         torch.save(values, folder / f"{name}_rank{context.rank}.pt")

@@ -1,0 +1,135 @@
+"""Policies that skrl trained, to be played and exported: no noise, no sample, the best action.
+
+What is played is called with torch's tensors on both frameworks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from envlab.rl.loop.export import export_policy
+from envlab.rl.skrl.learner import SkrlLearner
+
+
+class BestActions(nn.Module):
+    """A trained policy, normalisation included, that takes its best action."""
+
+    def __init__(self, model: Any, role: str, kind: str, scalers: Sequence[Any]) -> None:
+        """Wrap a model.
+
+        Args:
+            model: skrl's model.
+            role: ``policy`` or ``q_network``.
+            kind: Its ``class`` in the configuration.
+            scalers: What observations, and states, go through.
+        """
+        super().__init__()
+        self._model, self._role, self._kind = model, role, kind
+        self._scale_observations, self._scale_states = scalers
+
+    def forward(self, obs: torch.Tensor, states: torch.Tensor | None = None) -> torch.Tensor:
+        inputs = {"observations": self._scale_observations(obs.flatten(1))}
+        if states is not None:
+            inputs["states"] = self._scale_states(states.flatten(1))
+        output = self._model.compute(inputs, self._role)[0]
+        if hasattr(self._model, "_shared_output"):
+            self._model._shared_output = None  # kept for the value network, which is not asked
+        if self._role == "q_network" or self._kind == "CategoricalMixin":
+            return output.argmax(dim=1, keepdim=True)
+        if self._kind == "MultiCategoricalMixin":
+            ends = list(itertools.accumulate(self._model.action_space.nvec.tolist(), initial=0))
+            parts = [output[:, start:end] for start, end in itertools.pairwise(ends)]
+            return torch.cat([part.argmax(dim=1, keepdim=True) for part in parts], dim=1)
+        return self._clipped(output)
+
+    def _clipped(self, actions: torch.Tensor) -> torch.Tensor:
+        names = ("_g_clip_actions", "_g_clip_mean_actions", "_d_clip_actions", "_mg_clip_actions")
+        if not any(getattr(self._model, name, False) is True for name in names):
+            return actions
+        space = self._model.action_space
+        low = torch.as_tensor(space.low, device=actions.device)
+        return actions.clamp(low, torch.as_tensor(space.high, device=actions.device))
+
+
+class SkrlPlayer:
+    """See :class:`envlab.rl.learner.Player`; several agents act as one."""
+
+    def __init__(self, learner: SkrlLearner) -> None:
+        """Take over the agents of a learner that has loaded a checkpoint."""
+        self._cfg, self._agent = learner.cfg, learner.agent
+        self._role = "q_network" if "q_network" in self._cfg.models else "policy"
+        self._kind = self._cfg.models[self._role]["class"]
+        self._agent.enable_models_training_mode(False)
+        spaces = learner.env.spaces
+        self._shapes = {name: seen.observation_space.shape or () for name, seen in spaces.items()}
+        self._policies = {name: self._policy(name) for name in spaces}
+
+    def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        if not self._cfg.is_multi_agent:
+            return self._policies["agent"](obs["policy"], obs.get("critic"))
+        parts = obs["policy"].split([math.prod(shape) for shape in self._shapes.values()], dim=1)
+        policies = self._policies.values()
+        return torch.cat([policy(part) for policy, part in zip(policies, parts, strict=True)], 1)
+
+    def export(self, directory: Path) -> list[Path]:
+        written = []
+        for name, policy in self._policies.items():
+            try:
+                traced = _traced(self._traceable(name))
+            except Exception as error:  # a network of one's own can do anything
+                reason = str(error).splitlines()[0] if str(error) else ""
+                print(f"Not exported: {self._obstacle} ({type(error).__name__}: {reason}).")
+                continue
+            folder = directory / name if self._cfg.is_multi_agent else directory
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # TorchScript on annotations in skrl's constructors
+                written += export_policy(traced, policy, self._shapes[name], folder)
+        return written
+
+    _obstacle = "the network cannot be traced"
+
+    def _policy(self, name: str) -> BestActions:
+        """Return an agent's policy."""
+        scalers = [self._scaler(name, kind) for kind in ("observation", "state")]
+        return BestActions(self._model(name), self._role, self._kind, scalers)
+
+    def _traceable(self, name: str) -> BestActions:
+        """Return an agent's policy on PyTorch."""
+        return self._policies[name]
+
+    def _model(self, name: str) -> Any:
+        models = self._agent.models
+        return (models[name] if self._cfg.is_multi_agent else models)[self._role]
+
+    def _scaler(self, name: str, kind: str) -> Any:
+        found = getattr(self._agent, f"_{kind}_preprocessor")
+        return found[name] if self._cfg.is_multi_agent else found
+
+
+class _OnObservations(nn.Module):
+    """A policy on observations alone, without the choice that a traced module cannot have."""
+
+    def __init__(self, policy: BestActions) -> None:
+        super().__init__()
+        self._policy = policy
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        actions: torch.Tensor = self._policy(obs)
+        return actions
+
+
+def _traced(policy: BestActions) -> fx.GraphModule:
+    """Return a policy as a graph, which skrl's own models, with dictionaries and all, become so."""
+    traced = fx.symbolic_trace(_OnObservations(policy.cpu()))
+    for node in traced.graph.nodes:
+        node.type = None  # TorchScript cannot resolve the names that fx writes for them
+    traced.recompile()
+    return traced

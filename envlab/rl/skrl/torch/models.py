@@ -1,0 +1,110 @@
+"""skrl's networks on PyTorch from a configuration, with the randomness that they lack."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from gymnasium import spaces
+
+from envlab.errors import ConfigurationError
+from envlab.rl.skrl.agents import Models
+from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.skrl.env import SkrlEnv, Spaces
+from envlab.rl.skrl.library import MODELS, load_skrl
+
+
+def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
+    """Return an agent's networks, or those of several, with parameters.
+
+    Raises:
+        ConfigurationError: If networks are to share layers and there are not two of them.
+    """
+    make = _shared if not cfg.models.get("separate", True) else _separate
+    models = {name: make(env, spaces, cfg) for name, spaces in env.spaces.items()}
+    for by_role in models.values():
+        for role, model in by_role.items():
+            model.init_state_dict(role=role)
+            model.random_act = functools.partial(_random_actions, model.action_space)
+    if cfg.algorithm == "rpo":
+        policy = models["agent"]["policy"]
+        policy.compute = functools.partial(_perturbed, policy.compute)
+    return models
+
+
+def _separate(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
+    """Return a network for each role."""
+    models = {}
+    for role, settings in _by_role(cfg).items():
+        own = seen
+        if (cfg.algorithm, role) == ("amp", "discriminator"):
+            own = seen._replace(observation_space=env.env.amp_observation_space)
+        function = _instantiator(MODELS[settings.pop("class")])
+        models[role] = function(device=env.env.device, **own._asdict(), **settings)
+    return models
+
+
+def _shared(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
+    """Return one network that plays two roles."""
+    by_role = _by_role(cfg)
+    if len(by_role) != 2:
+        raise ConfigurationError(
+            f"agent.models.separate is false, but agent.models has {', '.join(by_role)}. Two "
+            "networks can share their layers; set separate to true for any other number."
+        )
+    model = _instantiator("shared_model")(
+        device=env.env.device,
+        structure=[settings.pop("class") for settings in by_role.values()],
+        roles=list(by_role),
+        parameters=list(by_role.values()),
+        **seen._asdict(),
+    )
+    return dict.fromkeys(by_role, model)
+
+
+def _by_role(cfg: SkrlCfg) -> dict[str, dict[str, Any]]:
+    return {role: copy.deepcopy(cfg.models[role]) for role in cfg.models if role != "separate"}
+
+
+def _instantiator(name: str) -> Callable[..., Any]:
+    load_skrl()
+    function: Callable[..., Any] = getattr(
+        importlib.import_module("skrl.utils.model_instantiators.torch"), name
+    )
+    return function
+
+
+def _perturbed(
+    compute: Callable[..., tuple[torch.Tensor, dict[str, Any]]], inputs: dict[str, Any], role: str
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Return a policy's mean actions plus uniform noise in [-alpha, alpha], as RPO wants it.
+
+    Rahman and Xue, "Robust Policy Optimization in Deep Reinforcement Learning" (2022), algorithm 1.
+    skrl hands ``alpha`` to the network, but the networks that it makes from a configuration do not
+    use it, so that RPO would be PPO.
+    """
+    mean, outputs = compute(inputs, role)
+    if role == "policy" and "alpha" in inputs:
+        mean = mean + inputs["alpha"] * (2.0 * torch.rand_like(mean) - 1.0)
+    return mean, outputs
+
+
+def _random_actions(
+    space: spaces.Space[Any], inputs: dict[str, torch.Tensor], *, role: str = ""
+) -> tuple[torch.Tensor, dict[str, Any]]:
+    """Return random actions in place of a model's own, drawn from torch's generator.
+
+    skrl draws from a copy of the space's generator, so that it repeats the same actions in every
+    step (measured with Gymnasium 1.4), and this generator has no seed that a run could know.
+    """
+    count, device = len(inputs["observations"]), inputs["observations"].device
+    if isinstance(space, spaces.Box):
+        low, high = (torch.as_tensor(bound, device=device) for bound in (space.low, space.high))
+        return low + (high - low) * torch.rand((count, *space.shape), device=device), {}
+    sizes = [int(space.n)] if isinstance(space, spaces.Discrete) else list(space.nvec)  # type: ignore[attr-defined]
+    columns = [torch.randint(int(size), (count, 1), device=device) for size in sizes]
+    return torch.cat(columns, dim=1), {}
