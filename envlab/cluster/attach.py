@@ -1,6 +1,6 @@
-"""Being attached to a run: the logs of all its hosts as one, Ctrl-C, its end, and its directory.
+"""Watching a run: the logs of all its hosts as one, Ctrl-C, exit codes, and its run directory.
 
-The run does not depend on it.
+The run goes on without a watcher.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MARKER = b"--envlab--\n"
 
 def attend(run: RunState, ssh: Ssh, *, fetch: bool, say: Callable[[str], None]) -> int:
     """Show a run's logs until it ends or Ctrl-C; return 0 if it ended well on all hosts."""
-    # A shell has what it starts in the background ignore SIGINT, which asks here.
+    # A shell has background jobs ignore SIGINT, on which this asks what to do.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     follower = Follower(run, ssh, say)
     try:

@@ -14,7 +14,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 
 ROOTS = ("env", "agent")
 NUM_NODES = "distributed_nodes"
-"""What AllenAct's own experiments are told; here it is the number of hosts."""
+"""AllenAct's experiments take the number of nodes; here it must be the number of hosts."""
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
 

@@ -59,12 +59,12 @@ def choose_hosts(
         runs_on: ``a,b`` or ``user@a:2222,b``; with a file, names in it.
         file: A ``hosts.yaml``; None: the one in the current folder, if there is one and ``runs_on``
             is not given or names one of its hosts. With ``runs_on``, one that cannot be read, such
-            as another program's, is passed over, and said so.
+            as another program's, is ignored with a warning.
         path: In place of every host's path.
         activate: In place of every host's ``env_activate_path``.
 
     Raises:
-        ConfigurationError: If there are none, or what is given makes no sense.
+        ConfigurationError: If there are none, or a name, port or key is wrong.
     """
     is_here = file is None and Path(HOSTS_FILE).is_file()
     if is_here and (runs_on is None or _is_named_here(_words(runs_on))):

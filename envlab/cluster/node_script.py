@@ -72,8 +72,8 @@ def torchrun_words(run: RunState, node: Node, *, is_host: bool, max_restarts: in
     There is no ``--node_rank``: torch 2.13 ignores it under c10d, with a warning, and gives ranks
     in the order of the nodes' addresses as text (dynamic_rendezvous.py).
 
-    The first host is told that it keeps the rendezvous: torch 2.13 would otherwise look whether the
-    endpoint is what its own host name resolves to, which /etc/hosts often has as 127.0.1.1.
+    ``is_host`` says which node keeps the rendezvous. Otherwise torch 2.13 decides by what its own
+    host name resolves to, which /etc/hosts often has as 127.0.1.1.
     """
     conf = f"is_host={str(is_host).lower()},join_timeout={JOIN_TIMEOUT_S}"
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from envlab.cluster.hosts import Host
 from envlab.cluster.ssh import HostError, Ssh, on_all, remote_text, results_of
@@ -18,35 +18,25 @@ MIN_FREE_MB = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a host tells of itself."""
+    """What a host reports of itself."""
 
     path: str
     activate: str
-    hostname: str
-    python: str
-    packages: Mapping[str, str]
-    num_gpus: int
-    port: int | None
-    client: str
-    """The address by which this machine appears there; empty where ssh does not tell."""
-    server: str
+    hostname: str = ""
+    python: str = ""
+    packages: Mapping[str, str] = field(default_factory=dict)
+    num_gpus: int = 0
+    port: int | None = None
+    client: str = ""
+    """This machine's address as seen from there; empty where ssh does not say."""
+    server: str = ""
     """The address by which it was reached."""
 
     @classmethod
     def of_unasked(cls, host: Host) -> Facts:
         """Return what is known of a host before it is asked."""
         activate = host.env_activate_path or f"{host.path}/venv/bin/activate"
-        return cls(
-            path=host.path,
-            activate=activate,
-            hostname="",
-            python="",
-            packages={},
-            num_gpus=0,
-            port=None,
-            client="",
-            server="",
-        )
+        return cls(path=host.path, activate=activate)
 
     def __str__(self) -> str:
         gpus = f"{self.num_gpus} GPUs" if self.num_gpus else "no GPU"
@@ -154,7 +144,7 @@ def meet(
     """Find where the nodes meet, and see that each of them gets there.
 
     Args:
-        facts: What the hosts told.
+        facts: What the hosts reported.
         ssh: How they are reached.
         host: Where the nodes meet.
         address: Its address for the others; None: found.

@@ -80,7 +80,7 @@ def _await_all(run: RunState, ssh: Ssh, timeout_s: int) -> None:
             host, f"{problem}; its log ends with:\n{answer.indented_log or '  (nothing)'}"
         )
 
-    # Not on_all, which waits for every host: one that failed is told of at once.
+    # Not on_all, which waits for every host: a failure is reported at once.
     pool = ThreadPoolExecutor(len(run.nodes))
     try:
         for done in as_completed([pool.submit(wait, host) for host in run.hosts]):
@@ -109,7 +109,7 @@ def stop_run(run: RunState, ssh: Ssh, grace_s: int = GRACE_S) -> dict[Host, Ende
         grace_s: Seconds between TERM and KILL.
 
     Returns:
-        How it ended on each host, or why that cannot be told.
+        How it ended on each host, or why that is not known.
     """
 
     def end(host: Host) -> Ended:

@@ -1,4 +1,4 @@
-"""How a run does, as its hosts tell: processes, load, and its run directory, which is fetched."""
+"""The state of a run, as its hosts report it, and a copy of its run directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlab.errors import RunDirectoryError
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What a process uses."""
+    """What one process uses."""
 
     pid: int
     cpu: float
@@ -27,7 +27,7 @@ class Load:
 
 @dataclass(kw_only=True)
 class HostReport:
-    """How a host does."""
+    """The state of a run on one host."""
 
     alive: bool
     exit_code: int | None

@@ -65,7 +65,7 @@ def run(flags: argparse.Namespace) -> int:
     folders = results_of(
         on_all(hosts, lambda host: _begin(host, ssh, snapshot, text, flags.extras))
     )
-    watch = f"See how it does: {_watching(flags)}"
+    watch = f"Watch it: {_watching(flags)}"
     if not flags.wait:
         names = ", ".join(host.name for host in hosts)
         say(f"Setting up {names}; each has its log in setup/log.txt. {watch}")

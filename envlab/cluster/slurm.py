@@ -106,7 +106,7 @@ def _parser() -> ArgumentParser:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the flags, each of which is sound in itself."""
+    """Return the flags, each of them checked by itself."""
     for word in arguments:
         if not word.isprintable():
             raise ConfigurationError(
@@ -153,8 +153,8 @@ def _check_numbers(flags: argparse.Namespace) -> None:
     limit = None if flags.time is None else _seconds(flags.time)
     if limit is not None and limit <= flags.notice_s:
         raise ConfigurationError(
-            f"--time {flags.time} is {limit} s, which is over when the job is told so, "
-            f"{flags.notice_s} s ahead. Give it more time, or a smaller --notice-s."
+            f"--time {flags.time} is {limit} s, which is over by the time that the job "
+            f"is warned, {flags.notice_s} s before. Give it more time, or a smaller --notice-s."
         )
 
 

@@ -31,7 +31,7 @@ _FULL = "its disk is full: make room there, or name another by --envlab_path."
 
 
 class TransferError(HostError):
-    """rsync failed, for a reason that it does not tell."""
+    """rsync failed without saying why."""
 
     def __init__(self, host: Host, code: int, said: str) -> None:
         super().__init__(host, f"rsync failed with code {code} ({said}).")
@@ -51,7 +51,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Sent:
-    """What a host got of a snapshot."""
+    """What was sent of a snapshot to a host."""
 
     folder: str
     """The snapshot there, absolute."""
@@ -141,7 +141,7 @@ def _content(path: Path) -> tuple[bytes, bytes]:
 
 
 def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
-    """Have a snapshot at a host.
+    """Send a snapshot to a host, if it is not there yet.
 
     Args:
         snapshot: What to send.
@@ -208,7 +208,7 @@ def prune_snapshots(run: RunState, ssh: Ssh, keep: int, say: Callable[[str], Non
 
     What stays is the newest, and what anything refers to: the folder of a run, whether it lives or
     not; a process; the environment that ``setup`` made. Nothing is removed from a host where
-    another launch is being started, and a host that fails is only told of.
+    another launch is being started, and a host that fails only gives a warning.
 
     Args:
         run: The run, which has started.

@@ -69,7 +69,7 @@ class Answer:
 
     @property
     def exit_code(self) -> int | None:
-        """Return the exit code that it tells of."""
+        """Return the exit code in it, None if there is none."""
         code = self.values.get("code", "")
         return int(code) if code.lstrip("-").isdigit() else None
 
@@ -93,7 +93,7 @@ def compose_script(name: str, arguments: Sequence[object]) -> str:
 
 @dataclass(frozen=True)
 class Ssh:
-    """How hosts are reached."""
+    """The command that reaches hosts, and how long it may take."""
 
     command: str = SSH_CMD
     """The command that logs in, with ``{addr}`` for ``user@address``."""
@@ -203,13 +203,13 @@ class Ssh:
         try:
             process.stdin.write(compose_script(script, arguments).encode(errors="surrogateescape"))
             process.stdin.close()
-        except BrokenPipeError:  # ssh has ended already; its exit code tells
+        except BrokenPipeError:  # ssh has ended already; its exit code says why
             process.stdin = None
         return process
 
 
-_NO_ANSWER = "it does not answer: see that it is up, and reachable from here"
-_NO_NETWORK = "no network reaches it: see that it is up, and reachable from here"
+_NO_ANSWER = "it does not answer: check that it is up, and reachable from here"
+_NO_NETWORK = "no network reaches it: check that it is up, and reachable from here"
 _CAUSES = {
     "Could not resolve hostname": "its name cannot be resolved: see the spelling, or give an IP "
     "address",

@@ -125,7 +125,7 @@ def new_id() -> str:
 
 
 def all_runs() -> list[RunState]:
-    """Return the runs whose files can be read, the newest first; tell of the others."""
+    """Return the runs whose files can be read, the newest first; warn of the others."""
     runs = []
     for file in sorted(state_folder().glob("[!.]*.json"), reverse=True):
         try:
@@ -136,7 +136,7 @@ def all_runs() -> list[RunState]:
 
 
 def read_run(file: Path) -> RunState:
-    """Return the run that a file tells of.
+    """Return the run that a file describes.
 
     Raises:
         LaunchError: If the file is none of ours, or damaged.

@@ -19,8 +19,8 @@ from envlab.cluster.state import Node, RunState, all_runs, find_run
 from envlab.errors import ConfigurationError
 
 DESCRIPTION = (
-    "Show how a run does: for each host and rank whether its process lives, phase and iteration, "
-    "use of CPU, memory and GPUs, exit code, and the last line of its log."
+    "Show the state of a run: for each host and rank whether its process lives, phase and "
+    "iteration, use of CPU, memory and GPUs, exit code, and the last line of its log."
 )
 HEADER = ("host", "rank", "state", "phase", "iteration", "cpu", "memory", "exit", "last line")
 LINE_WIDTH = 60
@@ -76,7 +76,7 @@ def _show(run: RunState, ssh: Ssh, before: str = "") -> dict[Host, HostReport | 
 
 
 def compose_status(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> str:
-    """Return the table, with what the run as a whole does above it."""
+    """Return the table, with the state of the whole run above it."""
     heartbeats = heartbeats_of(reports)
     rows: list[Sequence[str]] = []
     for node in run.nodes:
@@ -127,7 +127,7 @@ def _rows(
     ranks |= set(report.ranks)
     if not ranks:
         state = "running" if report.alive else "ended"
-        # What a process said before it died tells more than torchrun's summary after it.
+        # A process's last words before it died say more than torchrun's summary after it.
         said = next((line for line in report.lines.values() if line), report.last_line)
         return [(node.host.name, "-", state, "", "", "", "", code, _cut(said))]
     planned = range(node.first_rank, node.first_rank + node.num_processes)

@@ -10,7 +10,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 VERBS = {
     "setup": "run a configuration script on every host",
     "launch": "start one training on all hosts",
-    "status": "how a run does, by host and rank",
+    "status": "the state of a run, by host and rank",
     "command": "run a shell command on all hosts",
     "kill": "end a run on all hosts",
     "slurm": "write or submit a job for Slurm",

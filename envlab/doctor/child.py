@@ -1,4 +1,4 @@
-"""What the doctor does in processes of its own: ``python -m envlab.doctor.child NAME``.
+"""What the doctor does in separate processes: ``python -m envlab.doctor.child NAME``.
 
 A probe yields facts, which are printed as lines of JSON. See :mod:`envlab.doctor.probe`.
 """
@@ -22,7 +22,7 @@ WRITE_TIME_S = 1.5
 
 
 def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:
-    """Tell torch's build and GPUs, and which device each of 1 to ``most`` processes would get."""
+    """Report torch's build and GPUs, and which device each of 1 to ``most`` processes would get."""
     import torch
     import torch.distributed as dist
 
@@ -58,7 +58,7 @@ def _gpu(properties: Any) -> dict[str, Any]:
 
 
 def probe_imports(*modules: str) -> Iterator[dict[str, Any]]:
-    """Import modules, one after the other, and tell how each went."""
+    """Import modules, one after the other, and report how each went."""
     for module in modules:
         start = time.monotonic()
         problem = None
@@ -72,7 +72,7 @@ def probe_imports(*modules: str) -> Iterator[dict[str, Any]]:
 
 
 def probe_jax() -> Iterator[dict[str, Any]]:
-    """Tell which devices JAX sees."""
+    """Report which devices JAX sees."""
     import jax
 
     yield {"platform": jax.default_backend(), "devices": [str(each) for each in jax.devices()]}
@@ -87,7 +87,7 @@ def probe_renderer() -> Iterator[dict[str, Any]]:
 
 
 def probe_disk(folder: str) -> Iterator[dict[str, Any]]:
-    """Write to a folder and tell how fast: a file that has no name, and is gone at the end."""
+    """Write to a folder and report how fast: a file that has no name, and is gone at the end."""
     chunk = os.urandom(WRITE_CHUNK_MIB << 20)
     with tempfile.TemporaryFile(dir=folder) as file:
         start = time.monotonic()
@@ -102,7 +102,7 @@ def probe_disk(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def probe_names(*names: str) -> Iterator[dict[str, Any]]:
-    """Tell what host names resolve to."""
+    """Report what host names resolve to."""
     yield {"fqdn": socket.getfqdn()}
     for name in names:
         try:

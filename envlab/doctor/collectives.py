@@ -31,7 +31,7 @@ SLOW_LATENCY_S = 0.02
 class Watch:
     """Ends this process where the other ranks do not answer in time, naming what it waits for.
 
-    A thread of its own does it: a collective that hangs returns to no one.
+    A separate thread does it, as a collective that hangs never returns.
     """
 
     def __init__(self, rank: int, timeout_s: float) -> None:

@@ -104,7 +104,7 @@ def examine_libraries(answers: Mapping[str, Answer]) -> tuple[list[Finding], dic
     """Look at every package.
 
     Args:
-        answers: What :func:`library_probes` and the torch probe, which tells about GPUs, said.
+        answers: What :func:`library_probes` and the torch probe (for GPUs) said.
     """
     installed, supported = versions(), supported_versions()
     loads = _note_all_loads(_modules_by_group(installed), answers)
@@ -219,7 +219,7 @@ def _note_loads(modules: Sequence[str], answer: Answer, loads: dict[str, str | N
 
 
 def _mismatch(installed: Mapping[str, str | None], num_gpus: int) -> list[Finding]:
-    """Name mujoco and mujoco_warp of different minor versions, which do not fit each other."""
+    """Report mujoco and mujoco_warp of different minor versions, which do not work together."""
     pair = [installed.get("mujoco"), installed.get("mujoco-warp")]
     minors = {".".join(version.split(".")[:2]) for version in pair if version is not None}
     if len(minors) < 2:

@@ -68,7 +68,7 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
             min(free, limit) >= LEAST_MEMORY,
             "memory",
             memory,
-            "end other programs, or use few environments: see the memory in --dry_run",
+            "end other programs, or use fewer environments: see the memory in --dry_run",
         ),
         check(
             (shared or 0) >= LEAST_SHARED_MEMORY,
@@ -88,7 +88,7 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
 
 
 def log_folder() -> Path:
-    """Return the folder that a run would make its folder in: the nearest that exists."""
+    """Return the folder in which run directories would lie, or the one that would hold it."""
     logs = Path("logs").absolute()
     return logs if logs.is_dir() else logs.parent
 
@@ -128,6 +128,6 @@ def _log_folder(facts: dict[str, Any], disk: Answer) -> Finding:
     if free < NO_DISK:
         return Finding(name, text, "problem", "make room, or run from a folder on another disk")
     if free < LEAST_DISK:
-        return Finding(name, text, "warning", "make room; --dry_run tells what a checkpoint takes")
+        return Finding(name, text, "warning", "make room; --dry_run shows the size of a checkpoint")
     advice = "checkpoints will take long: run from a faster disk, or save less often"
     return check(speed >= SLOW_DISK_MIB_PER_S, name, text, advice)

@@ -17,7 +17,7 @@ from envlab.doctor.report import Finding, under
 from envlab.doctor.skew import compare_facts, finding_of_clocks, rank_facts, rank_list
 
 LOCAL_REPORT_S = 600.0
-"""How long a node may look at itself; each of its probes has a deadline of its own."""
+"""How long a node's own report may take; each of its probes has its own deadline."""
 
 
 def examine_ranks(

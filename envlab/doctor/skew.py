@@ -21,7 +21,7 @@ CLOCKS_S = 1.0
 _SETTINGS = ("NCCL_", "TORCH_", "OMP_", "MKL_", "XLA_", "MUJOCO_GL", "CUDA_LAUNCH_BLOCKING")
 """Beginnings of environment variables that should be the same on all ranks."""
 _OWN = ("NCCL_SOCKET_IFNAME", VARIABLE)
-"""Those of them that each node rightly has its own of."""
+"""Those of them that may differ between nodes."""
 
 
 def rank_facts(context: DistributedContext) -> dict[str, dict[str, str]]:

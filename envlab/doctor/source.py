@@ -16,7 +16,7 @@ _SUFFIXES = (".py", ".xml", ".yaml")
 
 
 def examine_source() -> tuple[list[Finding], dict[str, Any]]:
-    """Tell commit and digests."""
+    """Report the commit and digests of the files."""
     facts: dict[str, Any] = {"git": git_state(), "digests": source_digests()}
     git = facts["git"]
     if git is None:

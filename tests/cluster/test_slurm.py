@@ -211,7 +211,7 @@ WRONG = {
         *("--gpus-per-node=4", "--processes-per-node=2", "rsl_rl")
     ],
     "--time is '4 hours', which Slurm does not read": ["--time=4 hours", "rsl_rl"],
-    "--time 2 is 120 s, which is over when the job is told so": ["--time=2", "rsl_rl"],
+    "--time 2 is 120 s, which is over by the time that": ["--time=2", "rsl_rl"],
     "--mem is '64 GB', but must be a size": ["--mem=64 GB", "rsl_rl"],
     "--partition is 'a\"b', but must be a word": ['--partition=a"b', "rsl_rl"],
     "--partition is '', but must be a word": ["--partition=", "rsl_rl"],

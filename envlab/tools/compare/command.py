@@ -60,7 +60,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--by",
         metavar="KEY[,KEY]",
         help="manifest keys that runs of a group agree in, as library,world.size "
-        "(default: all that tells libraries, algorithms and sizes apart)",
+        "(default: library, algorithm, framework and sizes)",
     )
     parser.add_argument(
         "--format", choices=tuple(FORMATS), default="text", help="of the table (default: text)"

@@ -17,10 +17,10 @@ _ALWAYS_SHOWN = ("library", "world.size")
 
 @dataclass(kw_only=True)
 class Group:
-    """Runs that differ in their seed only, as far as the keys can tell."""
+    """Runs that differ only in their seed, by the manifest keys."""
 
     label: str
-    """What tells it from the other groups."""
+    """What distinguishes it from the other groups."""
     keys: dict[str, Any]
     """The manifest keys it was formed by, and their values."""
     runs: list[RunResult]

@@ -146,8 +146,8 @@ def dotted_names(values: Mapping[str, Any]) -> Iterator[str]:
 def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
     """Join each resumed run with the one it continues, if that is among ``runs`` too.
 
-    Otherwise the two would count as two seeds. What the earlier run recorded after the checkpoint
-    is dropped: the later run repeats it.
+    Otherwise the two would count as two seeds. Records of the earlier run after the checkpoint are
+    dropped, as the later run repeats them.
 
     Args:
         runs: Oldest first.
