@@ -33,7 +33,14 @@ class Launch:
 
     process: subprocess.Popen[bytes] | ForkedProcess
 
-    def __init__(self, command: Sequence[str | Path], cwd: Path) -> None:
+    def __init__(self, command: Sequence[str | Path], cwd: Path, *, execute: bool = False) -> None:
+        """Start it.
+
+        Args:
+            command: Its words.
+            cwd: Where it runs, and where its output is kept.
+            execute: Whether it must not be forked.
+        """
         self._token = uuid.uuid4().hex
         self.folder = cwd
         self._output = cwd / f"output_{self._token[:8]}.txt"
@@ -49,7 +56,7 @@ class Launch:
         }
         words = [str(word) for word in command]
         with self._output.open("wb") as output:
-            if _FORK_SERVER.can_run(words, environment):
+            if not execute and _FORK_SERVER.can_run(words, environment):
                 self.process = _FORK_SERVER.run(words, cwd, environment, output.fileno())
                 return
             self.process = subprocess.Popen(
@@ -123,10 +130,14 @@ def torchrun(num_processes: int, script: str | Path, *arguments: str | Path) -> 
 
 
 def run(
-    command: Sequence[str | Path], cwd: Path, deadline_s: float = DEADLINE_S
+    command: Sequence[str | Path],
+    cwd: Path,
+    deadline_s: float = DEADLINE_S,
+    *,
+    execute: bool = False,
 ) -> tuple[int, str]:
     """Run a command to its end; return the exit code and what its processes printed."""
-    launch = Launch(command, cwd)
+    launch = Launch(command, cwd, execute=execute)
     try:
         return launch.wait(deadline_s), launch.output
     finally:

@@ -19,6 +19,7 @@ NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("fl
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("library", "flags", "num_processes", "num_iterations"),
     [

@@ -25,7 +25,7 @@ LIBRARIES = {
     ("task", "library"),
     [
         ("Isaac-Ant-v0", "rsl_rl"),
-        ("Isaac-Ant-v0", "skrl"),
+        pytest.param("Isaac-Ant-v0", "skrl", marks=pytest.mark.long),
         ("Isaac-Velocity-Flat-Unitree-Go2-v0", "rl_games"),
         ("Isaac-Velocity-Flat-Unitree-Go2-v0", "skrl"),
     ],

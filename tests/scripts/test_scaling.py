@@ -87,6 +87,7 @@ def test_bad_input_is_one_sentence(scaling, words: list[str], message: str, caps
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
     words = ["--task=Isaac-Cartpole-v0", "--num_envs=16", "--iterations=3", "--repeats=1"]

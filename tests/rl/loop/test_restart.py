@@ -24,9 +24,16 @@ LIBRARIES = {
 }
 
 
+OTHERS = [(library, num_ranks) for library in LIBRARIES for num_ranks in (1, 2)]
+OTHERS.remove(("rsl_rl", 2))
+"""What repeats it: that each library resumes bit for bit is shown by its test_resume.py."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("num_ranks", [1, 2])
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("library", "num_ranks"),
+    [("rsl_rl", 2), *(pytest.param(*other, marks=pytest.mark.long) for other in OTHERS)],
+)
 def test_a_killed_rank_is_restarted_and_the_run_ends_bit_identical(
     tmp_path: Path, library: str, num_ranks: int, compiled: Path
 ):
