@@ -21,6 +21,18 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
+COMMANDS = {
+    "list": "envlab.tools.listing:main",
+    "random": "envlab.tools.agents:random_main",
+    "zero": "envlab.tools.agents:zero_main",
+    "warm": "envlab.tools.warm:main",
+    "compare": "envlab.tools.compare.command:main",
+    "doctor": "envlab.doctor.command:main",
+    "cluster": "envlab.cluster.verbs:main",
+    "completion": "envlab.completion:main",
+}
+"""What runs a command, but for ``train`` and ``play``, which a library's name follows."""
+
 USAGE = """usage: envlab COMMAND ...
 
   list [--keyword WORD]            tasks, and the libraries they are configured for
@@ -31,6 +43,7 @@ USAGE = """usage: envlab COMMAND ...
   compare RUN...                   runs of any library as a table and a picture, over seeds
   cluster VERB                     train on several machines by ssh, or by Slurm
   doctor                           what this machine, or these ranks, can do, and what is wrong
+  completion bash | zsh            print what makes the shell complete these commands
 
 Each command has --help. Libraries:
 
@@ -60,6 +73,10 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``envlab`` command."""
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
+        from envlab.completion import complete
+
+        complete([*COMMANDS, "train", "play"])
     given = sys.argv[1:] if arguments is None else arguments
     return run_supervised(lambda: guarded(_dispatch, given))
 
@@ -85,21 +102,12 @@ def _dispatch(arguments: Sequence[str]) -> int:
         if library in ("-h", "--help"):
             return _print_usage()
         return _call(command, library, rest)
-    commands = {
-        "list": "envlab.tools.listing:main",
-        "random": "envlab.tools.agents:random_main",
-        "zero": "envlab.tools.agents:zero_main",
-        "warm": "envlab.tools.warm:main",
-        "compare": "envlab.tools.compare.command:main",
-        "doctor": "envlab.doctor.command:main",
-        "cluster": "envlab.cluster.verbs:main",
-    }
-    if command not in commands:
-        names = [*commands, "train", "play"]
+    if command not in COMMANDS:
+        names = [*COMMANDS, "train", "play"]
         raise ConfigurationError(
             f"There is no command {command!r}.{did_you_mean(command, names)} See envlab --help."
         )
-    code: int = load_entry_point(commands[command])(rest)
+    code: int = load_entry_point(COMMANDS[command])(rest)
     return code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envlab.config.decoding import from_dict, merge
 from envlab.config.encoding import to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
-from envlab.config.overrides import compose, expand_sweep
+from envlab.config.overrides import compose, expand_sweep, overrides_of
 from envlab.config.references import reference_of, resolve
 from envlab.config.tree import paths
 
@@ -15,6 +15,7 @@ __all__ = [
     "from_dict",
     "load_yaml",
     "merge",
+    "overrides_of",
     "paths",
     "read_yaml",
     "reference_of",

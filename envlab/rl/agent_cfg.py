@@ -136,6 +136,13 @@ class BasicAgentCfg:
         return merge(self, values, "agent")
 
 
+def value_at(cfg: Any, path: str) -> Any:
+    """Return the value at a dotted path of a configuration, None if there is no such part."""
+    for name in path.split("."):
+        cfg = cfg.get(name) if isinstance(cfg, Mapping) else getattr(cfg, name, None)
+    return cfg
+
+
 def set_value(cfg: Any, path: str, value: Any) -> Any:
     """Return an agent's configuration with the value at a dotted path changed.
 

@@ -1,4 +1,4 @@
-"""``--dry_run``: everything that a run does up to its first step, told and not written.
+"""``--dry_run``: everything that a run does up to its first step, but nothing is written.
 
 Environments and networks are built with the run's own code, so that whatever it would refuse is
 refused here, and sizes are counted rather than guessed. No environment is stepped.
@@ -21,7 +21,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.limits import memory_limit, memory_sizes
 from envlab.distributed.seeding import generator_state
 from envlab.errors import RunDirectoryError
-from envlab.rl.command.dry_run_text import dry_run_text
+from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.command.footprint import Footprint, Scale, saved_bytes
 from envlab.rl.command.session import Session
 from envlab.rl.command.train import Prepared, prepare
@@ -32,7 +32,7 @@ CHOOSING = ("task", "agent", "algorithm", "ml_framework")
 
 
 @dataclass(kw_only=True)
-class Place:
+class ProcessPlan:
     """Where one rank would run, and what it would take there."""
 
     node: str
@@ -55,19 +55,20 @@ class Place:
 
 @dataclass(kw_only=True)
 class Plan:
-    """What a run would do; its text is made by :mod:`envlab.rl.command.dry_run_text`."""
+    """What a run would do; its text is written by :mod:`envlab.rl.command.dry_run_text`."""
 
     session: Session
     """Settled: with the seed and the number of environments."""
     defaults: Session
     scaled: dict[str, Any]
     """Learning rates and batch sizes that the number of processes changes, by path."""
-    library: str
+    cfg: AgentCfg
+    """The agent's configuration, resolved."""
     directory: str
     """The run directory that would be made, or gone on in."""
     backend: str | None
-    places: list[Place]
-    num_steps_per_env: int
+    processes: list[ProcessPlan]
+    """By rank."""
     iterations_done: int
     frames_done: int
     total_iterations: int
@@ -76,10 +77,6 @@ class Plan:
     checkpoint_bytes: int
     """With a full replay memory, where there is one."""
     free_disk_bytes: int
-    save_interval: int
-    save_interval_minutes: float
-    keep_checkpoints: int
-    audit_interval: int
 
     @property
     def num_envs(self) -> int:
@@ -89,7 +86,7 @@ class Plan:
     @property
     def frames_per_iteration(self) -> int:
         """Environment steps of one iteration, of all processes."""
-        return self.num_steps_per_env * self.num_envs * len(self.places)
+        return self.cfg.num_steps_per_env * self.num_envs * len(self.processes)
 
     @property
     def total_frames(self) -> int:
@@ -105,13 +102,8 @@ def default_flags(flags: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**values | {"resume": False})
 
 
-def dry_run(
-    session: Session,
-    context: DistributedContext,
-    *,
-    defaults: Session,
-) -> None:
-    """Print on rank 0 what a run would be. Every rank must call this.
+def dry_run(session: Session, context: DistributedContext, *, defaults: Session) -> Plan:
+    """Return what a run would be. Every rank must call this.
 
     Args:
         session: What would be trained.
@@ -129,25 +121,17 @@ def dry_run(
 
     prepared = prepare(session, context, build_on_scale)
     try:
-        directory = _directory(prepared.session, context)
         footprint = scales[0].weigh(prepared.learner)
-        plan = _plan(prepared, context, directory, footprint, defaults=defaults)
-        if context.is_main:
-            print(dry_run_text(plan), flush=True)
+        return _plan(prepared, context, footprint, defaults)
     finally:
         prepared.env.close()
 
 
 def _plan(
-    prepared: Prepared,
-    context: DistributedContext,
-    directory: Path,
-    footprint: Footprint,
-    *,
-    defaults: Session,
+    prepared: Prepared, context: DistributedContext, footprint: Footprint, defaults: Session
 ) -> Plan:
-    """Return the plan; every rank must call this."""
-    cfg, session, learner = prepared.cfg, prepared.session, prepared.learner
+    session, learner = prepared.session, prepared.learner
+    directory = _directory(session, context)
     resumed: Mapping[str, Any] = session.resumed or {"iteration": 0, "frames": 0}
     own_state = learner.rank_state()
     state = {
@@ -157,37 +141,32 @@ def _plan(
         "learner": own_state,
     }
     replay_bytes = footprint.rollouts if _has_replay_memory(own_state) else 0
-    mine = Place(
+    mine = ProcessPlan(
         node=context.node,
         device=str(context.device),
         num_threads=context.num_threads,
         footprint=footprint,
         state_bytes=saved_bytes(state) + replay_bytes,
-        free_bytes=_free_memory(),
+        free_bytes=min(memory_sizes()[1], memory_limit() or 1 << 62),
         local_rank=context.local_rank,
         gpu_bytes=_gpu_memory(context),
     )
-    places: list[Place] = context.gather(mine)
+    processes: list[ProcessPlan] = context.gather(mine)
     model_bytes = saved_bytes(learner.model_state()) + footprint.moments_saved
     return Plan(
         session=session,
         defaults=defaults,
+        cfg=prepared.cfg,
         scaled=prepared.scaling.learning_rates | prepared.scaling.batch_sizes,
-        library=session.library.name,
         directory=os.path.relpath(directory),
         backend=context.backend,
-        places=places,
-        num_steps_per_env=cfg.num_steps_per_env,
+        processes=processes,
         iterations_done=int(resumed["iteration"]),
         frames_done=int(resumed["frames"]),
         total_iterations=prepared.total_iterations,
         has_replay_memory=replay_bytes > 0,
-        checkpoint_bytes=model_bytes + sum(place.state_bytes for place in places),
+        checkpoint_bytes=model_bytes + sum(one.state_bytes for one in processes),
         free_disk_bytes=shutil.disk_usage(_existing(directory)).free,
-        save_interval=cfg.save_interval,
-        save_interval_minutes=cfg.save_interval_minutes,
-        keep_checkpoints=cfg.keep_checkpoints,
-        audit_interval=cfg.audit_interval,
     )
 
 
@@ -201,11 +180,6 @@ def _gpu_memory(context: DistributedContext) -> tuple[int, int] | None:
 def _has_replay_memory(rank_state: Mapping[str, Any]) -> bool:
     """Return whether a rank saves a memory of transitions, which is empty now and fills up."""
     return any(name.split(".")[-1] in ("filled", "full") for name in flatten(rank_state))
-
-
-def _free_memory() -> int:
-    """Return the memory that is free on this node for this process and its peers, in bytes."""
-    return min(memory_sizes()[1], memory_limit() or 1 << 62)
 
 
 def _directory(session: Session, context: DistributedContext) -> Path:

@@ -1,15 +1,13 @@
-"""The text of ``--dry_run``: the configuration first, and at the end, where one looks, the plan."""
+"""The text of ``--dry_run``: the configuration first, and the plan last, where one looks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from envlab.config import to_dict, yaml_text
 from envlab.distributed.limits import describe_size
-
-if TYPE_CHECKING:
-    from envlab.rl.command.dry_run import Place, Plan
+from envlab.rl.command.dry_run import Plan, ProcessPlan
 
 _NAME_WIDTH = 15
 _ABSENT = "absent"
@@ -78,15 +76,15 @@ def _plain(value: Any) -> str:
 
 def _run(plan: Plan) -> dict[str, str]:
     session = plan.session
-    lines = {"task": session.task.id, "library": plan.library}
+    lines = {"task": session.task.id, "library": session.library.name}
     lines |= session.agent_cfg.origin
-    verb = "would be gone on in" if session.directory is not None else "would be made"
+    verb = "would be continued in" if session.directory is not None else "would be made"
     lines["run directory"] = f"{plan.directory} ({verb})"
     if session.checkpoint is not None:
         lines["resume"] = f"{session.checkpoint}, {_resume(plan)}"
     seed = session.agent_cfg.seed
     lines["seed"] = f"{seed} for networks, {session.env_cfg.seed} for environments, " + (
-        f"{seed} + rank for actions" if len(plan.places) > 1 else f"{seed} for actions"
+        f"{seed} + rank for actions" if len(plan.processes) > 1 else f"{seed} for actions"
     )
     return lines
 
@@ -96,50 +94,51 @@ def _resume(plan: Plan) -> str:
     values = plan.session.resumed
     assert values is not None
     then = (values["world_size"], values["num_envs"], values["seed"])
-    now = (len(plan.places), plan.num_envs, plan.session.agent_cfg.seed)
+    now = (len(plan.processes), plan.num_envs, plan.session.agent_cfg.seed)
     at = f"iteration {values['iteration']}"
     if then == now:
-        return f"{at}; all goes on"
+        return f"{at}; everything continues"
     return (
-        f"{at}; networks and counters go on, environments and generators start fresh, for it was "
-        f"saved with {then[0]} processes of {then[1]} environments and seed {then[2]}"
+        f"{at}; networks and counters continue, environments and random generators start afresh, "
+        f"because it was saved with {then[0]} processes of {then[1]} environments and "
+        f"seed {then[2]}"
     )
 
 
 def _world(plan: Plan) -> dict[str, str]:
-    count = len(plan.places)
+    count = len(plan.processes)
     lines = {"processes": f"{count} over {plan.backend}" if count > 1 else "1"}
-    for rank, place in enumerate(plan.places):
+    for rank, process in enumerate(plan.processes):
         first, last = rank * plan.num_envs, (rank + 1) * plan.num_envs - 1
-        threads = f"{place.num_threads} CPU thread{'' if place.num_threads == 1 else 's'}"
+        threads = f"{process.num_threads} CPU thread{'' if process.num_threads == 1 else 's'}"
         lines[f"rank {rank}"] = (
-            f"{place.node}, {place.device}, {threads}, environments {first} to {last}"
+            f"{process.node}, {process.device}, {threads}, environments {first} to {last}"
         )
     return lines
 
 
 def _budget(plan: Plan) -> dict[str, str]:
-    count = len(plan.places)
+    count, cfg = len(plan.processes), plan.cfg
     done = f", of which {plan.iterations_done:,} are done" if plan.iterations_done else ""
     each = f"{plan.num_envs:,} per process, {plan.num_envs * count:,} in all"
-    saves = f"every {plan.save_interval:,} iterations"
-    if plan.save_interval_minutes > 0:
-        saves += f" and every {plan.save_interval_minutes:g} minutes"
-    kept = f"the last {plan.keep_checkpoints} and the best are" if plan.keep_checkpoints else "all"
+    saves = f"every {cfg.save_interval:,} iterations"
+    if cfg.save_interval_minutes > 0:
+        saves += f" and every {cfg.save_interval_minutes:g} minutes"
+    kept = f"the last {cfg.keep_checkpoints} and the best are" if cfg.keep_checkpoints else "all"
     scaled = {f"agent.{path}": f"{value} per process" for path, value in plan.scaled.items()}
     return {
         "environments": each if count > 1 else f"{plan.num_envs:,}",
-        "iteration": f"{plan.num_steps_per_env} steps of each environment, "
+        "iteration": f"{cfg.num_steps_per_env} steps of each environment, "
         f"{plan.frames_per_iteration:,} frames",
         "iterations": f"{plan.total_iterations:,}{done}",
         "frames": f"{plan.total_frames:,}",
         "checkpoints": f"{saves}, and at the end; {kept} kept",
-        "audit": f"every {plan.audit_interval:,} iterations" if count > 1 else "one process: none",
+        "audit": f"every {cfg.audit_interval:,} iterations" if count > 1 else "one process: none",
     } | scaled
 
 
 def _memory(plan: Plan) -> dict[str, str]:
-    largest = max((place.footprint for place in plan.places), key=lambda each: each.total)
+    largest = max((process.footprint for process in plan.processes), key=lambda each: each.total)
     lines = {
         "built so far": f"{describe_size(largest.built)}, measured: libraries, environments, "
         f"networks of {largest.num_parameters:,} parameters",
@@ -148,35 +147,35 @@ def _memory(plan: Plan) -> dict[str, str]:
         else "rollouts": f"{describe_size(largest.rollouts)}",
         "gradients": f"{describe_size(largest.gradients)}",
         "optimizer": f"{describe_size(largest.moments)}",
-        "in all": f"{describe_size(largest.total)}, and what an update needs for a moment"
+        "in all": f"{describe_size(largest.total)}, and briefly what an update needs"
         + (", and JAX's compiler (100 MiB or more)" if largest.compiles else ""),
     }
-    for node, places in _nodes(plan):
-        needed = sum(place.host_bytes for place in places)
-        built = sum(place.footprint.built for place in places)
-        free = places[0].free_bytes + built
+    for node, processes in _nodes(plan):
+        needed = sum(process.host_bytes for process in processes)
+        built = sum(process.footprint.built for process in processes)
+        free = processes[0].free_bytes + built
         verdict = "" if needed < free else ": TOO MUCH, use fewer environments or processes"
-        count = f"{len(places)} process{'' if len(places) == 1 else 'es'}"
+        count = f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
         lines[node] = (
             f"{describe_size(needed)} for {count}, of {describe_size(free)} for them{verdict}"
         )
-    for rank, place in enumerate(plan.places):
-        if place.gpu_bytes is not None:
-            used, total = (describe_size(count) for count in place.gpu_bytes)
-            more = describe_size(place.footprint.gradients + place.footprint.moments)
+    for rank, process in enumerate(plan.processes):
+        if process.gpu_bytes is not None:
+            used, total = (describe_size(count) for count in process.gpu_bytes)
+            more = describe_size(process.footprint.gradients + process.footprint.moments)
             lines[f"GPU of rank {rank}"] = (
                 f"{used} of {total} in use now, by all programs; {more} to come"
             )
     return lines
 
 
-def _nodes(plan: Plan) -> list[tuple[str, list[Place]]]:
+def _nodes(plan: Plan) -> list[tuple[str, list[ProcessPlan]]]:
     """Return the ranks of each node; launchers number those of a node one after the other."""
-    nodes: list[tuple[str, list[Place]]] = []
-    for place in plan.places:
-        if place.local_rank == 0 or not nodes:
+    nodes: list[tuple[str, list[ProcessPlan]]] = []
+    for process in plan.processes:
+        if process.local_rank == 0 or not nodes:
             nodes.append((f"node {len(nodes)}", []))
-        nodes[-1][1].append(place)
+        nodes[-1][1].append(process)
     return nodes
 
 
@@ -184,9 +183,9 @@ def _disk(plan: Plan) -> dict[str, str]:
     one = plan.checkpoint_bytes
     grows = ", once the replay memory is full" if plan.has_replay_memory else ""
     left = plan.total_iterations - plan.iterations_done
-    count = -(-left // plan.save_interval)
-    if plan.keep_checkpoints:
-        count = min(count, plan.keep_checkpoints)
+    count = -(-left // plan.cfg.save_interval)
+    if plan.cfg.keep_checkpoints:
+        count = min(count, plan.cfg.keep_checkpoints)
     needed = (count + 1) * one
     verdict = "" if needed < plan.free_disk_bytes else ": TOO MUCH, make room or keep fewer"
     return {

@@ -47,74 +47,75 @@ class Footprint:
 
 
 class Scale:
-    """Counts what a library makes, between its beginning and :meth:`weigh`."""
+    """Counts what a library makes, between its beginning and :meth:`weigh`.
+
+    Libraries keep rollouts in places of their own, so all tensors that live are looked at, before
+    and after.
+    """
 
     def __init__(self) -> None:
         gc.collect()
-        self._before = _Living()
+        self._before = {_memory_of(each) for each in _living()}
 
     def weigh(self, learner: Any) -> Footprint:
         """Return the footprint of what was made since.
 
         Args:
-            learner: The library's :class:`~envlab.rl.loop.training.Learner`.
+            learner: The library's :class:`~envlab.rl.learner.Learner`.
         """
-        now, before = _Living(), self._before
-        arrays = {key: size for key, size in now.arrays.items() if key not in before.arrays}
-        parameters = [pair for key, pair in now.parameters.items() if key in arrays]
-        uses_jax = any(library == "jax" for library, _ in arrays)
-        if uses_jax:
-            parameters = _jax_parameters(learner)
+        made = [each for each in _living() if _memory_of(each) not in self._before]
+        arrays = {_memory_of(each): _size(each) for each in made if not _is_optimizer(each)}
+        # By their memory, because networks may share parameters.
+        networks = {_memory_of(each): each for each in made if type(each) is torch.nn.Parameter}
+        uses_jax = any(not isinstance(each, (torch.Tensor, torch.optim.Optimizer)) for each in made)
+        parameters = _jax_parameters(learner) if uses_jax else list(networks.values())
         trained = {
-            id(tensor): (tensor, optimizer)
-            for key, optimizer in now.optimizers.items()
-            if key not in before.optimizers
+            tensor: optimizer
+            for optimizer in filter(_is_optimizer, made)
             for group in optimizer.param_groups
             for tensor in group["params"]
         }
-        moments = [_moments(tensor, optimizer) for tensor, optimizer in trained.values()]
+        moments = [_moments(tensor, optimizer) for tensor, optimizer in trained.items()]
         return Footprint(
-            num_parameters=sum(count for count, _ in parameters),
+            num_parameters=sum(tensor.numel() for tensor in parameters),
             built=resident_bytes(),
-            rollouts=max(0, sum(arrays.values()) - sum(size for _, size in parameters)),
-            gradients=sum(tensor.nbytes for tensor, _ in trained.values() if tensor.grad is None),
+            rollouts=max(0, sum(arrays.values()) - sum(map(_size, parameters))),
+            gradients=sum(tensor.nbytes for tensor in trained if tensor.grad is None),
             moments=sum(each.nbytes for some in moments for each in some),
             moments_saved=saved_bytes(moments),
             compiles=uses_jax,
         )
 
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 """Tensors that have memory; others, such as those of torch's tracers, only stand for some."""
 
 
-class _Living:
-    """All arrays and optimizers that live now.
+def _living() -> list[Any]:
+    """Return all tensors, JAX's arrays, and optimizers."""
+    # By type(), because proxies compute their __class__, and would be woken up by being asked.
+    found = [
+        each
+        for each in gc.get_objects()
+        if (type(each) in _TENSORS and each.layout == torch.strided) or _is_optimizer(each)
+    ]
+    return found + (sys.modules["jax"].live_arrays() if "jax" in sys.modules else [])
 
-    Attributes:
-        arrays: Bytes of torch's storages and of JAX's arrays.
-        parameters: Number and bytes of torch's parameters, once where networks share one.
-        optimizers: torch's optimizers by id.
-    """
 
-    def __init__(self) -> None:
-        self.arrays: dict[tuple[str, int], int] = {}
-        self.parameters: dict[tuple[str, int], tuple[int, int]] = {}
-        self.optimizers: dict[int, torch.optim.Optimizer] = {}
-        wanted = (torch.Tensor, torch.optim.Optimizer)
-        # By type, because proxies compute their class, and would be woken up by being asked.
-        for each in [each for each in gc.get_objects() if issubclass(type(each), wanted)]:
-            if issubclass(type(each), torch.optim.Optimizer):
-                self.optimizers[id(each)] = each
-            elif type(each) in _PLAIN and each.layout == torch.strided:
-                storage = each.untyped_storage()
-                key = ("torch", storage.data_ptr())
-                self.arrays[key] = storage.nbytes()
-                if issubclass(type(each), torch.nn.Parameter):
-                    self.parameters[key] = (each.numel(), storage.nbytes())
-        if "jax" in sys.modules:
-            live = sys.modules["jax"].live_arrays()
-            self.arrays |= {("jax", id(each)): each.nbytes for each in live}
+def _is_optimizer(value: Any) -> bool:
+    return issubclass(type(value), torch.optim.Optimizer)
+
+
+def _memory_of(value: Any) -> tuple[str, int]:
+    """Return what tells apart the memory of arrays; tensors may share one."""
+    if isinstance(value, torch.Tensor):
+        return "torch", value.untyped_storage().data_ptr()
+    return "other", id(value)
+
+
+def _size(array: Any) -> int:
+    """Return the bytes of a tensor's whole storage, or of a JAX array."""
+    return array.untyped_storage().nbytes() if isinstance(array, torch.Tensor) else array.nbytes
 
 
 def _moments(tensor: torch.Tensor, optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -128,12 +129,12 @@ def _moments(tensor: torch.Tensor, optimizer: torch.optim.Optimizer) -> list[tor
     return [torch.zeros_like(tensor, device="cpu") for _ in range(count)] + [torch.zeros(())]
 
 
-def _jax_parameters(learner: Any) -> list[tuple[int, int]]:
-    """Return number and bytes of each array of a learner's networks, by the names of its parts."""
+def _jax_parameters(learner: Any) -> list[torch.Tensor]:
+    """Return the arrays of a learner's networks, by the names of its parts."""
     others = ("optimizer", "preprocessor")
     flat = flatten(learner.model_state()["arrays"])
     return [
-        (array.numel(), array.nbytes)
+        array
         for name, array in flat.items()
         if isinstance(array, torch.Tensor) and not any(word in name for word in others)
     ]

@@ -8,7 +8,7 @@ import itertools
 import logging
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from envlab.config import expand_sweep
@@ -20,6 +20,7 @@ from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
 from envlab.rl.command.dry_run import default_flags, dry_run
+from envlab.rl.command.dry_run_text import dry_run_text
 from envlab.rl.command.requeue import check_requeue, requeue
 from envlab.rl.command.resume import continue_session
 from envlab.rl.command.session import Session, compose_session, run_params
@@ -53,10 +54,10 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
     """
     configure_logging(launched_rank(), verbose=flags.verbose)  # what is composed may speak already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
-    _check_sweep(flags, jobs, library.default_cfg(flags).FLAGS)
     check_requeue(flags)
     compose = functools.partial(_compose, flags, library)
     sessions = [compose(job, run_params(flags)) for job in jobs]
+    _check_sweep(sessions)
 
     def work(
         number: int, session: Session, context: DistributedContext, flag: InterruptFlag
@@ -67,7 +68,9 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
             return
         if flags.dry_run:
             defaults = _compose(default_flags(flags), library, [], None)
-            dry_run(continued, context, defaults=defaults)
+            plan = dry_run(continued, context, defaults=defaults)
+            if context.is_main:
+                print(dry_run_text(plan), flush=True)
         else:
             train_session(continued, context, flag)
 
@@ -153,11 +156,10 @@ def _leave(
     return interrupted.exit_code
 
 
-def _check_sweep(flags: argparse.Namespace, jobs: list[list[str]], keys: Mapping[str, str]) -> None:
+def _check_sweep(sessions: Sequence[Session]) -> None:
     """Refuse a flag that would undo what is swept."""
-    for name, key in keys.items():
-        values = {word for job in jobs for word in job if word.startswith(f"agent.{key}=")}
-        if getattr(flags, name) is not None and len(values) > 1:
+    for name, key in sessions[0].agent_cfg.FLAGS.items():
+        if len({repr(session.undone.get(name)) for session in sessions}) > 1:
             raise ConfigurationError(
                 f"--{name} sets agent.{key} in every run, but it is swept. Leave one of them out."
             )

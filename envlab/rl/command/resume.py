@@ -52,21 +52,30 @@ def continue_session(
             run that other ranks can.
     """
     launch, directories = _agree_on_launch(session, context, number)
-    outcome: Session | EnvlabError | None = None
+    found: dict[str, Any] | EnvlabError | None = None
+    resumed = None
     if context.is_main:
         try:
-            outcome = _go_on(session, compose, directories)
+            continued = _go_on(session, compose, directories)
         except EnvlabError as error:
-            outcome = error
-    luggage = _luggage(outcome, session)
-    resumed = luggage.pop("resumed", None) if isinstance(luggage, dict) else None
-    luggage = context.broadcast(luggage)
-    if isinstance(luggage, EnvlabError):
-        raise luggage
-    if luggage is None:
+            found = error
+        else:
+            if continued is not None:
+                found, resumed = _differences(continued, session), continued.resumed
+    found = context.broadcast(found)
+    if isinstance(found, EnvlabError):
+        raise found
+    if found is None:
         return None
     resumed = _share(resumed, context)
-    return dataclasses.replace(session, **luggage, resumed=resumed, launch=launch)
+    return dataclasses.replace(session, **found, resumed=resumed, launch=launch)
+
+
+def _differences(continued: Session, session: Session) -> dict[str, Any]:
+    """Return where a session that goes on differs from the command line's, its checkpoint apart."""
+    names = ("env_cfg", "agent_cfg", "params", "checkpoint", "directory")
+    parts = {name: getattr(continued, name) for name in names}
+    return {name: part for name, part in parts.items() if part is not getattr(session, name)}
 
 
 def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[str, Any] | None:
@@ -182,14 +191,3 @@ def _beginning(
     resumed = load_checkpoint(checkpoint)
     accept(resumed, checkpoint)
     return checkpoint, resumed
-
-
-def _luggage(
-    outcome: Session | EnvlabError | None, session: Session
-) -> dict[str, Any] | EnvlabError | None:
-    """Return what other ranks need of rank 0's session: what differs from their own."""
-    if not isinstance(outcome, Session):
-        return outcome
-    names = ("env_cfg", "agent_cfg", "params", "checkpoint", "resumed", "directory")
-    parts = {name: getattr(outcome, name) for name in names}
-    return {name: part for name, part in parts.items() if part is not getattr(session, name)}

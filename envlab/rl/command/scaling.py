@@ -24,7 +24,7 @@ from typing import Any
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.rl.agent_cfg import set_value
+from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.command.session import Session
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,9 @@ def scale(session: Session, context: DistributedContext) -> Scaling:
     if size > 1 and getattr(cfg, "batch_sizes", "process") == "all":
         batches = {
             path: _share(path, value, size)
-            for path, value in ((path, _at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg))
+            for path, value in (
+                (path, value_at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg)
+            )
             if value is not None and value > 0
         }
     for path, value in batches.items():
@@ -165,7 +167,7 @@ def _share(path: str, value: int, size: int) -> int:
 
 
 def _rate(cfg: Any, path: str) -> Any:
-    value = _at(cfg, path)
+    value = value_at(cfg, path)
     if value is None:
         raise ConfigurationError(
             f"--lr_scaling is {cfg.lr_scaling}, but agent.{path} is not set, so it is not known "
@@ -176,13 +178,7 @@ def _rate(cfg: Any, path: str) -> Any:
 
 def _present(paths: tuple[str, ...], cfg: Any) -> list[str]:
     """Return the paths to parts that this configuration has, such as a second network."""
-    return [path for path in paths if _at(cfg, path.rpartition(".")[0]) is not None]
-
-
-def _at(cfg: Any, path: str) -> Any:
-    for name in path.split("."):
-        cfg = cfg.get(name) if isinstance(cfg, Mapping) else getattr(cfg, name, None)
-    return cfg
+    return [path for path in paths if value_at(cfg, path.rpartition(".")[0]) is not None]
 
 
 def _times(value: Any, factor: float) -> Any:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlab.config import compose, read_yaml
+from envlab.config import compose, merge, overrides_of, read_yaml
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
-from envlab.rl.agent_cfg import set_value
+from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints
 from envlab.rl.run.directory import find_run
@@ -42,6 +42,10 @@ class Session:
     """See :class:`envlab.rl.agent_cfg.AgentCfg`."""
     overrides: list[str]
     flags: argparse.Namespace
+    sets_num_envs: bool = False
+    """Whether overrides set ``env.scene.num_envs``, be it to the task's default."""
+    undone: dict[str, Any] = field(default_factory=dict)
+    """Values that overrides changed and a flag then set, by the flag's name."""
     params: Path | None = None
     """The run whose configuration this one began with, in place of the task's."""
     checkpoint: Path | None = None
@@ -74,8 +78,7 @@ def compose_session(
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
     if isinstance(task, GymTask):
-        own = [word for word in overrides if word.lstrip("+~").startswith("env.")]
-        task = task.suited(compose({"env": env_cfg}, own)["env"])
+        task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if params is not None:
         trained = read_manifest(params).get("task")
         if trained not in (task.id, task.trained_id):
@@ -88,10 +91,14 @@ def compose_session(
         agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
     else:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
-    composed = compose({"env": env_cfg, "agent": agent_cfg}, overrides)
-    agent_cfg = composed["agent"]
+    roots = {"env": env_cfg, "agent": agent_cfg}
+    composed = compose(roots, overrides)
+    agent_cfg, undone = composed["agent"], {}
     for name, key in agent_cfg.FLAGS.items():
         if getattr(flags, name, None) is not None:
+            before = value_at(composed["agent"], key)
+            if before != value_at(roots["agent"], key):
+                undone[name] = before
             agent_cfg = set_value(agent_cfg, key, getattr(flags, name))
     for name, pattern in (("experiment_name", r"\w[\w.=,+-]*"), ("run_name", r"[\w.=,+-]*")):
         if not re.fullmatch(pattern, getattr(agent_cfg, name)):
@@ -107,8 +114,23 @@ def compose_session(
         agent_cfg=agent_cfg,
         overrides=list(overrides),
         flags=flags,
+        sets_num_envs=_sets_num_envs(roots, overrides, composed["env"].scene.num_envs),
+        undone=undone,
         params=params,
     )
+
+
+def _sets_num_envs(roots: Mapping[str, Any], overrides: Sequence[str], num_envs: int) -> bool:
+    """Return whether overrides decide the number of environments.
+
+    They do if they lead to the same number from another default, however they are written and even
+    if it is the default's own.
+    """
+    if not overrides:
+        return False
+    scene = {"num_envs": roots["env"].scene.num_envs + 1}
+    other = compose({**roots, "env": merge(roots["env"], {"scene": scene})}, overrides)
+    return bool(other["env"].scene.num_envs == num_envs)
 
 
 def agree_on_seed(seed: int, context: DistributedContext) -> int:
@@ -127,8 +149,8 @@ def agree_on_seed(seed: int, context: DistributedContext) -> int:
 def choose_num_envs(session: Session, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
-    ``--num_envs`` rules, then ``--global_num_envs``, then ``env.scene.num_envs`` if it was set by
-    hand. Else it is the task's default on a GPU, and what suits the machine on a CPU.
+    ``--num_envs`` wins, then ``--global_num_envs``, then ``env.scene.num_envs`` if an override set
+    it. Otherwise it is the task's default on a GPU, and what suits the machine on a CPU.
 
     Raises:
         ConfigurationError: If a number is not positive, both flags are given, or the total cannot
@@ -155,8 +177,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
             )
         return total // context.world_size
     default = session.env_cfg.scene.num_envs
-    by_hand = any(word.lstrip("+").startswith("env.scene.num_envs=") for word in session.overrides)
-    if by_hand or session.params or context.device.type != "cpu":
+    if session.sets_num_envs or session.params or context.device.type != "cpu":
         return default
     suited = min(default, ENVS_PER_CORE * context.num_threads)
     if suited < default:

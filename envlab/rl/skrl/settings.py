@@ -8,29 +8,17 @@ from __future__ import annotations
 import ast
 import functools
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from simpleeval import InvalidExpression, SimpleEval
 
 from envlab.config import resolve
 from envlab.errors import ConfigurationError
 from envlab.rl.skrl.library import component_arguments
 
-_OPERATORS: dict[type[ast.operator] | type[ast.unaryop], Callable[..., float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-}
-_FUNCTIONS: dict[str, Callable[..., float]] = {
-    "min": min,
-    "max": max,
-    "exp": math.exp,
-    "math.exp": math.exp,
-}
+_FORMULA_NODES = (ast.Constant, ast.Name, ast.BinOp, ast.UnaryOp, ast.Call)
+"""What a formula may be made of: neither attributes nor subscripts."""
 
 
 def library_settings(
@@ -78,35 +66,23 @@ def schedule(formula: str, path: str) -> Callable[[int, int], float]:
     Raises:
         ConfigurationError: If it holds anything else.
     """
+    evaluator = SimpleEval(functions={"min": min, "max": max, "exp": math.exp})
+    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in _FORMULA_NODES}
+    text = formula.strip().replace("math.exp", "exp")  # as skrl's own examples write it
 
-    def value(node: ast.AST, names: Mapping[str, float]) -> float:
-        if isinstance(node, ast.Expression):
-            return value(node.body, names)
-        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            return node.value
-        if isinstance(node, ast.Name):
-            return names[node.id]
-        if isinstance(node, ast.BinOp):
-            left, right = value(node.left, names), value(node.right, names)
-            return _OPERATORS[type(node.op)](left, right)
-        if isinstance(node, ast.UnaryOp):
-            return _OPERATORS[type(node.op)](value(node.operand, names))
-        if isinstance(node, ast.Call) and not node.keywords:
-            given = [value(argument, names) for argument in node.args]
-            return _FUNCTIONS[ast.unparse(node.func)](*given)
-        raise KeyError(ast.unparse(node))
+    def value(timestep: int, timesteps: int) -> float:
+        evaluator.names = {"timestep": timestep, "timesteps": timesteps}
+        return float(evaluator.eval(text, previously_parsed=parsed))
 
     try:
-        tree = ast.parse(formula.strip(), mode="eval")
-        value(tree, {"timestep": 1, "timesteps": 2})
-    except (SyntaxError, LookupError, TypeError, ArithmeticError, ValueError) as error:
+        parsed = ast.parse(text, mode="eval").body
+        value(1, 2)
+    except (InvalidExpression, SyntaxError, TypeError, ArithmeticError, ValueError) as error:
         raise ConfigurationError(
             f"{path} is {formula!r}, but must be a formula in timestep and timesteps such as "
             "'max(0.05, 1 - timestep / timesteps)'."
         ) from error
-    return lambda timestep, timesteps: float(
-        value(tree, {"timestep": timestep, "timesteps": timesteps})
-    )
+    return value
 
 
 def _named(component: Callable[[str, str], Any], path: str, name: str) -> Any:

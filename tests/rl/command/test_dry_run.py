@@ -109,12 +109,12 @@ def test_a_resume_is_told_and_the_run_left_alone(dry_run, trained):
     folder = trained.parents[3]
     before = listing(folder)
     told = dry_run(folder, *SMALL, "--max_iterations=10", "--resume", "--load_run", trained.name)
-    assert "model_4.pt, iteration 4; all goes on" in told["resume"]
+    assert "model_4.pt, iteration 4; everything continues" in told["resume"]
     assert told["iterations"] == "10, of which 4 are done"
     assert told.number("frames") == 10 * metrics_of(trained)[0]["frames"]
     flags = [TASK, "--num_envs=16", "--max_iterations=10", "--resume"]
     other = dry_run(folder, *flags, "--load_run", trained.name)
-    assert "iteration 4; networks and counters go on" in other["resume"]
+    assert "iteration 4; networks and counters continue" in other["resume"]
     assert listing(folder) == before
 
 
@@ -183,15 +183,15 @@ def test_a_sweep_tells_each_run(dry_run, tmp_path):
 def test_what_lies_on_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypatch):
     plans = []
     monkeypatch.setattr(
-        "envlab.rl.command.dry_run.dry_run_text", lambda plan: plans.append(plan) or ""
+        "envlab.rl.command.launch.dry_run_text", lambda plan: plans.append(plan) or ""
     )
     dry_run(tmp_path, *SMALL)
     (plan,) = plans
-    (place,) = plan.places
-    assert place.host_bytes == place.footprint.total
-    plan.places = [dataclasses.replace(place, device="cuda:0", gpu_bytes=(3 << 30, 80 << 30))]
+    (process,) = plan.processes
+    assert process.host_bytes == process.footprint.total
+    plan.processes = [dataclasses.replace(process, device="cuda:0", gpu_bytes=(3 << 30, 80 << 30))]
     told = Told(dry_run_text(plan))
-    assert plan.places[0].host_bytes == place.footprint.built
+    assert plan.processes[0].host_bytes == process.footprint.built
     assert told["GPU of rank 0"].startswith("3.0 GiB of 80.0 GiB in use now, by all programs; ")
 
 

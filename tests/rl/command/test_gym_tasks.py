@@ -35,8 +35,9 @@ def compose_for(library: str, task_id: str, *overrides: str):
 def test_agents_follow_the_kind_of_action_that_overrides_lead_to():
     lander = "gym:LunarLander-v3"
     assert compose_for("rl_games", lander).agent_cfg.params.algo.name == "a2c_discrete"
-    numbers = compose_for("rl_games", lander, "env.kwargs.continuous=true")
-    assert numbers.agent_cfg.params.algo.name == "a2c_continuous"
+    for override in ("env.kwargs.continuous=true", "env={kwargs: {continuous: true}}"):
+        numbers = compose_for("rl_games", lander, override)
+        assert numbers.agent_cfg.params.algo.name == "a2c_continuous"
     assert compose_for("skrl", lander).agent_cfg.models["policy"]["class"] == "CategoricalMixin"
     assert compose_for("rsl_rl", "gym:Pendulum-v1").agent_cfg.actor.hidden_dims == [64, 64]
     assert compose_for("rl_games", lander).agent_cfg.experiment_name == "gym_lunarlander-v3"

@@ -8,14 +8,17 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from envlab.distributed.checkpoint import FORMAT_VERSION, save_checkpoint
+from envlab.registry import load_env_cfg
+from envlab.rl.command.session import choose_num_envs
 from tests.distributed.test_checkpoint import Bomb
 from tests.launcher import TRAIN, run, torchrun
-from tests.rl.conftest import SMALL, train_in
+from tests.rl.conftest import SMALL, session_of, train_in
 
 CARTPOLE = ("--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=4", "--max_iterations=1")
 
@@ -221,6 +224,7 @@ def test_ranks_that_cannot_share_the_environments(tmp_path: Path):
         ("--experiment_name=..", "agent.experiment_name is '..'"),
         ("--max_frames=0", "--max_frames is 0"),
         ("--seed=5 -m agent.seed=1,2", "but it is swept"),
+        ("--seed=5 -m agent={seed:1},{seed:2}", "but it is swept"),
         ("--num_env=5", "There is no flag '--num_env'. Did you mean --num_envs"),
         ("agent.save_interval=0", "agent.save_interval is 0"),
     ],
@@ -233,3 +237,23 @@ def test_values_that_cannot_train_are_refused(
     assert message.startswith("error: ")
     assert said in message
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "num_envs"),
+    [
+        ([], 1024),
+        (["env.decimation=4"], 1024),
+        (["env.scene.num_envs=3000"], 3000),
+        (["env.scene={num_envs: 3000}"], 3000),
+        (["env={scene: {num_envs: 3000}}"], 3000),
+        (["++env.scene.num_envs=4097"], 4097),
+        (["env.scene.num_envs=4096"], 4096),  # the task's default, but set by hand
+        (["env.scene.num_envs=${agent.seed}"], 42),
+    ],
+)
+def test_a_number_of_environments_set_by_hand_holds_on_a_cpu(overrides: list[str], num_envs: int):
+    session = session_of("rsl_rl", ["--task=Isaac-Cartpole-v0", *overrides])
+    assert load_env_cfg(session.task).scene.num_envs == 4096
+    context = SimpleNamespace(device=torch.device("cpu"), num_threads=1, world_size=1)
+    assert choose_num_envs(session, context) == num_envs  # type: ignore[arg-type]

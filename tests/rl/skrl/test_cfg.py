@@ -190,7 +190,7 @@ def test_names_become_classes_and_formulas_functions_without_evaluation():
 
 @pytest.mark.parametrize(
     "formula",
-    ["__import__('os')", "timestep +", "steps", "[1]", "max(x=1)", "'a'", "timestep.real"],
+    ["__import__('os')", "timestep +", "steps", "[1]", "max(x=1)", "'a'", "timestep.real", "1; 2"],
 )
 def test_a_formula_can_only_calculate(formula: str):
     with pytest.raises(ConfigurationError, match="must be a formula in timestep and timesteps"):
