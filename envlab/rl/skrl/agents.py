@@ -15,7 +15,6 @@ from envlab.rl.skrl.settings import library_settings
 Models = dict[str, dict[str, Any]]
 """Models by agent and role; the one agent of a single-agent task is ``agent``."""
 
-_BASES = {False: "Agent", True: "MultiAgent"}
 _NO_FILES = {"write_interval": 0, "checkpoint_interval": 0, "wandb": False}
 
 
@@ -31,18 +30,22 @@ def agent_class(
             one to call instead from skrl's own. Nothing of skrl itself is changed: the subclass
             has the same ``update``, which looks up its functions in another place.
     """
-    package = f"skrl.{'multi_agents' if algorithm in MULTI_AGENT else 'agents'}.{ml_framework}"
     load_skrl()
-    stock = getattr(importlib.import_module(f"{package}.{algorithm}"), algorithm.upper())
-    base = getattr(importlib.import_module(package), _BASES[algorithm in MULTI_AGENT])
+    package, base_name = (
+        ("multi_agents", "MultiAgent") if algorithm in MULTI_AGENT else ("agents", "Agent")
+    )
+    modules = importlib.import_module(f"skrl.{package}.{ml_framework}")
+    base = getattr(modules, base_name)
+    stock = getattr(importlib.import_module(f"{modules.__name__}.{algorithm}"), algorithm.upper())
     update: FunctionType = stock.update
     called = {
         name: replace(update.__globals__[name])
         for name, replace in replacements.items()
         if name in update.__code__.co_names
     }
-    names = {**update.__globals__, **called}
-    own = FunctionType(update.__code__, names, closure=update.__closure__)
+    own = FunctionType(
+        update.__code__, {**update.__globals__, **called}, closure=update.__closure__
+    )
     own.__kwdefaults__ = update.__kwdefaults__
     # Between the algorithm and its base class: the former calls this in place of the latter's.
     untracked = type("Untracked", (base,), {"record_transition": _track_nothing})

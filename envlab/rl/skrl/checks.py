@@ -78,10 +78,7 @@ def _check_roles(cfg: SkrlCfg) -> None:
             f"agent.models lacks {', '.join(missing)}, which {cfg.agent['class']} needs. Add them, "
             "or leave agent.models out for small default networks."
         )
-    policy = cfg.models.get("policy", {})
-    if cfg.is_multi_agent and any(
-        "STATES" in str(layers.get("input", "")).upper() for layers in policy.get("network", [])
-    ):
+    if cfg.is_multi_agent and "STATES" in _inputs(cfg.models.get("policy", {})):
         raise ConfigurationError(
             "agent.models.policy.network reads STATES, which only a central critic sees. Write "
             "OBSERVATIONS."
@@ -119,12 +116,11 @@ def _check_states(cfg: SkrlCfg, env: SkrlEnv) -> None:
     if all(seen.state_space is not None for seen in env.spaces.values()):
         return
     for role, model in _models(cfg):
-        for layers in model.get("network", []):
-            if "STATES" in str(layers.get("input", "")).upper():
-                raise ConfigurationError(
-                    f"agent.models.{role}.network reads STATES, but the task has no observations "
-                    "for a critic alone. Write OBSERVATIONS."
-                )
+        if "STATES" in _inputs(model):
+            raise ConfigurationError(
+                f"agent.models.{role}.network reads STATES, but the task has no observations for a "
+                "critic alone. Write OBSERVATIONS."
+            )
     if cfg.agent.get("state_preprocessor") is not None:
         raise ConfigurationError(
             "agent.agent.state_preprocessor is set, but the task has no observations for a critic "
@@ -191,11 +187,10 @@ def _check_images(cfg: SkrlCfg, env: SkrlEnv) -> None:
     shapes = {name: space.shape or () for name, space in seen.items() if space is not None}
     images = [name for name, shape in shapes.items() if len(shape) == 3]
     for role, model in _models(cfg):
-        network = model.get("network", [])
-        inputs = " ".join(str(layers.get("input", "")).upper() for layers in network)
-        is_flat = any("conv2d" in str(layers) or "flatten" in str(layers) for layers in network)
+        layers = str(model.get("network", []))
+        is_flat = "conv2d" in layers or "flatten" in layers
         for name in images:
-            if name in inputs and not is_flat:
+            if name in _inputs(model) and not is_flat:
                 raise ConfigurationError(
                     f"agent.models.{role}.network has neither conv2d nor flatten, but {name} is an "
                     f"image of {list(shapes[name])}. Add layers for it, as "
@@ -205,3 +200,8 @@ def _check_images(cfg: SkrlCfg, env: SkrlEnv) -> None:
 
 def _models(cfg: SkrlCfg) -> list[tuple[str, dict[str, Any]]]:
     return [(role, model) for role, model in cfg.models.items() if role != "separate"]
+
+
+def _inputs(model: Mapping[str, Any]) -> str:
+    """Return what the parts of a network read, in capitals."""
+    return " ".join(str(part.get("input", "")).upper() for part in model.get("network", []))
