@@ -195,6 +195,13 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """Return the positions of joints by name, ``(num_envs,)`` each; empty without physics."""
         return {}
 
+    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
+        """Return a picture of environment 0, uint8 ``(height, width, 3)``, in a tuple of one.
+
+        It is None where no ``render_mode`` was asked for.
+        """
+        raise NotImplementedError
+
     def check_health(self) -> None:
         """Report environments that failed since the last call. Waits for the GPU."""
 

@@ -11,13 +11,13 @@ from typing import Any
 from envlab.distributed.audit import audit
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_identities
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.rl.learner import Learner
 
 
 def audit_run(
     learner: Learner,
-    env: VectorEnv,
+    env: BatchedEnv,
     context: DistributedContext,
     counters: Mapping[str, Any],
     *,
@@ -41,7 +41,7 @@ def audit_run(
 
 
 def shared_values(
-    learner: Learner, env: VectorEnv, context: DistributedContext, counters: Mapping[str, Any]
+    learner: Learner, env: BatchedEnv, context: DistributedContext, counters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return what is bit-identical on all ranks.
 
@@ -67,7 +67,7 @@ def shared_values(
     }
 
 
-def own_values(learner: Learner, env: VectorEnv) -> dict[str, Any]:
+def own_values(learner: Learner, env: BatchedEnv) -> dict[str, Any]:
     """Return what no two ranks have in common: streams of environments and of actions."""
     return {
         "environment streams": env.random.fingerprint(),

@@ -10,7 +10,7 @@ from typing import Any
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_state, set_generator_state
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.errors import ResultLostError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.learner import IterationRecord, Learner
@@ -32,7 +32,7 @@ class Saver:
     def __init__(
         self,
         learner: Learner,
-        env: VectorEnv,
+        env: BatchedEnv,
         context: DistributedContext,
         run: Run,
         tracker: EpisodeTracker,

@@ -11,7 +11,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import PREEMPTION_SIGNALS, Preempted
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.learner import Curve, IterationRecord, Learner
 from envlab.rl.loop.audit import audit_run
@@ -37,7 +37,7 @@ class Training:
     def __init__(
         self,
         learner: Learner,
-        env: VectorEnv,
+        env: BatchedEnv,
         context: DistributedContext,
         run: Run,
         *,

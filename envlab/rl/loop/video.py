@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from envlab.distributed.disk import describe_room, is_no_room
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.loop.opengl import INSTALL_HINT, opengl_problems, pin_opengl
 
@@ -48,7 +48,7 @@ class VideoRecorder:
 
     def __init__(
         self,
-        env: VectorEnv,
+        env: BatchedEnv,
         directory: Path,
         *,
         length: int = LENGTH,
@@ -146,7 +146,7 @@ def render_mode(flags: argparse.Namespace) -> str | None:
 
 
 def start_recording(
-    flags: argparse.Namespace, env: VectorEnv, directory: Path
+    flags: argparse.Namespace, env: BatchedEnv, directory: Path
 ) -> VideoRecorder | None:
     """Return the recorder that the flags ask for, on rank 0.
 
@@ -162,7 +162,7 @@ def start_recording(
     return VideoRecorder(env, directory, length=length, interval=interval)
 
 
-def check_recording(flags: argparse.Namespace, env: VectorEnv) -> None:
+def check_recording(flags: argparse.Namespace, env: BatchedEnv) -> None:
     """Refuse ``--video`` where it cannot work, before anything is written. Called by every rank.
 
     Raises:
@@ -175,7 +175,7 @@ def check_recording(flags: argparse.Namespace, env: VectorEnv) -> None:
         raise ConfigurationError(problem)
 
 
-def _find_problem(env: VectorEnv) -> str | None:
+def _find_problem(env: BatchedEnv) -> str | None:
     """Return why this process cannot record, if so. Leaves the renderer open for the first clip."""
     if importlib.util.find_spec("av") is None:
         return (

@@ -16,7 +16,7 @@ from typing import Any
 from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 from envlab.rl.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
 
@@ -50,7 +50,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 """Keys that would change what is trained and have no effect here: what they may be, what to do."""
 
 
-def check_supported(cfg: RlGamesCfg, env: VectorEnv, context: DistributedContext) -> None:
+def check_supported(cfg: RlGamesCfg, env: BatchedEnv, context: DistributedContext) -> None:
     """Refuse what cannot train.
 
     Raises:
@@ -106,7 +106,7 @@ def fitting_checkpoint() -> Iterator[None]:
         ) from error
 
 
-def check_model(cfg: RlGamesCfg, env: VectorEnv) -> None:
+def check_model(cfg: RlGamesCfg, env: BatchedEnv) -> None:
     """Refuse an algorithm or a model that does not fit the task's actions.
 
     Raises:
@@ -167,7 +167,7 @@ def _networks(cfg: RlGamesCfg) -> list[tuple[str, str, dict[str, Any]]]:
     return networks
 
 
-def _check_images(cfg: RlGamesCfg, env: VectorEnv) -> None:
+def _check_images(cfg: RlGamesCfg, env: BatchedEnv) -> None:
     """Refuse an image that a network without convolutions would get."""
     for name, path, network in _networks(cfg):
         observed = {

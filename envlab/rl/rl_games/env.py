@@ -1,4 +1,4 @@
-"""A :class:`VectorEnv` as rl_games wants it, with the keys of Isaac Lab's wrapper for it."""
+"""A :class:`BatchedEnv` as rl_games wants it, with the keys of Isaac Lab's wrapper for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rl_games.common.algo_observer import AlgoObserver
 from rl_games.common.ivecenv import IVecEnv
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.learner import OnStep
 from envlab.rl.rl_games.cfg import EnvKeysCfg, RlGamesCfg
@@ -25,7 +25,7 @@ Packed = dict[str, Any]
 class ObservationPacker:
     """Chooses, joins and clips observation groups for the policy and the central value network."""
 
-    def __init__(self, env: VectorEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
+    def __init__(self, env: BatchedEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
         """Look the groups up.
 
         Raises:
@@ -70,7 +70,7 @@ class RlGamesVecEnv(IVecEnv):
         on_step: Called after each step; the learner sets it before each iteration.
     """
 
-    def __init__(self, env: VectorEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
+    def __init__(self, env: BatchedEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
         self.env = env
         self.on_step: OnStep | None = None
         self.pack = ObservationPacker(env, cfg, has_central_value=has_central_value)
@@ -145,7 +145,7 @@ def make_agent(
     return agent
 
 
-def _action_space_of(env: VectorEnv, clip_actions: float) -> spaces.Space:
+def _action_space_of(env: BatchedEnv, clip_actions: float) -> spaces.Space:
     """Return the space of one environment's actions as rl_games knows it.
 
     Several choices are a ``Tuple`` of ``Discrete`` there; numbers are bounded by ``clip_actions``.

@@ -12,7 +12,7 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_model
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.rl.command.session import Session
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rl.rl_games.cfg import RlGamesCfg
@@ -30,7 +30,7 @@ from envlab.rl.rl_games.sac import SacLearner
 logger = logging.getLogger(__name__)
 
 
-def build(session: Session, env: VectorEnv, context: DistributedContext) -> Learner:
+def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Learner:
     """Return the learner of a settled session."""
     cfg: RlGamesCfg = session.agent_cfg
     check_supported(cfg, env, context)
@@ -49,7 +49,7 @@ class RlGamesLearner(Learner):
     """
 
     def __init__(
-        self, env: VectorEnv, cfg: RlGamesCfg, context: DistributedContext, *, grad_sync: str
+        self, env: BatchedEnv, cfg: RlGamesCfg, context: DistributedContext, *, grad_sync: str
     ) -> None:
         """Build the agent, and let it learn together with the other ranks'.
 

@@ -11,7 +11,7 @@ from rl_games.algos_torch.model_builder import ModelBuilder
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.rl.command.session import Session
 from envlab.rl.loop.export import export_policy
 from envlab.rl.rl_games.cfg import RlGamesCfg
@@ -65,7 +65,7 @@ class RlGamesPlayer:
     """See :class:`envlab.rl.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: VectorEnv, context: DistributedContext, values: dict[str, Any]
+        self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
         cfg: RlGamesCfg = session.agent_cfg
         self._env, self._device = env, context.device

@@ -12,7 +12,7 @@ from rl_games.algos_torch.sac_agent import SACAgent
 from rl_games.common.tr_helpers import DefaultRewardsShaper
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import check_vectors, fitting_checkpoint, supported_configuration
@@ -35,7 +35,7 @@ class SacLearner(Learner):
         env: The environment as the agent has it.
     """
 
-    def __init__(self, env: VectorEnv, cfg: RlGamesCfg, context: DistributedContext) -> None:
+    def __init__(self, env: BatchedEnv, cfg: RlGamesCfg, context: DistributedContext) -> None:
         """Build networks, optimizers and the replay memory.
 
         Raises:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import torch
 from gymnasium import spaces
 
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 
 
-def check_supported(cfg: RslRlCfg, env: VectorEnv) -> None:
+def check_supported(cfg: RslRlCfg, env: BatchedEnv) -> None:
     """Refuse a configuration that cannot train on these environments.
 
     Raises:

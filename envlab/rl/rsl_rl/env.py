@@ -1,4 +1,4 @@
-"""A :class:`VectorEnv` as rsl_rl wants it."""
+"""A :class:`BatchedEnv` as rsl_rl wants it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 
 
 class RslRlVecEnv(VecEnv):
-    """A :class:`VectorEnv` as rsl_rl wants it."""
+    """A :class:`BatchedEnv` as rsl_rl wants it."""
 
-    def __init__(self, env: VectorEnv, clip_actions: float | None = None) -> None:
+    def __init__(self, env: BatchedEnv, clip_actions: float | None = None) -> None:
         self.env = env
         self.cfg = env.cfg
         self.num_envs = env.num_envs
@@ -25,7 +25,7 @@ class RslRlVecEnv(VecEnv):
         self._clip_actions = clip_actions
 
     @property
-    def unwrapped(self) -> VectorEnv:
+    def unwrapped(self) -> BatchedEnv:
         """The environment; random network distillation reads its ``step_dt``."""
         return self.env
 

@@ -11,7 +11,7 @@ from rsl_rl.utils import check_nan
 from tensordict import TensorDict
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.rl.command.session import Session
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
@@ -30,7 +30,7 @@ class RslRlLearner(Learner):
     """
 
     def __init__(
-        self, env: VectorEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
+        self, env: BatchedEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
     ) -> None:
         """Build the algorithm.
 
@@ -131,7 +131,7 @@ class RslRlLearner(Learner):
             average.avg = state["intrinsic_returns"].to(device)
 
 
-def build(session: Session, env: VectorEnv, context: DistributedContext) -> RslRlLearner:
+def build(session: Session, env: BatchedEnv, context: DistributedContext) -> RslRlLearner:
     """Return the learner of a settled session."""
     cfg: RslRlCfg = session.agent_cfg
     learner = RslRlLearner(env, cfg, context, grad_sync=session.flags.grad_sync)

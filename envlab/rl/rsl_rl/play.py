@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import BatchedEnv
 from envlab.rl.command.session import Session
 from envlab.rl.loop.export import ChannelsFirst, export_policy
 from envlab.rl.rsl_rl.env import pack
@@ -20,7 +20,7 @@ class RslRlPlayer:
     """See :class:`envlab.rl.learner.Player`."""
 
     def __init__(
-        self, session: Session, env: VectorEnv, context: DistributedContext, values: dict[str, Any]
+        self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
         learner = RslRlLearner(env, session.agent_cfg, context)
         learner.load_models(values)
