@@ -22,7 +22,7 @@ def kept_rows(mask: torch.Tensor) -> Iterator[None]:
     seen is an attribute of the mask itself.
     """
     if mask.device.type == "cpu":
-        mask.__dict__["rows"] = np.flatnonzero(mask.numpy())
+        mask.__dict__["rows"] = mask.numpy().nonzero()[0]
     try:
         yield
     finally:
@@ -32,7 +32,7 @@ def kept_rows(mask: torch.Tensor) -> Iterator[None]:
 def rows_of(mask: torch.Tensor) -> np.ndarray:
     """Return the indices of the true elements of ``mask``, bool ``(num_envs,)`` on the CPU."""
     kept = mask.__dict__.get("rows")
-    return np.flatnonzero(mask.numpy()) if kept is None else kept
+    return mask.numpy().nonzero()[0] if kept is None else kept
 
 
 def clear(values: torch.Tensor, mask: torch.Tensor) -> None:
@@ -64,7 +64,9 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
 
 
 def masked_means(
-    values: torch.Tensor, mask: torch.Tensor, count: torch.Tensor | int
+    values: torch.Tensor | Sequence[torch.Tensor],
+    mask: torch.Tensor,
+    count: torch.Tensor | int,
 ) -> Sequence[torch.Tensor | float]:
     """Return the means of ``k`` values over the ``count`` environments of ``mask``, for a log.
 
@@ -72,15 +74,20 @@ def masked_means(
     plain numbers, which are much cheaper to handle than 0-d tensors.
 
     Args:
-        values: ``(k, num_envs)``.
+        values: ``(k, num_envs)``, or ``k`` of ``(num_envs,)``.
         mask: bool ``(num_envs,)``.
         count: Number of true elements in ``mask``, at least 1.
     """
-    if values.device.type != "cpu":
-        finite = torch.nan_to_num(values.float(), posinf=0.0, neginf=0.0)
+    if mask.device.type != "cpu":
+        table = values if isinstance(values, torch.Tensor) else torch.stack(tuple(values))
+        finite = torch.nan_to_num(table.float(), posinf=0.0, neginf=0.0)
         return ((finite * mask).sum(dim=-1) / count).unbind()
-    chosen = values.numpy()[:, rows_of(mask)]
-    sums = chosen.sum(axis=1, dtype=np.float32).tolist()
+    rows = rows_of(mask)
+    if isinstance(values, torch.Tensor):
+        chosen = values.numpy()[:, rows]
+    else:  # joining what is chosen takes less time than joining all
+        chosen = np.array([row.numpy()[rows] for row in values])
+    sums = np.add.reduce(chosen, axis=1, dtype=np.float32).tolist()
     if not math.isfinite(sum(sums)):
         sums = np.where(np.isfinite(chosen), chosen, 0.0).sum(axis=1).tolist()
     return [total / int(count) for total in sums]

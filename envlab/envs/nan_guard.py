@@ -64,7 +64,7 @@ class NanGuard:
             SimulationError: On a CPU, if too many failed in this step.
         """
         bad = self._sim.bad()
-        if self._is_cpu and not self._has_bad_obs and not bad.any() and _sums_up(reward):
+        if self._is_cpu and not self._has_bad_obs and not bad.numpy().any() and _sums_up(reward):
             return terminated, reward
         finite = torch.isfinite(reward)
         if finite.dim() > 1:  # a row per agent

@@ -48,12 +48,18 @@ def mix(values: torch.Tensor) -> torch.Tensor:
     return values ^ _shift_right(values, 31)
 
 
+# Made once: a reset draws few numbers at a time, and each conversion takes as long as one.
+_U27, _U30, _U31, _U40 = (np.uint64(shift) for shift in (27, 30, 31, 40))
+_U_MULTIPLIER_1, _U_MULTIPLIER_2 = np.uint64(_MULTIPLIER_1), np.uint64(_MULTIPLIER_2)
+
+
 def _mix_numpy(values: np.ndarray) -> np.ndarray:
     """Return the same for uint64 ``values``, overwriting them."""
-    for shift, multiplier in ((30, _MULTIPLIER_1), (27, _MULTIPLIER_2)):
-        values ^= values >> np.uint64(shift)
-        values *= np.uint64(multiplier)
-    values ^= values >> np.uint64(31)
+    values ^= values >> _U30
+    values *= _U_MULTIPLIER_1
+    values ^= values >> _U27
+    values *= _U_MULTIPLIER_2
+    values ^= values >> _U31
     return values
 
 
@@ -160,12 +166,13 @@ class RandomStream:
         if not self._on_cpu:
             return _shift_right(self.bits(len(key)), 40).float().mul_(width).add_(low)
         rows = None if mask is None else rows_of(mask)
-        values = (self._bits_numpy(len(key), rows) >> np.uint64(40)).astype(np.float32)
+        values = (self._bits_numpy(len(key), rows) >> _U40).astype(np.float32)
         values *= width
         values += low
         if rows is None:
             return torch.from_numpy(values)
-        spread = np.zeros((len(key), len(self._keys)), dtype=np.float32).T  # fast by column
+        num_envs = self._numpy_keys.shape[0]
+        spread = np.zeros((len(key), num_envs), dtype=np.float32).T  # fast by column
         spread[rows] = values
         return torch.from_numpy(spread)
 

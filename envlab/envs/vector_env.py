@@ -42,6 +42,8 @@ class VectorEnv(BatchedEnv):
         staged_wrenches: External wrenches that events ask for, applied after the resets.
         constants: Tensors that terms derive from the model once and keep, by a key of theirs.
         default_qpos: Positions of the pose in which episodes start, ``(1, nq)``.
+        default_qpos_rows: The same once for each environment, ``(num_envs, nq)``: to subtract as
+            many rows takes a third of the time of subtracting one.
         reset_qpos: Positions that a reset will write, ``(num_envs, nq)``; reset terms edit it.
         reset_qvel: Velocities that a reset will write, ``(num_envs, nv)``.
     """
@@ -238,7 +240,8 @@ class VectorEnv(BatchedEnv):
         row = torch.as_tensor(np.asarray(qpos), dtype=torch.float32, device=self.device)
         self.default_qpos = row.unsqueeze(0)
         # In the backend's own layout, which may be transposed.
-        self.reset_qpos = torch.empty_like(self.sim.data.qpos).copy_(self.default_qpos)
+        self.default_qpos_rows = torch.empty_like(self.sim.data.qpos).copy_(self.default_qpos)
+        self.reset_qpos = self.default_qpos_rows.clone()
         self.reset_qvel = torch.zeros_like(self.sim.data.qvel)
         self.env_origins = torch.zeros(self.num_envs, 3, device=self.device)
         self.terrain: Terrain | None = None
@@ -274,7 +277,7 @@ class VectorEnv(BatchedEnv):
         }
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        self.reset_qpos.copy_(self.default_qpos)
+        self.reset_qpos.copy_(self.default_qpos_rows)
         self.reset_qvel.zero_()
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)  # a GPU is not asked whether there are any

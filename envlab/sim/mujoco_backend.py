@@ -36,10 +36,12 @@ NUM_THREADS_MAX = 32
 _STAGE_NONE = int(mujoco.mjtStage.mjSTAGE_NONE)
 _STAGE_VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
 _STAGE_ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
-_BAD_WARNINGS = [
-    int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}"))
-    for name in ("QPOS", "QVEL", "QACC", "CTRL")
-]
+_BAD_WARNINGS = np.array(
+    [
+        int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}"))
+        for name in ("QPOS", "QVEL", "QACC", "CTRL")
+    ]
+)
 _FULL_WARNINGS = [
     int(getattr(mujoco.mjtWarning, f"mjWARN_{name}")) for name in ("CONTACTFULL", "CNSTRFULL")
 ]
@@ -106,6 +108,9 @@ class MujocoSimulation(Simulation):
             self._batch.bind("history")[0] = history
         self._reset_row = self._batch.state[0].copy()
         self._raised = np.zeros(num_envs, dtype=bool)
+        self._warning_counts = self._batch.warning[:, :, 1]
+        # Pairs of the last information (low half) and the count (high half), as one number each.
+        self._warning_pairs = self._batch.warning.view(np.int64)
         self._warnings_seen = np.zeros((num_envs, len(_BAD_WARNINGS)), dtype=np.int32)
         self._warning_total = 0
         self._none_bad = torch.zeros(num_envs, dtype=torch.bool)
@@ -137,7 +142,7 @@ class MujocoSimulation(Simulation):
             self._qvel_rows[rows] = qvel.numpy()[rows]
         # Where no forward pass follows, nothing else would notice a state that is not finite.
         self._raised[rows] = ~np.isfinite(self._batch.state[rows]).all(axis=1)
-        self._warnings_seen[rows] = self._batch.warning[rows][:, _BAD_WARNINGS, 1]
+        self._warnings_seen[rows] = self._warning_counts[rows[:, None], _BAD_WARNINGS]
         self._ctrl[rows] = 0.0
         if self._wrench_used:
             self._wrench[rows] = 0.0
@@ -210,18 +215,19 @@ class MujocoSimulation(Simulation):
 
     def bad(self) -> torch.Tensor:
         # MuJoCo resets an unstable simulation by itself and counts it here. Warnings are rare, and
-        # their total is much cheaper to read than their rows.
-        total = int(self._batch.warning[:, :, 1].sum())
+        # their total is much cheaper to read than their rows: 2 us for 1024 simulations, where the
+        # counts alone, which are not contiguous, take 12.
+        total = int(self._warning_pairs.sum())
         if total == self._warning_total and not self._raised.any():
             return self._none_bad
-        counts = self._batch.warning[:, _BAD_WARNINGS, 1]
+        counts = self._warning_counts[:, _BAD_WARNINGS]
         bad = (counts != self._warnings_seen).any(axis=1) | self._raised
         if not bad.any():
             self._warning_total = total
         return torch.from_numpy(bad)
 
     def overflow(self) -> torch.Tensor:
-        counts = self._batch.warning[:, _FULL_WARNINGS, 1].copy()
+        counts = self._warning_counts[:, _FULL_WARNINGS]
         full = (counts > self._full_seen).any(axis=1)
         self._full_seen = counts
         return torch.from_numpy(full)
@@ -255,7 +261,7 @@ class MujocoSimulation(Simulation):
         for name, tensor in self.data.items():
             tensor.copy_(state[f"data.{name}"])
         self._raised[:] = False
-        self._warnings_seen = self._batch.warning[:, _BAD_WARNINGS, 1].copy()
+        self._warnings_seen = self._warning_counts[:, _BAD_WARNINGS]
 
     def model_of(self, index: int) -> mujoco.MjModel:
         return self._batch.get_model(index)

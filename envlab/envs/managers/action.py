@@ -52,17 +52,20 @@ class ActionTerm:
 
 
 class ActionManager:
-    """Cuts actions into terms and remembers the last two."""
+    """Cuts actions into terms and remembers the last two.
+
+    Attributes:
+        action: Last action, ``(num_envs, total_action_dim)``; zero after a reset.
+        prev_action: The action before it.
+    """
 
     def __init__(self, cfg: Any, env: VectorEnv) -> None:
         self._env = env
         self._cfgs = terms_of(cfg, ActionTermCfg)
         self._terms = {name: term.build(env) for name, term in self._cfgs.items()}
         self.total_action_dim = sum(term.dim for term in self._terms.values())
-        self.action = torch.zeros(env.num_envs, self.total_action_dim, device=env.device)
-        """Last action, ``(num_envs, total_action_dim)``; zero after a reset."""
-        self.prev_action = self.action.clone()
-        """The action before it."""
+        self._last_two = torch.zeros(2, env.num_envs, self.total_action_dim, device=env.device)
+        self.action, self.prev_action = self._last_two.unbind()
 
     @property
     def active_terms(self) -> list[str]:
@@ -71,12 +74,12 @@ class ActionManager:
 
     def process_action(self, actions: torch.Tensor) -> None:
         """Remember ``actions``, ``(num_envs, total_action_dim)``, and write all controls."""
-        self.prev_action.copy_(self.action)
+        self.action, self.prev_action = self.prev_action, self.action
         self.action.copy_(actions)
         start = 0
         for name, term in self._terms.items():
             cfg = self._cfgs[name]
-            part = actions[:, start : start + term.dim]
+            part = actions if len(self._terms) == 1 else actions[:, start : start + term.dim]
             start += term.dim
             if cfg.noise is not None:
                 part = cfg.noise.apply(part, self._env.random.stream(f"actions.{name}"))
@@ -84,8 +87,7 @@ class ActionManager:
 
     def reset(self, mask: torch.Tensor) -> None:
         """Forget the last actions of the environments of ``mask``."""
-        clear(self.action, mask)
-        clear(self.prev_action, mask)
+        clear(self._last_two.transpose(0, 1), mask)
         for term in self._terms.values():
             term.reset(mask)
 

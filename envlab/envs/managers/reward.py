@@ -38,7 +38,8 @@ class RewardManager:
         per_step = [weight * env.step_dt for weight in self._weights]
         self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)
         self._checked = False
-        self._episode_sums = torch.zeros(len(terms), env.num_envs, device=env.device)
+        self._values = torch.zeros(len(terms), env.num_envs, device=env.device)
+        self._episode_sums = torch.zeros_like(self._values)
 
     def compute(self) -> torch.Tensor:
         """Return the step's rewards, ``(num_envs,)``: weight times step duration times value."""
@@ -48,10 +49,11 @@ class RewardManager:
         if not self._checked:
             check_shapes("reward", self.active_terms, terms, self._env.num_envs)
             self._checked = True
-        values = torch.stack(terms)
-        values = values * self._scales
-        self._episode_sums += values
-        return values.sum(dim=0)
+        # One matrix, made once, in place of an operation for each term.
+        torch.stack(terms, out=self._values)
+        self._values *= self._scales
+        self._episode_sums += self._values
+        return self._values.sum(dim=0)
 
     def reset(
         self, mask: torch.Tensor, count: torch.Tensor | int

@@ -58,7 +58,7 @@ class TerminationManager:
         """Return ``Episode_Termination/<term>``: the share of episodes that each term ended."""
         if not self._values:
             return {}
-        means = masked_means(torch.stack(self._values), mask, count)
+        means = masked_means(self._values, mask, count)
         return dict(zip(self._log_names, means, strict=True))
 
     def _any_of(self, ids: list[int]) -> torch.Tensor:

@@ -30,9 +30,10 @@ def reset_joints_by_offset(
     """Reset hinge and slide joints to defaults plus uniform offsets, in m or rad (per second)."""
     num = len(asset_cfg.joint_names)
     drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
+    positions, velocities = drawn.split(num, dim=1)
     # What is staged outside the mask is never read, so the mask need not be applied here.
-    _add_columns(env.reset_qpos, asset_cfg.qpos_ids, drawn[:, :num])
-    _add_columns(env.reset_qvel, asset_cfg.qvel_ids, drawn[:, num:])
+    _add_columns(env.reset_qpos, asset_cfg.qpos_ids, positions)
+    _add_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
 
 
 def reset_joints_by_scale(

@@ -53,6 +53,6 @@ def joint_pos_limits(
 def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return how far joints are from their default positions, in m or rad, summed."""
     deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos, asset_cfg.qpos_ids
+        env.default_qpos_rows, asset_cfg.qpos_ids
     )
     return torch.linalg.vector_norm(deviation, ord=1, dim=1)

@@ -23,7 +23,7 @@ def joint_pos(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
 def joint_pos_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
     """Return joint positions relative to the default ones, in m or rad."""
     return columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
-        env.default_qpos, asset_cfg.qpos_ids
+        env.default_qpos_rows, asset_cfg.qpos_ids
     )
 
 
