@@ -5,7 +5,7 @@ Without physics: :class:`BatchedEnv`.
 """
 
 from envlab.envs.batched_env import BatchedEnv
-from envlab.envs.cfg import EnvCfg, NanGuardCfg
+from envlab.envs.cfg import EnvCfg, NanGuardCfg, default
 from envlab.envs.direct_env import DirectEnv, DirectEnvCfg
 from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
 from envlab.envs.discrete import DiscreteCfg
@@ -38,5 +38,6 @@ __all__ = [
     "SingleAgentEnv",
     "UniformNoiseCfg",
     "VectorEnv",
+    "default",
     "multi_agent_to_single_agent",
 ]

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from envlab.envs.scene import SceneCfg
 from envlab.sim.simulation import SimulationCfg
+
+T = TypeVar("T")
+
+
+def default(value: T) -> T:
+    """Return the field of a dataclass whose default is a copy of ``value``.
+
+    Each configuration gets its own, which an override may change::
+
+        alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=1.0))
+    """
+    made: T = field(default_factory=functools.partial(copy.deepcopy, value))
+    return made
 
 
 @dataclass(kw_only=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from envlab.envs import DiscreteCfg, SceneCfg
+from envlab.envs import DiscreteCfg, SceneCfg, default
 from envlab_tasks.classic.locomotion.locomotion_env import LocomotionEnv, LocomotionEnvCfg
 
 
@@ -14,11 +14,9 @@ class AntDirectEnvCfg(LocomotionEnvCfg):
 
     action_space: int | DiscreteCfg = 8
     observation_space: int | list[int] | None = 36
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/ant.xml")
-    )
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/ant.xml"))
     action_scale: float = 0.5
-    joint_gears: dict[str, float] = field(default_factory=lambda: {".*": 15.0})
+    joint_gears: dict[str, float] = default({".*": 15.0})
     actions_cost_scale: float = 0.005
     alive_reward_scale: float = 0.5
     death_cost: float = -2.0

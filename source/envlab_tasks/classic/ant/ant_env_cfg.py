@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import (
     EventTermCfg,
     ObservationGroupCfg,
@@ -24,8 +24,8 @@ GEARS = {".*": 15.0}
 class ActionsCfg:
     """Eight actions: the torque of each joint, 7.5 N m per unit."""
 
-    joint_effort: mdp.JointEffortActionCfg = field(
-        default_factory=lambda: mdp.JointEffortActionCfg(joint_names=[".*"], scale=7.5)
+    joint_effort: mdp.JointEffortActionCfg = default(
+        mdp.JointEffortActionCfg(joint_names=[".*"], scale=7.5)
     )
 
 
@@ -33,47 +33,31 @@ class ActionsCfg:
 class PolicyCfg(ObservationGroupCfg):
     """60 values."""
 
-    base_height: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.base_pos_z)
+    base_height: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_pos_z))
+    base_lin_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_lin_vel))
+    base_ang_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_ang_vel))
+    base_yaw_roll: ObservationTermCfg = default(ObservationTermCfg(func=terms.base_yaw_roll))
+    base_angle_to_target: ObservationTermCfg = default(
+        ObservationTermCfg(func=terms.base_angle_to_target, params={"target_pos": TARGET})
     )
-    base_lin_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.base_lin_vel)
+    base_up_proj: ObservationTermCfg = default(ObservationTermCfg(func=terms.base_up_proj))
+    base_heading_proj: ObservationTermCfg = default(
+        ObservationTermCfg(func=terms.base_heading_proj, params={"target_pos": TARGET})
     )
-    base_ang_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.base_ang_vel)
+    joint_pos_norm: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_pos_limit_normalized)
     )
-    base_yaw_roll: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=terms.base_yaw_roll)
+    joint_vel_rel: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.2)
     )
-    base_angle_to_target: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=terms.base_angle_to_target, params={"target_pos": TARGET}
-        )
-    )
-    base_up_proj: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=terms.base_up_proj)
-    )
-    base_heading_proj: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=terms.base_heading_proj, params={"target_pos": TARGET}
-        )
-    )
-    joint_pos_norm: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_pos_limit_normalized)
-    )
-    joint_vel_rel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.2)
-    )
-    feet_body_forces: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
+    feet_body_forces: ObservationTermCfg = default(
+        ObservationTermCfg(
             func=mdp.sensor,
             scale=0.1,
             params={"asset_cfg": SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"])},
         )
     )
-    actions: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
-    )
+    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -87,15 +71,15 @@ class ObservationsCfg:
 class EventsCfg:
     """Every episode starts at the origin, with joints a little off."""
 
-    reset_base: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_base: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_root_state_uniform,
             mode="reset",
             params={"pose_range": {}, "velocity_range": {}},
         )
     )
-    reset_robot_joints: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_robot_joints: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_joints_by_offset,
             mode="reset",
             params={"position_range": (-0.2, 0.2), "velocity_range": (-0.1, 0.1)},
@@ -107,36 +91,28 @@ class EventsCfg:
 class RewardsCfg:
     """Run towards the target, upright and facing it, at little effort. Weights are per second."""
 
-    progress: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=terms.progress_reward, weight=1.0, params={"target_pos": TARGET}
-        )
+    progress: RewardTermCfg = default(
+        RewardTermCfg(func=terms.progress_reward, weight=1.0, params={"target_pos": TARGET})
     )
-    alive: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.is_alive, weight=0.5)
+    alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=0.5))
+    upright: RewardTermCfg = default(
+        RewardTermCfg(func=terms.upright_posture_bonus, weight=0.1, params={"threshold": 0.93})
     )
-    upright: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=terms.upright_posture_bonus, weight=0.1, params={"threshold": 0.93}
-        )
-    )
-    move_to_target: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    move_to_target: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.move_to_target_bonus,
             weight=0.5,
             params={"threshold": 0.8, "target_pos": TARGET},
         )
     )
-    action_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_l2, weight=-0.005)
-    )
-    energy: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    action_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_l2, weight=-0.005))
+    energy: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.power_consumption, weight=-0.05, params={"gear_ratio": dict(GEARS)}
         )
     )
-    joint_pos_limits: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    joint_pos_limits: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.joint_pos_limits_penalty_ratio,
             weight=-0.1,
             params={"threshold": 0.99, "gear_ratio": dict(GEARS)},
@@ -148,13 +124,9 @@ class RewardsCfg:
 class TerminationsCfg:
     """The torso sinks to the ground, or the time is up."""
 
-    time_out: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
-    torso_height: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(
-            func=mdp.root_height_below_minimum, params={"minimum_height": 0.31}
-        )
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    torso_height: TerminationTermCfg = default(
+        TerminationTermCfg(func=mdp.root_height_below_minimum, params={"minimum_height": 0.31})
     )
 
 
@@ -164,12 +136,8 @@ class AntEnvCfg(ManagerEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 16.0
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(dt=1.0 / 120.0, data_fields=("sensordata",))
-    )
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/ant.xml")
-    )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0, data_fields=("sensordata",)))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/ant.xml"))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     events: EventsCfg = field(default_factory=EventsCfg)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -13,6 +13,7 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
+    default,
 )
 from envlab.envs.entities import joint_actuators, resolve_entity
 
@@ -27,15 +28,13 @@ class CartDoublePendulumEnvCfg(DirectMarlEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 5.0
-    possible_agents: list[str] = field(default_factory=lambda: ["cart", "pendulum"])
-    action_spaces: dict[str, int] = field(default_factory=lambda: {"cart": 1, "pendulum": 1})
-    observation_spaces: dict[str, int] = field(default_factory=lambda: {"cart": 4, "pendulum": 3})
+    possible_agents: list[str] = default(["cart", "pendulum"])
+    action_spaces: dict[str, int] = default({"cart": 1, "pendulum": 1})
+    observation_spaces: dict[str, int] = default({"cart": 4, "pendulum": 3})
     state_space: int = -1
-    sim: SimulationCfg = field(default_factory=lambda: SimulationCfg(dt=1.0 / 120.0))
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(
-            num_envs=4096, model="envlab_assets:robots/cart_double_pendulum.xml"
-        )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0))
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=4096, model="envlab_assets:robots/cart_double_pendulum.xml")
     )
     cart_dof_name: str = "slider_to_cart"
     """Joint between rail and cart."""

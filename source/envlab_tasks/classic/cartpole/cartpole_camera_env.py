@@ -9,12 +9,12 @@ columns beyond 2.1 m, and the floor does not show in it, which Isaac Lab leaves 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from envlab.envs import SceneCfg
+from envlab.envs import SceneCfg, default
 from envlab.envs.depth_camera import DepthCamera, DepthCameraCfg
 from envlab.errors import ConfigurationError
 from envlab_tasks.classic.cartpole.cartpole_direct_env import (
@@ -29,12 +29,8 @@ class CartpoleDepthCameraEnvCfg(CartpoleDirectEnvCfg):
 
     observation_space: int | list[int] | None = None
     """Null: height and width of the camera's image, and a channel for each frame."""
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=512, model="envlab_assets:robots/cartpole.xml")
-    )
-    depth_camera: DepthCameraCfg = field(
-        default_factory=lambda: DepthCameraCfg(camera="depth", width=96, height=24)
-    )
+    scene: SceneCfg = default(SceneCfg(num_envs=512, model="envlab_assets:robots/cartpole.xml"))
+    depth_camera: DepthCameraCfg = default(DepthCameraCfg(camera="depth", width=96, height=24))
     """At 5 m from the rail. A pixel is 4.4 cm there, as in Isaac Lab's image, and the pole 4 cm, so
     that 8 % of the poles that stand upright stand unseen between two columns."""
     frame_stack: int = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -14,6 +14,7 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
+    default,
 )
 from envlab.envs.entities import resolve_entity
 
@@ -26,10 +27,8 @@ class CartpoleDirectEnvCfg(DirectEnvCfg):
     episode_length_s: float = 5.0
     action_space: int | DiscreteCfg = 1
     observation_space: int | list[int] | None = 4
-    sim: SimulationCfg = field(default_factory=lambda: SimulationCfg(dt=1.0 / 120.0))
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/cartpole.xml")
-    )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/cartpole.xml"))
     cart_dof_name: str = "slider_to_cart"
     """Joint between rail and cart."""
     pole_dof_name: str = "cart_to_pole"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import (
     EventTermCfg,
     ObservationGroupCfg,
@@ -29,10 +29,8 @@ def pole() -> SceneEntityCfg:
 class ActionsCfg:
     """One action: the force on the cart, 100 N per unit."""
 
-    joint_effort: mdp.JointEffortActionCfg = field(
-        default_factory=lambda: mdp.JointEffortActionCfg(
-            joint_names=["slider_to_cart"], scale=100.0
-        )
+    joint_effort: mdp.JointEffortActionCfg = default(
+        mdp.JointEffortActionCfg(joint_names=["slider_to_cart"], scale=100.0)
     )
 
 
@@ -40,12 +38,8 @@ class ActionsCfg:
 class PolicyCfg(ObservationGroupCfg):
     """Cart position (m), pole angle (rad), and their velocities."""
 
-    joint_pos_rel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_pos_rel)
-    )
-    joint_vel_rel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_vel_rel)
-    )
+    joint_pos_rel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
+    joint_vel_rel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
 
 
 @dataclass(kw_only=True)
@@ -59,8 +53,8 @@ class ObservationsCfg:
 class EventsCfg:
     """Every episode starts with the cart off centre and the pole tilted by up to 45 degrees."""
 
-    reset_cart_position: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_cart_position: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_joints_by_offset,
             mode="reset",
             params={
@@ -70,8 +64,8 @@ class EventsCfg:
             },
         )
     )
-    reset_pole_position: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_pole_position: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_joints_by_offset,
             mode="reset",
             params={
@@ -87,28 +81,20 @@ class EventsCfg:
 class RewardsCfg:
     """Stay alive, keep the pole up and everything slow. Weights are per second."""
 
-    alive: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.is_alive, weight=1.0)
-    )
-    terminating: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.is_terminated, weight=-2.0)
-    )
-    pole_pos: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=1.0))
+    terminating: RewardTermCfg = default(RewardTermCfg(func=mdp.is_terminated, weight=-2.0))
+    pole_pos: RewardTermCfg = default(
+        RewardTermCfg(
             func=mdp.joint_pos_target_l2,
             weight=-1.0,
             params={"asset_cfg": pole(), "target": 0.0},
         )
     )
-    cart_vel: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=mdp.joint_vel_l1, weight=-0.01, params={"asset_cfg": cart()}
-        )
+    cart_vel: RewardTermCfg = default(
+        RewardTermCfg(func=mdp.joint_vel_l1, weight=-0.01, params={"asset_cfg": cart()})
     )
-    pole_vel: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=mdp.joint_vel_l1, weight=-0.005, params={"asset_cfg": pole()}
-        )
+    pole_vel: RewardTermCfg = default(
+        RewardTermCfg(func=mdp.joint_vel_l1, weight=-0.005, params={"asset_cfg": pole()})
     )
 
 
@@ -116,11 +102,9 @@ class RewardsCfg:
 class TerminationsCfg:
     """The cart leaves the rail, or the time is up. A fallen pole may be swung up again."""
 
-    time_out: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
-    cart_out_of_bounds: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    cart_out_of_bounds: TerminationTermCfg = default(
+        TerminationTermCfg(
             func=mdp.joint_pos_out_of_manual_limit,
             params={"asset_cfg": cart(), "bounds": (-3.0, 3.0)},
         )
@@ -133,10 +117,8 @@ class CartpoleEnvCfg(ManagerEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 5.0
-    sim: SimulationCfg = field(default_factory=lambda: SimulationCfg(dt=1.0 / 120.0))
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/cartpole.xml")
-    )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/cartpole.xml"))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     events: EventsCfg = field(default_factory=EventsCfg)

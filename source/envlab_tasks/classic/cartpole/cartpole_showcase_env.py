@@ -5,11 +5,11 @@ Everything but the actions is Isaac-Cartpole-Direct-v0; what they do is as in Is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
-from envlab.envs import DiscreteCfg
+from envlab.envs import DiscreteCfg, default
 from envlab_tasks.classic.cartpole.cartpole_direct_env import (
     CartpoleDirectEnv,
     CartpoleDirectEnvCfg,
@@ -20,7 +20,7 @@ from envlab_tasks.classic.cartpole.cartpole_direct_env import (
 class CartpoleDiscreteEnvCfg(CartpoleDirectEnvCfg):
     """One choice: 0 no force, 1 the full force backwards, 2 the full force forwards."""
 
-    action_space: int | DiscreteCfg = field(default_factory=lambda: DiscreteCfg(num_options=3))
+    action_space: int | DiscreteCfg = default(DiscreteCfg(num_options=3))
 
 
 class CartpoleDiscreteEnv(CartpoleDirectEnv):
@@ -35,7 +35,7 @@ class CartpoleDiscreteEnv(CartpoleDirectEnv):
 class CartpoleMultiDiscreteEnvCfg(CartpoleDirectEnvCfg):
     """Two choices: no force, half or all of it; and 0 backwards or 1 forwards."""
 
-    action_space: int | DiscreteCfg = field(default_factory=lambda: DiscreteCfg(num_options=[3, 2]))
+    action_space: int | DiscreteCfg = default(DiscreteCfg(num_options=[3, 2]))
 
 
 class CartpoleMultiDiscreteEnv(CartpoleDirectEnv):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from envlab.envs import DiscreteCfg, SceneCfg
+from envlab.envs import DiscreteCfg, SceneCfg, default
 from envlab_tasks.classic.humanoid.humanoid_env_cfg import GEARS
 from envlab_tasks.classic.locomotion.locomotion_env import LocomotionEnv, LocomotionEnvCfg
 
@@ -15,10 +15,8 @@ class HumanoidDirectEnvCfg(LocomotionEnvCfg):
 
     action_space: int | DiscreteCfg = 21
     observation_space: int | list[int] | None = 75
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/humanoid.xml")
-    )
-    joint_gears: dict[str, float] = field(default_factory=lambda: dict(GEARS))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/humanoid.xml"))
+    joint_gears: dict[str, float] = default(dict(GEARS))
     actions_cost_scale: float = 0.01
     alive_reward_scale: float = 2.0
     death_cost: float = -1.0

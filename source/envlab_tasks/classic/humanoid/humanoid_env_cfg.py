@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import ObservationTermCfg, RewardTermCfg, TerminationTermCfg
 from envlab_tasks.classic.ant import ant_env_cfg as ant
 from envlab_tasks.classic.locomotion import terms
@@ -30,8 +30,8 @@ GEARS = {
 class ActionsCfg(ant.ActionsCfg):
     """21 actions: the torque of each joint, as a share of its motor's strength."""
 
-    joint_effort: mdp.JointEffortActionCfg = field(
-        default_factory=lambda: mdp.JointEffortActionCfg(joint_names=[".*"], scale=dict(GEARS))
+    joint_effort: mdp.JointEffortActionCfg = default(
+        mdp.JointEffortActionCfg(joint_names=[".*"], scale=dict(GEARS))
     )
 
 
@@ -39,11 +39,11 @@ class ActionsCfg(ant.ActionsCfg):
 class PolicyCfg(ant.PolicyCfg):
     """87 values."""
 
-    joint_vel_rel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.1)
+    joint_vel_rel: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.1)
     )
-    feet_body_forces: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
+    feet_body_forces: ObservationTermCfg = default(
+        ObservationTermCfg(
             func=mdp.sensor,
             scale=0.01,
             params={"asset_cfg": SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"])},
@@ -62,19 +62,15 @@ class ObservationsCfg(ant.ObservationsCfg):
 class RewardsCfg(ant.RewardsCfg):
     """Run towards the target, upright and facing it, at little effort. Weights are per second."""
 
-    alive: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.is_alive, weight=2.0)
-    )
-    action_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_l2, weight=-0.01)
-    )
-    energy: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=2.0))
+    action_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_l2, weight=-0.01))
+    energy: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.power_consumption, weight=-0.005, params={"gear_ratio": dict(GEARS)}
         )
     )
-    joint_pos_limits: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    joint_pos_limits: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.joint_pos_limits_penalty_ratio,
             weight=-0.25,
             params={"threshold": 0.98, "gear_ratio": dict(GEARS)},
@@ -86,10 +82,8 @@ class RewardsCfg(ant.RewardsCfg):
 class TerminationsCfg(ant.TerminationsCfg):
     """The humanoid falls, or the time is up."""
 
-    torso_height: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(
-            func=mdp.root_height_below_minimum, params={"minimum_height": 0.8}
-        )
+    torso_height: TerminationTermCfg = default(
+        TerminationTermCfg(func=mdp.root_height_below_minimum, params={"minimum_height": 0.8})
     )
 
 
@@ -97,12 +91,8 @@ class TerminationsCfg(ant.TerminationsCfg):
 class HumanoidEnvCfg(ant.AntEnvCfg):
     """Run for 16 seconds at 60 Hz."""
 
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(dt=1.0 / 120.0, data_fields=("sensordata",))
-    )
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/humanoid.xml")
-    )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 120.0, data_fields=("sensordata",)))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/humanoid.xml"))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     rewards: RewardsCfg = field(default_factory=RewardsCfg)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 
-from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneCfg, SimulationCfg
+from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneCfg, SimulationCfg, default
 from envlab.envs.markers import add_sphere
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.envs.math import gravity_in_body, quat_apply_inverse
@@ -30,10 +30,8 @@ class QuadcopterEnvCfg(DirectEnvCfg):
     episode_length_s: float = 10.0
     action_space: int | DiscreteCfg = 4
     observation_space: int = 12
-    sim: SimulationCfg = field(default_factory=lambda: SimulationCfg(dt=1.0 / 100.0))
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=4096, model="envlab_assets:robots/quadcopter.xml")
-    )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 100.0))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model="envlab_assets:robots/quadcopter.xml"))
     thrust_to_weight: float = 1.9
     """Thrust of action 1, in weights of the drone; action -1 is none."""
     moment_scale: float = 0.01

@@ -10,6 +10,7 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
+    default,
     mdp,
 )
 from envlab.envs.managers import (
@@ -38,8 +39,8 @@ def noise(std: float) -> GaussianNoiseCfg:
 class CommandsCfg:
     """An orientation for the cube; the next one as soon as it is reached, within 0.1 rad."""
 
-    object_pose: mdp.InHandReOrientationCommandCfg = field(
-        default_factory=lambda: mdp.InHandReOrientationCommandCfg(
+    object_pose: mdp.InHandReOrientationCommandCfg = default(
+        mdp.InHandReOrientationCommandCfg(
             init_pos_offset=(0.0, 0.0, -0.04),
             orientation_success_threshold=0.1,
             marker_pos_offset=(-0.2, -0.06, 0.08),
@@ -51,10 +52,8 @@ class CommandsCfg:
 class ActionsCfg:
     """Target positions of the 16 joints, from -1 at the lower limit to 1 at the upper one."""
 
-    joint_pos: mdp.EMAJointPositionToLimitsActionCfg = field(
-        default_factory=lambda: mdp.EMAJointPositionToLimitsActionCfg(
-            joint_names=".*_joint_.", alpha=0.95
-        )
+    joint_pos: mdp.EMAJointPositionToLimitsActionCfg = default(
+        mdp.EMAJointPositionToLimitsActionCfg(joint_names=".*_joint_.", alpha=0.95)
     )
 
 
@@ -63,49 +62,35 @@ class PolicyCfg(ObservationGroupCfg):
     """Joints (16 + 16), the cube's pose (7) and velocities (6), goal (7 + 4), last action (16)."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.joint_pos_limit_normalized, noise=noise(0.005)
-        )
+    joint_pos: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_pos_limit_normalized, noise=noise(0.005))
     )
-    joint_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.joint_vel_rel, scale=0.2, noise=noise(0.01)
-        )
+    joint_vel: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.2, noise=noise(0.01))
     )
-    object_pos: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.root_pos_w, noise=noise(0.002), params={"asset_cfg": cube()}
-        )
+    object_pos: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.root_pos_w, noise=noise(0.002), params={"asset_cfg": cube()})
     )
-    object_quat: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.root_quat_w, params={"asset_cfg": cube()}
-        )
+    object_quat: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.root_quat_w, params={"asset_cfg": cube()})
     )
-    object_lin_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
+    object_lin_vel: ObservationTermCfg = default(
+        ObservationTermCfg(
             func=mdp.root_lin_vel_w, noise=noise(0.002), params={"asset_cfg": cube()}
         )
     )
-    object_ang_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
+    object_ang_vel: ObservationTermCfg = default(
+        ObservationTermCfg(
             func=mdp.root_ang_vel_w, scale=0.2, noise=noise(0.002), params={"asset_cfg": cube()}
         )
     )
-    goal_pose: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.generated_commands, params={"command_name": GOAL}
-        )
+    goal_pose: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": GOAL})
     )
-    goal_quat_diff: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.goal_quat_diff, params={"command_name": GOAL}
-        )
+    goal_quat_diff: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.goal_quat_diff, params={"command_name": GOAL})
     )
-    last_action: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
-    )
+    last_action: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -119,22 +104,22 @@ class ObservationsCfg:
 class EventsCfg:
     """Every environment has its own friction, masses and gains; every episode its own start."""
 
-    robot_physics_material: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    robot_physics_material: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_material,
             mode="startup",
             params={"friction_range": (0.7, 1.3)},
         )
     )
-    robot_scale_mass: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    robot_scale_mass: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_mass,
             mode="startup",
             params={"mass_distribution_params": (0.95, 1.05), "operation": "scale"},
         )
     )
-    robot_joint_stiffness_and_damping: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    robot_joint_stiffness_and_damping: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_actuator_gains,
             mode="startup",
             params={
@@ -145,15 +130,15 @@ class EventsCfg:
             },
         )
     )
-    object_physics_material: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    object_physics_material: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_material,
             mode="startup",
             params={"friction_range": (0.7, 1.3), "asset_cfg": cube()},
         )
     )
-    object_scale_mass: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    object_scale_mass: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_mass,
             mode="startup",
             params={
@@ -163,8 +148,8 @@ class EventsCfg:
             },
         )
     )
-    reset_object: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_object: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_root_state_uniform,
             mode="reset",
             params={
@@ -174,8 +159,8 @@ class EventsCfg:
             },
         )
     )
-    reset_robot_joints: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_robot_joints: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_joints_within_limits_range,
             mode="reset",
             params={"position_range": (0.2, 0.2), "use_default_offset": True},
@@ -187,45 +172,33 @@ class EventsCfg:
 class RewardsCfg:
     """Come near the goal, and reach it; keep joints and actions calm. Weights are per second."""
 
-    track_orientation_inv_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    track_orientation_inv_l2: RewardTermCfg = default(
+        RewardTermCfg(
             func=mdp.track_orientation_inv_l2,
             weight=1.0,
             params={"command_name": GOAL, "rot_eps": 0.1},
         )
     )
-    success_bonus: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=mdp.success_bonus, weight=250.0, params={"command_name": GOAL}
-        )
+    success_bonus: RewardTermCfg = default(
+        RewardTermCfg(func=mdp.success_bonus, weight=250.0, params={"command_name": GOAL})
     )
-    joint_vel_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_vel_l2, weight=-2.5e-5)
-    )
-    action_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_l2, weight=-1e-4)
-    )
-    action_rate_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01)
-    )
+    joint_vel_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-2.5e-5))
+    action_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_l2, weight=-1e-4))
+    action_rate_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """The time is up, fifty goals are reached, or the cube is lost."""
 
-    time_out: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
-    max_consecutive_success: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    max_consecutive_success: TerminationTermCfg = default(
+        TerminationTermCfg(
             func=mdp.max_consecutive_success, params={"num_success": 50, "command_name": GOAL}
         )
     )
-    object_out_of_reach: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(
-            func=mdp.object_away_from_robot, params={"threshold": 0.3}
-        )
+    object_out_of_reach: TerminationTermCfg = default(
+        TerminationTermCfg(func=mdp.object_away_from_robot, params={"threshold": 0.3})
     )
 
 
@@ -235,8 +208,8 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
 
     decimation: int = 4
     episode_length_s: float = 20.0
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(
+    sim: SimulationCfg = default(
+        SimulationCfg(
             dt=1.0 / 120.0,
             model_fields=(
                 "geom_friction",
@@ -249,10 +222,8 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
             num_constraints_max=256,
         )
     )
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(
-            num_envs=8192, model="envlab_assets:robots/allegro_cube.xml"
-        )
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=8192, model="envlab_assets:robots/allegro_cube.xml")
     )
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
@@ -269,9 +240,7 @@ class AllegroCubePlayEnvCfg(AllegroCubeEnvCfg):
     Isaac Lab takes the time limit away here too; it stays, so that play can tell a mean return.
     """
 
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(num_envs=50, model="envlab_assets:robots/allegro_cube.xml")
-    )
-    observations: ObservationsCfg = field(
-        default_factory=lambda: ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model="envlab_assets:robots/allegro_cube.xml"))
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
     )

@@ -10,7 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, mdp
+from envlab.envs import (
+    ManagerEnvCfg,
+    SceneCfg,
+    SceneEntityCfg,
+    SimulationCfg,
+    UniformNoiseCfg,
+    default,
+    mdp,
+)
 from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.managers import (
     EventTermCfg,
@@ -84,8 +92,8 @@ def base_contact(body_names: str) -> TerminationTermCfg:
 class CommandsCfg:
     """Where to go: a new velocity every 10 s."""
 
-    base_velocity: mdp.UniformVelocityCommandCfg = field(
-        default_factory=lambda: mdp.UniformVelocityCommandCfg(resampling_time_range=(10.0, 10.0))
+    base_velocity: mdp.UniformVelocityCommandCfg = default(
+        mdp.UniformVelocityCommandCfg(resampling_time_range=(10.0, 10.0))
     )
 
 
@@ -93,8 +101,8 @@ class CommandsCfg:
 class ActionsCfg:
     """Target positions of all joints, as offsets from the default pose."""
 
-    joint_pos: mdp.JointPositionActionCfg = field(
-        default_factory=lambda: mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.5)
+    joint_pos: mdp.JointPositionActionCfg = default(
+        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.5)
     )
 
 
@@ -103,21 +111,15 @@ class PolicyCfg(ObservationGroupCfg):
     """What the robot measures, with noise; its command; its last action."""
 
     enable_corruption: bool = True
-    base_lin_vel: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.base_lin_vel, 0.1))
-    base_ang_vel: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.base_ang_vel, 0.2))
-    projected_gravity: ObservationTermCfg = field(
-        default_factory=lambda: noisy(mdp.projected_gravity, 0.05)
+    base_lin_vel: ObservationTermCfg = default(noisy(mdp.base_lin_vel, 0.1))
+    base_ang_vel: ObservationTermCfg = default(noisy(mdp.base_ang_vel, 0.2))
+    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
+    velocity_commands: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "base_velocity"})
     )
-    velocity_commands: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.generated_commands, params={"command_name": "base_velocity"}
-        )
-    )
-    joint_pos: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.joint_pos_rel, 0.01))
-    joint_vel: ObservationTermCfg = field(default_factory=lambda: noisy(mdp.joint_vel_rel, 1.5))
-    actions: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
-    )
+    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.01))
+    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
+    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -145,16 +147,16 @@ class PlayObservationsCfg(ObservationsCfg):
 class EventsCfg:
     """Robots differ in friction and mass, start anywhere in any pose, and are pushed."""
 
-    physics_material: EventTermCfg | None = field(
-        default_factory=lambda: EventTermCfg(
+    physics_material: EventTermCfg | None = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_material,
             mode="startup",
             # Isaac Lab's static and dynamic coefficients, of which MuJoCo has one.
             params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.6, 0.8)},
         )
     )
-    add_base_mass: EventTermCfg | None = field(
-        default_factory=lambda: EventTermCfg(
+    add_base_mass: EventTermCfg | None = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_mass,
             mode="startup",
             params={
@@ -164,8 +166,8 @@ class EventsCfg:
             },
         )
     )
-    base_com: EventTermCfg | None = field(
-        default_factory=lambda: EventTermCfg(
+    base_com: EventTermCfg | None = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_com,
             mode="startup",
             params={
@@ -174,13 +176,11 @@ class EventsCfg:
             },
         )
     )
-    base_external_force_torque: EventTermCfg | None = field(
-        default_factory=lambda: external_wrench("base")
-    )
-    reset_base: EventTermCfg | None = field(default_factory=lambda: reset_base(0.5))
-    reset_robot_joints: EventTermCfg | None = field(default_factory=lambda: reset_joints(0.5, 1.5))
-    push_robot: EventTermCfg | None = field(
-        default_factory=lambda: EventTermCfg(
+    base_external_force_torque: EventTermCfg | None = default(external_wrench("base"))
+    reset_base: EventTermCfg | None = default(reset_base(0.5))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
+    push_robot: EventTermCfg | None = default(
+        EventTermCfg(
             func=mdp.push_by_setting_velocity,
             mode="interval",
             interval_range_s=(10.0, 15.0),
@@ -193,29 +193,21 @@ class EventsCfg:
 class RewardsCfg:
     """Follow the command, take long steps, and be smooth. Weights are per second."""
 
-    track_lin_vel_xy_exp: RewardTermCfg | None = field(
-        default_factory=lambda: tracking(mdp.track_lin_vel_xy_exp, 1.0)
+    track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.0))
+    track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.5))
+    lin_vel_z_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-2.0))
+    ang_vel_xy_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.ang_vel_xy_l2, weight=-0.05)
     )
-    track_ang_vel_z_exp: RewardTermCfg | None = field(
-        default_factory=lambda: tracking(mdp.track_ang_vel_z_exp, 0.5)
+    dof_torques_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_torques_l2, weight=-1.0e-5)
     )
-    lin_vel_z_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-2.0)
+    dof_acc_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.joint_acc_l2, weight=-2.5e-7))
+    action_rate_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01)
     )
-    ang_vel_xy_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.ang_vel_xy_l2, weight=-0.05)
-    )
-    dof_torques_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_torques_l2, weight=-1.0e-5)
-    )
-    dof_acc_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_acc_l2, weight=-2.5e-7)
-    )
-    action_rate_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01)
-    )
-    feet_air_time: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(
+    feet_air_time: RewardTermCfg | None = default(
+        RewardTermCfg(
             func=mdp.feet_air_time,
             weight=0.125,
             params={
@@ -225,18 +217,18 @@ class RewardsCfg:
             },
         )
     )
-    undesired_contacts: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(
+    undesired_contacts: RewardTermCfg | None = default(
+        RewardTermCfg(
             func=mdp.undesired_contacts,
             weight=-1.0,
             params={"sensor_cfg": in_contact(".*_thigh"), "threshold": 1.0},
         )
     )
-    flat_orientation_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.flat_orientation_l2, weight=0.0)
+    flat_orientation_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.flat_orientation_l2, weight=0.0)
     )
-    dof_pos_limits: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_pos_limits, weight=0.0)
+    dof_pos_limits: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_pos_limits, weight=0.0)
     )
 
 
@@ -244,10 +236,10 @@ class RewardsCfg:
 class TerminationsCfg:
     """The time is up, or the base touches something."""
 
-    time_out: TerminationTermCfg | None = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
+    time_out: TerminationTermCfg | None = default(
+        TerminationTermCfg(func=mdp.time_out, time_out=True)
     )
-    base_contact: TerminationTermCfg | None = field(default_factory=lambda: base_contact("base"))
+    base_contact: TerminationTermCfg | None = default(base_contact("base"))
 
 
 @dataclass(kw_only=True)
@@ -263,8 +255,8 @@ class VelocityEnvCfg(ManagerEnvCfg):
 
     decimation: int = 4
     episode_length_s: float = 20.0
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(
+    sim: SimulationCfg = default(
+        SimulationCfg(
             dt=0.005,
             data_fields=("sensordata", "actuator_force", "qacc"),
             model_fields=("body_mass", "body_inertia", "body_ipos", "geom_friction"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import (
     ActionTermCfg,
     CurriculumTermCfg,
@@ -24,8 +24,8 @@ LIFTED_M = 0.04
 class CommandsCfg:
     """Where the cube is to be; its orientation does not matter."""
 
-    object_pose: mdp.UniformPoseCommandCfg = field(
-        default_factory=lambda: mdp.UniformPoseCommandCfg(
+    object_pose: mdp.UniformPoseCommandCfg = default(
+        mdp.UniformPoseCommandCfg(
             body_name="panda_hand",
             resampling_time_range=(5.0, 5.0),
             ranges=mdp.PoseRangesCfg(pos_x=(0.4, 0.6), pos_y=(-0.25, 0.25), pos_z=(0.25, 0.5)),
@@ -37,7 +37,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Where the arm goes, and whether the fingers open."""
 
-    arm_action: ActionTermCfg = field(default_factory=lambda: franka.joint_positions(scale=0.5))
+    arm_action: ActionTermCfg = default(franka.joint_positions(scale=0.5))
     gripper_action: ActionTermCfg = field(default_factory=franka.gripper)
 
 
@@ -46,23 +46,15 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), the cube's place, the goal's pose, last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_pos_rel)
+    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    object_position: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.object_position_in_robot_root_frame)
     )
-    joint_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_vel_rel)
+    target_object_position: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "object_pose"})
     )
-    object_position: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.object_position_in_robot_root_frame)
-    )
-    target_object_position: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.generated_commands, params={"command_name": "object_pose"}
-        )
-    )
-    actions: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
-    )
+    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -76,8 +68,8 @@ class ObservationsCfg:
 class EventsCfg:
     """The arm starts at home, the cube somewhere on the table before it."""
 
-    reset_object_position: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_object_position: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_root_state_uniform,
             mode="reset",
             params={
@@ -101,37 +93,25 @@ def _goal_tracking(weight: float, std: float) -> RewardTermCfg:
 class RewardsCfg:
     """Reach the cube, lift it, bring it to its goal, and move calmly. Weights are per second."""
 
-    reaching_object: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=mdp.object_ee_distance, weight=1.0, params={"std": 0.1}
-        )
+    reaching_object: RewardTermCfg = default(
+        RewardTermCfg(func=mdp.object_ee_distance, weight=1.0, params={"std": 0.1})
     )
-    lifting_object: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=mdp.object_is_lifted, weight=15.0, params={"minimal_height": LIFTED_M}
-        )
+    lifting_object: RewardTermCfg = default(
+        RewardTermCfg(func=mdp.object_is_lifted, weight=15.0, params={"minimal_height": LIFTED_M})
     )
-    object_goal_tracking: RewardTermCfg = field(default_factory=lambda: _goal_tracking(16.0, 0.3))
-    object_goal_tracking_fine_grained: RewardTermCfg = field(
-        default_factory=lambda: _goal_tracking(5.0, 0.05)
-    )
-    action_rate: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-1e-4)
-    )
-    joint_vel: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_vel_l2, weight=-1e-4)
-    )
+    object_goal_tracking: RewardTermCfg = default(_goal_tracking(16.0, 0.3))
+    object_goal_tracking_fine_grained: RewardTermCfg = default(_goal_tracking(5.0, 0.05))
+    action_rate: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-1e-4))
+    joint_vel: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-1e-4))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """The time limit, and a cube that fell off the table."""
 
-    time_out: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
-    object_dropping: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    object_dropping: TerminationTermCfg = default(
+        TerminationTermCfg(
             func=mdp.root_height_below_minimum,
             params={"minimum_height": -0.05, "asset_cfg": SceneEntityCfg("object")},
         )
@@ -142,14 +122,14 @@ class TerminationsCfg:
 class CurriculumCfg:
     """Calm counts for more after 10000 steps."""
 
-    action_rate: CurriculumTermCfg = field(
-        default_factory=lambda: CurriculumTermCfg(
+    action_rate: CurriculumTermCfg = default(
+        CurriculumTermCfg(
             func=mdp.modify_reward_weight,
             params={"term_name": "action_rate", "weight": -1e-1, "num_steps": 10000},
         )
     )
-    joint_vel: CurriculumTermCfg = field(
-        default_factory=lambda: CurriculumTermCfg(
+    joint_vel: CurriculumTermCfg = default(
+        CurriculumTermCfg(
             func=mdp.modify_reward_weight,
             params={"term_name": "joint_vel", "weight": -1e-1, "num_steps": 10000},
         )
@@ -166,8 +146,8 @@ class FrankaCubeLiftEnvCfg(ManagerEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 5.0
-    sim: SimulationCfg = field(default_factory=lambda: _simulation(("xpos", "xquat", "site_xpos")))
-    scene: SceneCfg = field(default_factory=lambda: franka.scene("franka_lift"))
+    sim: SimulationCfg = default(_simulation(("xpos", "xquat", "site_xpos")))
+    scene: SceneCfg = default(franka.scene("franka_lift"))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     commands: CommandsCfg = field(default_factory=CommandsCfg)
@@ -181,29 +161,23 @@ class FrankaCubeLiftEnvCfg(ManagerEnvCfg):
 class FrankaCubeLiftIkAbsEnvCfg(FrankaCubeLiftEnvCfg):
     """The same with a stiffer arm, by poses of the grasp point."""
 
-    sim: SimulationCfg = field(
-        default_factory=lambda: _simulation((*franka.IK_FIELDS, "site_xpos"))
-    )
-    scene: SceneCfg = field(default_factory=lambda: franka.stiff_scene("franka_lift"))
-    actions: ActionsCfg = field(
-        default_factory=lambda: ActionsCfg(arm_action=franka.hand_pose("absolute"))
-    )
+    sim: SimulationCfg = default(_simulation((*franka.IK_FIELDS, "site_xpos")))
+    scene: SceneCfg = default(franka.stiff_scene("franka_lift"))
+    actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("absolute")))
 
 
 @dataclass(kw_only=True)
 class FrankaCubeLiftIkRelEnvCfg(FrankaCubeLiftIkAbsEnvCfg):
     """The same by displacements of the grasp point."""
 
-    actions: ActionsCfg = field(
-        default_factory=lambda: ActionsCfg(arm_action=franka.hand_pose("relative"))
-    )
+    actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("relative")))
 
 
 @dataclass(kw_only=True)
 class FrankaCubeLiftPlayEnvCfg(FrankaCubeLiftEnvCfg):
     """Joint positions, for 50 environments."""
 
-    scene: SceneCfg = field(default_factory=lambda: franka.scene("franka_lift", 50))
-    observations: ObservationsCfg = field(
-        default_factory=lambda: ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
+    scene: SceneCfg = default(franka.scene("franka_lift", 50))
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
     )

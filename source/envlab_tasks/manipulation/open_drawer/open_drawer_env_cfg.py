@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import (
     ActionTermCfg,
     EventTermCfg,
@@ -26,7 +26,7 @@ def drawer() -> SceneEntityCfg:
 class ActionsCfg:
     """Where the arm goes, and whether the fingers open."""
 
-    arm_action: ActionTermCfg = field(default_factory=lambda: franka.joint_positions(scale=1.0))
+    arm_action: ActionTermCfg = default(franka.joint_positions(scale=1.0))
     gripper_action: ActionTermCfg = field(default_factory=franka.gripper)
 
 
@@ -35,28 +35,18 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), those of the drawer, the way to it, last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_pos_rel)
+    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    cabinet_joint_pos: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_pos_rel, params={"asset_cfg": drawer()})
     )
-    joint_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.joint_vel_rel)
+    cabinet_joint_vel: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_vel_rel, params={"asset_cfg": drawer()})
     )
-    cabinet_joint_pos: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.joint_pos_rel, params={"asset_cfg": drawer()}
-        )
+    rel_ee_drawer_distance: ObservationTermCfg = default(
+        ObservationTermCfg(func=terms.rel_ee_drawer_distance)
     )
-    cabinet_joint_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.joint_vel_rel, params={"asset_cfg": drawer()}
-        )
-    )
-    rel_ee_drawer_distance: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=terms.rel_ee_drawer_distance)
-    )
-    actions: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
-    )
+    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -70,15 +60,15 @@ class ObservationsCfg:
 class EventsCfg:
     """Frictions differ between environments; the arm starts near its home pose."""
 
-    robot_physics_material: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    robot_physics_material: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_material,
             mode="startup",
             params={"friction_range": (0.8, 1.25)},
         )
     )
-    cabinet_physics_material: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    cabinet_physics_material: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_material,
             mode="startup",
             params={
@@ -87,8 +77,8 @@ class EventsCfg:
             },
         )
     )
-    reset_robot_joints: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_robot_joints: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_joints_by_offset,
             mode="reset",
             params={"position_range": (-0.1, 0.1), "velocity_range": (0.0, 0.0)},
@@ -100,24 +90,18 @@ class EventsCfg:
 class RewardsCfg:
     """Go to the handle, grasp it, pull, and move calmly. Weights are per second."""
 
-    approach_ee_handle: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=terms.approach_ee_handle, weight=2.0, params={"threshold": 0.2}
-        )
+    approach_ee_handle: RewardTermCfg = default(
+        RewardTermCfg(func=terms.approach_ee_handle, weight=2.0, params={"threshold": 0.2})
     )
-    align_ee_handle: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=terms.align_ee_handle, weight=0.5)
+    align_ee_handle: RewardTermCfg = default(RewardTermCfg(func=terms.align_ee_handle, weight=0.5))
+    approach_gripper_handle: RewardTermCfg = default(
+        RewardTermCfg(func=terms.approach_gripper_handle, weight=5.0, params={"offset": 0.04})
     )
-    approach_gripper_handle: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=terms.approach_gripper_handle, weight=5.0, params={"offset": 0.04}
-        )
+    align_grasp_around_handle: RewardTermCfg = default(
+        RewardTermCfg(func=terms.align_grasp_around_handle, weight=0.125)
     )
-    align_grasp_around_handle: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=terms.align_grasp_around_handle, weight=0.125)
-    )
-    grasp_handle: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    grasp_handle: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.grasp_handle,
             weight=0.5,
             params={
@@ -127,31 +111,23 @@ class RewardsCfg:
             },
         )
     )
-    open_drawer_bonus: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
-            func=terms.open_drawer_bonus, weight=7.5, params={"asset_cfg": drawer()}
-        )
+    open_drawer_bonus: RewardTermCfg = default(
+        RewardTermCfg(func=terms.open_drawer_bonus, weight=7.5, params={"asset_cfg": drawer()})
     )
-    multi_stage_open_drawer: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    multi_stage_open_drawer: RewardTermCfg = default(
+        RewardTermCfg(
             func=terms.multi_stage_open_drawer, weight=1.0, params={"asset_cfg": drawer()}
         )
     )
-    action_rate_l2: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-1e-2)
-    )
-    joint_vel: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_vel_l2, weight=-1e-4)
-    )
+    action_rate_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-1e-2))
+    joint_vel: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-1e-4))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """Only the time limit."""
 
-    time_out: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
 
 
 @dataclass(kw_only=True)
@@ -160,12 +136,12 @@ class FrankaCabinetEnvCfg(ManagerEnvCfg):
 
     decimation: int = 1
     episode_length_s: float = 8.0
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(
+    sim: SimulationCfg = default(
+        SimulationCfg(
             dt=1.0 / 60.0, data_fields=("xquat", "site_xpos"), model_fields=("geom_friction",)
         )
     )
-    scene: SceneCfg = field(default_factory=lambda: franka.scene("franka_cabinet"))
+    scene: SceneCfg = default(franka.scene("franka_cabinet"))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     events: EventsCfg = field(default_factory=EventsCfg)
@@ -177,7 +153,7 @@ class FrankaCabinetEnvCfg(ManagerEnvCfg):
 class FrankaCabinetPlayEnvCfg(FrankaCabinetEnvCfg):
     """The same for 50 environments."""
 
-    scene: SceneCfg = field(default_factory=lambda: franka.scene("franka_cabinet", 50))
-    observations: ObservationsCfg = field(
-        default_factory=lambda: ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
+    scene: SceneCfg = default(franka.scene("franka_cabinet", 50))
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
     )

@@ -11,6 +11,7 @@ from envlab.envs import (
     SceneEntityCfg,
     SimulationCfg,
     UniformNoiseCfg,
+    default,
     mdp,
 )
 from envlab.envs.managers import (
@@ -34,8 +35,8 @@ def hand() -> SceneEntityCfg:
 class CommandsCfg:
     """A pose above the table in front of the robot, with the hand pointing down."""
 
-    ee_pose: mdp.UniformPoseCommandCfg = field(
-        default_factory=lambda: mdp.UniformPoseCommandCfg(
+    ee_pose: mdp.UniformPoseCommandCfg = default(
+        mdp.UniformPoseCommandCfg(
             body_name="panda_hand",
             resampling_time_range=(4.0, 4.0),
             ranges=mdp.PoseRangesCfg(
@@ -53,7 +54,7 @@ class CommandsCfg:
 class ActionsCfg:
     """Where the arm goes; nothing opens the fingers, which close."""
 
-    arm_action: ActionTermCfg = field(default_factory=lambda: franka.joint_positions(scale=0.5))
+    arm_action: ActionTermCfg = default(franka.joint_positions(scale=0.5))
 
 
 @dataclass(kw_only=True)
@@ -61,24 +62,16 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), the goal's position and quaternion, last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.joint_pos_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01)
-        )
+    joint_pos: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_pos_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01))
     )
-    joint_vel: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.joint_vel_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01)
-        )
+    joint_vel: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_vel_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01))
     )
-    pose_command: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
-            func=mdp.generated_commands, params={"command_name": "ee_pose"}
-        )
+    pose_command: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "ee_pose"})
     )
-    actions: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(func=mdp.last_action)
-    )
+    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -92,8 +85,8 @@ class ObservationsCfg:
 class EventsCfg:
     """Every episode starts in another pose."""
 
-    reset_robot_joints: EventTermCfg = field(
-        default_factory=lambda: EventTermCfg(
+    reset_robot_joints: EventTermCfg = default(
+        EventTermCfg(
             func=mdp.reset_joints_by_scale,
             mode="reset",
             params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
@@ -105,56 +98,50 @@ class EventsCfg:
 class RewardsCfg:
     """Be at the goal, turned as it is, and move calmly. Weights are per second."""
 
-    end_effector_position_tracking: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    end_effector_position_tracking: RewardTermCfg = default(
+        RewardTermCfg(
             func=mdp.position_command_error,
             weight=-0.2,
             params={"asset_cfg": hand(), "command_name": "ee_pose"},
         )
     )
-    end_effector_position_tracking_fine_grained: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    end_effector_position_tracking_fine_grained: RewardTermCfg = default(
+        RewardTermCfg(
             func=mdp.position_command_error_tanh,
             weight=0.1,
             params={"asset_cfg": hand(), "std": 0.1, "command_name": "ee_pose"},
         )
     )
-    end_effector_orientation_tracking: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(
+    end_effector_orientation_tracking: RewardTermCfg = default(
+        RewardTermCfg(
             func=mdp.orientation_command_error,
             weight=-0.1,
             params={"asset_cfg": hand(), "command_name": "ee_pose"},
         )
     )
-    action_rate: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-0.0001)
-    )
-    joint_vel: RewardTermCfg = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_vel_l2, weight=-0.0001)
-    )
+    action_rate: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-0.0001))
+    joint_vel: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-0.0001))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """Only the time limit."""
 
-    time_out: TerminationTermCfg = field(
-        default_factory=lambda: TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
 
 
 @dataclass(kw_only=True)
 class CurriculumCfg:
     """Calm counts for more after 4500 steps."""
 
-    action_rate: CurriculumTermCfg = field(
-        default_factory=lambda: CurriculumTermCfg(
+    action_rate: CurriculumTermCfg = default(
+        CurriculumTermCfg(
             func=mdp.modify_reward_weight,
             params={"term_name": "action_rate", "weight": -0.005, "num_steps": 4500},
         )
     )
-    joint_vel: CurriculumTermCfg = field(
-        default_factory=lambda: CurriculumTermCfg(
+    joint_vel: CurriculumTermCfg = default(
+        CurriculumTermCfg(
             func=mdp.modify_reward_weight,
             params={"term_name": "joint_vel", "weight": -0.001, "num_steps": 4500},
         )
@@ -167,10 +154,8 @@ class FrankaReachEnvCfg(ManagerEnvCfg):
 
     decimation: int = 2
     episode_length_s: float = 12.0
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(dt=1.0 / 60.0, data_fields=("xpos", "xquat"))
-    )
-    scene: SceneCfg = field(default_factory=lambda: franka.scene("franka_reach"))
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 60.0, data_fields=("xpos", "xquat")))
+    scene: SceneCfg = default(franka.scene("franka_reach"))
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
     actions: ActionsCfg = field(default_factory=ActionsCfg)
     commands: CommandsCfg = field(default_factory=CommandsCfg)
@@ -184,22 +169,16 @@ class FrankaReachEnvCfg(ManagerEnvCfg):
 class FrankaReachIkAbsEnvCfg(FrankaReachEnvCfg):
     """The same with a stiffer arm, by poses of the grasp point."""
 
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(dt=1.0 / 60.0, data_fields=franka.IK_FIELDS)
-    )
-    scene: SceneCfg = field(default_factory=lambda: franka.stiff_scene("franka_reach"))
-    actions: ActionsCfg = field(
-        default_factory=lambda: ActionsCfg(arm_action=franka.hand_pose("absolute"))
-    )
+    sim: SimulationCfg = default(SimulationCfg(dt=1.0 / 60.0, data_fields=franka.IK_FIELDS))
+    scene: SceneCfg = default(franka.stiff_scene("franka_reach"))
+    actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("absolute")))
 
 
 @dataclass(kw_only=True)
 class FrankaReachIkRelEnvCfg(FrankaReachIkAbsEnvCfg):
     """The same by displacements of the grasp point."""
 
-    actions: ActionsCfg = field(
-        default_factory=lambda: ActionsCfg(arm_action=franka.hand_pose("relative"))
-    )
+    actions: ActionsCfg = default(ActionsCfg(arm_action=franka.hand_pose("relative")))
 
 
 def calm_observations() -> ObservationsCfg:
@@ -211,7 +190,7 @@ def calm_observations() -> ObservationsCfg:
 class FrankaReachPlayEnvCfg(FrankaReachEnvCfg):
     """Joint positions, for 50 environments, without noise."""
 
-    scene: SceneCfg = field(default_factory=lambda: franka.scene("franka_reach", 50))
+    scene: SceneCfg = default(franka.scene("franka_reach", 50))
     observations: ObservationsCfg = field(default_factory=calm_observations)
 
 
@@ -219,7 +198,7 @@ class FrankaReachPlayEnvCfg(FrankaReachEnvCfg):
 class FrankaReachIkAbsPlayEnvCfg(FrankaReachIkAbsEnvCfg):
     """Poses, for 50 environments, without noise."""
 
-    scene: SceneCfg = field(default_factory=lambda: franka.stiff_scene("franka_reach", 50))
+    scene: SceneCfg = default(franka.stiff_scene("franka_reach", 50))
     observations: ObservationsCfg = field(default_factory=calm_observations)
 
 
@@ -227,5 +206,5 @@ class FrankaReachIkAbsPlayEnvCfg(FrankaReachIkAbsEnvCfg):
 class FrankaReachIkRelPlayEnvCfg(FrankaReachIkRelEnvCfg):
     """Displacements, for 50 environments, without noise."""
 
-    scene: SceneCfg = field(default_factory=lambda: franka.stiff_scene("franka_reach", 50))
+    scene: SceneCfg = default(franka.stiff_scene("franka_reach", 50))
     observations: ObservationsCfg = field(default_factory=calm_observations)

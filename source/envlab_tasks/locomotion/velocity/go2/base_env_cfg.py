@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ActionsCfg,
@@ -37,8 +37,8 @@ def feet_air_time(weight: float) -> RewardTermCfg:
 class Go2ActionsCfg(ActionsCfg):
     """The robot is small: 0.25 rad per unit of action."""
 
-    joint_pos: mdp.JointPositionActionCfg = field(
-        default_factory=lambda: mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
+    joint_pos: mdp.JointPositionActionCfg = default(
+        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
     )
 
 
@@ -46,8 +46,8 @@ class Go2ActionsCfg(ActionsCfg):
 class Go2EventsCfg(EventsCfg):
     """The base weighs 1 kg less to 3 kg more; episodes start at rest in the default pose."""
 
-    add_base_mass: EventTermCfg | None = field(
-        default_factory=lambda: EventTermCfg(
+    add_base_mass: EventTermCfg | None = default(
+        EventTermCfg(
             func=mdp.randomize_rigid_body_mass,
             mode="startup",
             params={
@@ -58,8 +58,8 @@ class Go2EventsCfg(EventsCfg):
         )
     )
     base_com: EventTermCfg | None = None
-    reset_base: EventTermCfg | None = field(default_factory=lambda: reset_base(0.0))
-    reset_robot_joints: EventTermCfg | None = field(default_factory=lambda: reset_joints(1.0, 1.0))
+    reset_base: EventTermCfg | None = default(reset_base(0.0))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0))
     push_robot: EventTermCfg | None = None
 
 
@@ -67,16 +67,12 @@ class Go2EventsCfg(EventsCfg):
 class Go2RewardsCfg(RewardsCfg):
     """Following the command counts more, and torques do."""
 
-    track_lin_vel_xy_exp: RewardTermCfg | None = field(
-        default_factory=lambda: tracking(mdp.track_lin_vel_xy_exp, 1.5)
+    track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.5))
+    track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.75))
+    dof_torques_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
     )
-    track_ang_vel_z_exp: RewardTermCfg | None = field(
-        default_factory=lambda: tracking(mdp.track_ang_vel_z_exp, 0.75)
-    )
-    dof_torques_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
-    )
-    feet_air_time: RewardTermCfg | None = field(default_factory=lambda: feet_air_time(0.01))
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.01))
     undesired_contacts: RewardTermCfg | None = None
 
 
@@ -84,7 +80,7 @@ class Go2RewardsCfg(RewardsCfg):
 class Go2EnvCfg(VelocityEnvCfg):
     """Go2 on any ground."""
 
-    scene: SceneCfg = field(default_factory=lambda: SceneCfg(num_envs=4096, model=MODEL))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
     actions: ActionsCfg = field(default_factory=Go2ActionsCfg)
     events: EventsCfg = field(default_factory=Go2EventsCfg)
     rewards: RewardsCfg = field(default_factory=Go2RewardsCfg)

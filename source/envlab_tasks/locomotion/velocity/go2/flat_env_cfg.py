@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, mdp
+from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab_tasks.locomotion.velocity.go2.base_env_cfg import (
     MODEL,
@@ -25,9 +25,9 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 class FlatRewardsCfg(Go2RewardsCfg):
     """On flat ground the base is to be level, and steps are to be long."""
 
-    feet_air_time: RewardTermCfg | None = field(default_factory=lambda: feet_air_time(0.25))
-    flat_orientation_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.flat_orientation_l2, weight=-2.5)
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.25))
+    flat_orientation_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-2.5)
     )
 
 
@@ -49,6 +49,6 @@ class PlayEventsCfg(Go2EventsCfg):
 class Go2FlatPlayEnvCfg(Go2FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
-    scene: SceneCfg = field(default_factory=lambda: SceneCfg(num_envs=50, model=MODEL))
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
     observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
     events: EventsCfg = field(default_factory=PlayEventsCfg)

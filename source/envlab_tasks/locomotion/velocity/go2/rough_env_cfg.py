@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, UniformNoiseCfg, mdp
+from envlab.envs import SceneCfg, UniformNoiseCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, EventTermCfg, ObservationTermCfg
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
@@ -46,8 +46,8 @@ def few_tiles() -> TerrainGeneratorCfg:
 class RoughPolicyCfg(PolicyCfg):
     """What the robot feels, and the ground's height at 187 points around it."""
 
-    height_scan: ObservationTermCfg = field(
-        default_factory=lambda: ObservationTermCfg(
+    height_scan: ObservationTermCfg = default(
+        ObservationTermCfg(
             func=mdp.height_scan,
             params={"sensor_cfg": mdp.RayCasterCfg()},
             noise=UniformNoiseCfg(n_min=-0.1, n_max=0.1),
@@ -67,8 +67,8 @@ class RoughObservationsCfg(ObservationsCfg):
 class CurriculumCfg:
     """Who walks far gets harder ground."""
 
-    terrain_levels: CurriculumTermCfg | None = field(
-        default_factory=lambda: CurriculumTermCfg(func=mdp.terrain_levels_vel)
+    terrain_levels: CurriculumTermCfg | None = default(
+        CurriculumTermCfg(func=mdp.terrain_levels_vel)
     )
 
 
@@ -76,10 +76,8 @@ class CurriculumCfg:
 class Go2RoughEnvCfg(Go2EnvCfg):
     """Go2 on stairs, blocks, noise and slopes."""
 
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(
-            num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=go2_terrains())
-        )
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=go2_terrains()))
     )
     observations: ObservationsCfg = field(default_factory=RoughObservationsCfg)
     curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
@@ -110,8 +108,8 @@ class PlayEventsCfg(Go2EventsCfg):
 class Go2RoughPlayEnvCfg(Go2RoughEnvCfg):
     """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
 
-    scene: SceneCfg = field(
-        default_factory=lambda: SceneCfg(
+    scene: SceneCfg = default(
+        SceneCfg(
             num_envs=50,
             model=MODEL,
             terrain=TerrainCfg(max_init_terrain_level=None, terrain_generator=few_tiles()),

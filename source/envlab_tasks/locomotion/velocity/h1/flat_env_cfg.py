@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     CommandsCfg,
@@ -42,8 +42,8 @@ def deviation(weight: float, *names: str) -> RewardTermCfg:
 class H1CommandsCfg(CommandsCfg):
     """Forward only."""
 
-    base_velocity: mdp.UniformVelocityCommandCfg = field(
-        default_factory=lambda: mdp.UniformVelocityCommandCfg(
+    base_velocity: mdp.UniformVelocityCommandCfg = default(
+        mdp.UniformVelocityCommandCfg(
             resampling_time_range=(10.0, 10.0),
             ranges=mdp.VelocityRangesCfg(lin_vel_x=(0.0, 1.0), lin_vel_y=(0.0, 0.0)),
         )
@@ -56,11 +56,9 @@ class H1EventsCfg(EventsCfg):
 
     add_base_mass: EventTermCfg | None = None
     base_com: EventTermCfg | None = None
-    base_external_force_torque: EventTermCfg | None = field(
-        default_factory=lambda: external_wrench("torso_link")
-    )
-    reset_base: EventTermCfg | None = field(default_factory=lambda: reset_base(0.0))
-    reset_robot_joints: EventTermCfg | None = field(default_factory=lambda: reset_joints(1.0, 1.0))
+    base_external_force_torque: EventTermCfg | None = default(external_wrench("torso_link"))
+    reset_base: EventTermCfg | None = default(reset_base(0.0))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0))
     push_robot: EventTermCfg | None = None
 
 
@@ -68,27 +66,27 @@ class H1EventsCfg(EventsCfg):
 class H1RewardsCfg(RewardsCfg):
     """Follow the command on one foot at a time, do not fall, and keep arms and torso still."""
 
-    termination_penalty: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.is_terminated, weight=-200.0)
+    termination_penalty: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.is_terminated, weight=-200.0)
     )
-    track_lin_vel_xy_exp: RewardTermCfg | None = field(
-        default_factory=lambda: tracking(mdp.track_lin_vel_xy_yaw_frame_exp, 1.0)
+    track_lin_vel_xy_exp: RewardTermCfg | None = default(
+        tracking(mdp.track_lin_vel_xy_yaw_frame_exp, 1.0)
     )
-    track_ang_vel_z_exp: RewardTermCfg | None = field(
-        default_factory=lambda: tracking(mdp.track_ang_vel_z_world_exp, 1.0)
+    track_ang_vel_z_exp: RewardTermCfg | None = default(
+        tracking(mdp.track_ang_vel_z_world_exp, 1.0)
     )
     lin_vel_z_l2: RewardTermCfg | None = None
-    dof_torques_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_torques_l2, weight=0.0)
+    dof_torques_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_torques_l2, weight=0.0)
     )
-    dof_acc_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.joint_acc_l2, weight=-1.25e-7)
+    dof_acc_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_acc_l2, weight=-1.25e-7)
     )
-    action_rate_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005)
+    action_rate_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005)
     )
-    feet_air_time: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(
+    feet_air_time: RewardTermCfg | None = default(
+        RewardTermCfg(
             func=mdp.feet_air_time_positive_biped,
             weight=1.0,
             params={
@@ -99,16 +97,16 @@ class H1RewardsCfg(RewardsCfg):
         )
     )
     undesired_contacts: RewardTermCfg | None = None
-    flat_orientation_l2: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(func=mdp.flat_orientation_l2, weight=-1.0)
+    flat_orientation_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-1.0)
     )
-    dof_pos_limits: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(
+    dof_pos_limits: RewardTermCfg | None = default(
+        RewardTermCfg(
             func=mdp.joint_pos_limits, weight=-1.0, params={"asset_cfg": joints(".*_ankle")}
         )
     )
-    feet_slide: RewardTermCfg | None = field(
-        default_factory=lambda: RewardTermCfg(
+    feet_slide: RewardTermCfg | None = default(
+        RewardTermCfg(
             func=mdp.feet_slide,
             weight=-0.25,
             params={
@@ -117,32 +115,28 @@ class H1RewardsCfg(RewardsCfg):
             },
         )
     )
-    joint_deviation_hip: RewardTermCfg | None = field(
-        default_factory=lambda: deviation(-0.2, ".*_hip_yaw", ".*_hip_roll")
+    joint_deviation_hip: RewardTermCfg | None = default(
+        deviation(-0.2, ".*_hip_yaw", ".*_hip_roll")
     )
-    joint_deviation_arms: RewardTermCfg | None = field(
-        default_factory=lambda: deviation(-0.2, ".*_shoulder_.*", ".*_elbow")
+    joint_deviation_arms: RewardTermCfg | None = default(
+        deviation(-0.2, ".*_shoulder_.*", ".*_elbow")
     )
-    joint_deviation_torso: RewardTermCfg | None = field(
-        default_factory=lambda: deviation(-0.1, "torso")
-    )
+    joint_deviation_torso: RewardTermCfg | None = default(deviation(-0.1, "torso"))
 
 
 @dataclass(kw_only=True)
 class H1TerminationsCfg(TerminationsCfg):
     """The time is up, or the torso touches something."""
 
-    base_contact: TerminationTermCfg | None = field(
-        default_factory=lambda: base_contact("torso_link")
-    )
+    base_contact: TerminationTermCfg | None = default(base_contact("torso_link"))
 
 
 @dataclass(kw_only=True)
 class H1FlatEnvCfg(VelocityEnvCfg):
     """H1 on a plane."""
 
-    sim: SimulationCfg = field(
-        default_factory=lambda: SimulationCfg(
+    sim: SimulationCfg = default(
+        SimulationCfg(
             dt=0.005,
             data_fields=(
                 *("sensordata", "actuator_force", "qacc"),
@@ -151,7 +145,7 @@ class H1FlatEnvCfg(VelocityEnvCfg):
             model_fields=("geom_friction",),
         )
     )
-    scene: SceneCfg = field(default_factory=lambda: SceneCfg(num_envs=4096, model=MODEL))
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
     commands: CommandsCfg = field(default_factory=H1CommandsCfg)
     events: EventsCfg = field(default_factory=H1EventsCfg)
     rewards: RewardsCfg = field(default_factory=H1RewardsCfg)
@@ -169,6 +163,6 @@ class PlayEventsCfg(H1EventsCfg):
 class H1FlatPlayEnvCfg(H1FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
-    scene: SceneCfg = field(default_factory=lambda: SceneCfg(num_envs=50, model=MODEL))
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
     observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
     events: EventsCfg = field(default_factory=PlayEventsCfg)
