@@ -3,16 +3,17 @@
 Results are bit-identical at any number of threads.
 
 ``Batch`` holds float64 rows; the tensors that tasks see are float32 mirrors, filled after every
-call. Traps of ``mujoco.batch`` that this file answers (each has a test in ``tests/sim``):
+call. What may surprise a user of ``mujoco.batch``, and how this file answers it (each has a test in
+``tests/sim``):
 
-1. A derived field that a call did not compute holds another simulation's value. So a step asks for
-   the velocity stage as soon as one derived field is declared, and fields that need more are
-   refused.
-2. After reset + forward(velocity stage), acceleration-stage sensors are stale. So the reset
-   environments run the acceleration stage.
-3. Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
-9. ``torch.from_numpy`` on read-only outputs warns and would alias memory that each call rewrites:
-   hence the mirrors.
+- A derived field that a call did not compute holds another simulation's value. So a step asks for
+  the velocity stage as soon as one derived field is declared, and fields that need more are
+  refused.
+- After a reset and a forward pass up to the velocity stage, sensors of the acceleration stage are
+  stale. So the environments that are reset run the acceleration stage.
+- Contact and constraint arrays cannot be bound: :func:`envlab.sim.simulation.check_fields`.
+- ``torch.from_numpy`` warns about read-only outputs, and the tensor would share memory that each
+  call rewrites: hence the mirrors.
 """
 
 from __future__ import annotations

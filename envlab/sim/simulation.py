@@ -36,7 +36,7 @@ ARENA_FIELDS = ("contact", "efc_J", "efc_force", "efc_pos", "efc_vel", "efc_aref
 
 ON_DEMAND_FIELDS = ("cacc", "cfrc_int", "cfrc_ext", "subtree_linvel", "subtree_angmom", "energy")
 """Fields that MuJoCo fills only when a sensor or flag asks for them; else they hold zeros, or the
-values of another simulation (trap 1 of ``mujoco.batch``)."""
+values of another simulation (in ``mujoco.batch``)."""
 
 
 @dataclass(kw_only=True)

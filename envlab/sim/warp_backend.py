@@ -4,16 +4,17 @@ Warp's CPU device captures graphs too, so tests without a GPU walk the same code
 runs on PyTorch's current stream, and neither :meth:`WarpSimulation.step` nor
 :meth:`WarpSimulation.reset` waits for the host.
 
-Traps of ``mujoco_warp`` (4.0) that this file answers (each has a test in ``tests/sim``); those of
+What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it (each has a test in
+``tests/sim``); those of
 its fields are in :mod:`envlab.sim.warp_fields`:
 
-6. Full buffers drop contacts in silence, and a reset clears the report: it is collected before.
-7. ``reset_data`` builds its kernels anew at each call (5 ms): hence a graph over a persistent mask.
-8. A garbage collection during capture can free what the graph uses: it is suspended.
-11. PyTorch's default stream has the handle 0 on every GPU, and a graph launched on it goes to the
-    GPU that is current: so launches first make ours current.
-12. Rays miss triangles of meshes and height fields unless directions have length 1, which MuJoCo
-    does not ask for: they are normalised, and distances put back into units of their length.
+- Full buffers drop contacts in silence, and a reset clears the report: it is collected before.
+- ``reset_data`` builds its kernels anew at each call (5 ms): hence a graph over a persistent mask.
+- A garbage collection during capture can free what the graph uses: it is suspended.
+- PyTorch's default stream has the handle 0 on every GPU, and a graph launched on it goes to the
+  GPU that is current: so launches first make ours current.
+- Rays miss triangles of meshes and height fields unless directions have length 1, which MuJoCo
+  does not ask for: they are normalised, and distances put back into units of their length.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class WarpSimulation(Simulation):
         if origins.stride(0) == directions.stride(0) == 0:  # shared by all environments
             origins, directions = origins[:1], directions[:1]
         length = directions.norm(dim=-1, keepdim=True)
-        directions = directions / length  # see trap 12
+        directions = directions / length  # else rays miss triangles
         distance = torch.empty(shape, device=self.device)
         geom = torch.empty(shape, dtype=torch.int32, device=self.device)
         normal = torch.empty((*shape, 3), device=self.device)
@@ -388,7 +389,7 @@ def warm_kernel_cache(cfg: SimulationCfg, model: mujoco.MjModel, device: torch.d
 
 @contextmanager
 def _collection_suspended() -> Iterator[None]:
-    """Suspend garbage collection: see trap 8."""
+    """Suspend garbage collection, which during a capture can free what the graph uses."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -3,16 +3,17 @@
 Tensors are zero-copy views of Warp's float32 arrays, with three exceptions: integer fields have
 float32 stand-ins, and fields of the acceleration stage and sensors are shown through mirrors.
 
-Traps of ``mujoco_warp`` (4.0) that this file answers (each has a test in ``tests/sim``):
+What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it (each has a test in
+``tests/sim``):
 
-2. A reset recomputes every environment, which would give the others acceleration-stage values that
-   belong to no physics step. So those fields are shown through :class:`Mirror` copies, of which a
-   reset writes the masked rows only, as the CPU backend does.
-4. ``set_const`` writes one row for all environments unless its outputs are expanded as well.
-10. Geoms fixed to the world keep the poses that ``make_data`` gave them, whatever is written to
-    ``geom_pos`` or ``body_pos`` later: :func:`check_static_geoms` says so.
-12. Spheres and capsules near a height field get contacts that are far too deep:
-    :mod:`envlab.sim.warp_height_field`.
+- A reset recomputes every environment, which would give the others acceleration-stage values that
+  belong to no physics step. So those fields are shown through :class:`Mirror` copies, of which a
+  reset writes the masked rows only, as the CPU backend does.
+- ``set_const`` writes one row for all environments unless its outputs are expanded as well.
+- Geoms fixed to the world keep the poses that ``make_data`` gave them, whatever is written to
+  ``geom_pos`` or ``body_pos`` later: :func:`check_static_geoms` says so.
+- Spheres and capsules near a height field get contacts that are far too deep:
+  :mod:`envlab.sim.warp_height_field`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _copy_rows(
 
 
 class Mirror:
-    """A copy of a tensor's chosen columns, brought up to date for chosen rows: see trap 2.
+    """A copy of a tensor's chosen columns, brought up to date for chosen rows.
 
     Args:
         source: What to copy, ``(num_envs, ...)``.
@@ -221,7 +222,7 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
 
 
 def check_static_geoms(model: mujoco.MjModel, model_fields: Sequence[str]) -> None:
-    """Say that randomising the poses of geoms fixed to the world has no effect: see trap 10.
+    """Say that randomising the poses of geoms fixed to the world has no effect.
 
     Where a field also belongs to geoms or bodies that it does move, this is only a warning.
 

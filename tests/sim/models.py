@@ -69,7 +69,7 @@ WALKER = """
   </sensor>
 </mujoco>
 """
-"""A free body on three sphere feet; elliptic cones, on which both backends agree (trap 5)."""
+"""A free body on three sphere feet; elliptic cones, on which both backends agree."""
 
 TARGETS = """
 <mujoco>

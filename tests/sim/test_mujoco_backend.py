@@ -29,7 +29,7 @@ GRAVITY = 9.81
 BALL = 1  # body index in TARGETS
 
 
-def test_derived_fields_belong_to_their_own_environment():  # trap 1
+def test_derived_fields_belong_to_their_own_environment():
     simulation = make(TARGETS, data_fields=("xpos",), decimation=3)
     heights = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
     simulation.reset(torch.ones(NUM_ENVS, dtype=torch.bool), qpos=heights)
@@ -39,7 +39,7 @@ def test_derived_fields_belong_to_their_own_environment():  # trap 1
     assert (simulation.data.qpos < heights).all()
 
 
-def test_accelerometer_is_fresh_after_a_masked_reset_and_untouched_elsewhere():  # trap 2
+def test_accelerometer_is_fresh_after_a_masked_reset_and_untouched_elsewhere():
     simulation = make(CARTPOLE, data_fields=("sensordata", "xpos", "qacc"))
     walk(simulation, 10)
     before = fields(simulation)
@@ -68,7 +68,7 @@ def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
 @pytest.mark.parametrize(
     ("field", "advice"),
     [
-        ("contact", "contact sensor"),  # trap 3
+        ("contact", "contact sensor"),
         ("efc_force", "contact sensor"),
         ("cfrc_ext", "netforce"),
         ("xposs", "Did you mean xpos"),
@@ -95,7 +95,7 @@ def test_unknown_backend_lists_the_backends():
         make(CARTPOLE, backend="bullet")
 
 
-def test_tensors_are_float32_mirrors_at_fixed_addresses():  # trap 9
+def test_tensors_are_float32_mirrors_at_fixed_addresses():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         simulation = make(WALKER, data_fields=("xpos", "sensordata"), model_fields=("body_mass",))

@@ -220,7 +220,7 @@ def test_masked_reset_leaves_the_future_of_the_others_unchanged(walker):
         assert not torch.equal(walker.data["qpos"][0], expected["qpos"][0])
 
 
-def test_derived_constants_are_per_environment(targets):  # trap 4
+def test_derived_constants_are_per_environment(targets):
     targets.params.body_mass[:, 1] = torch.tensor([1.0, 2.0, 4.0, 8.0])
     targets.apply_params()
     constants = targets.state()
@@ -416,7 +416,7 @@ def test_cuda_work_follows_the_current_torch_stream():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two NVIDIA GPUs")
-def test_second_gpu_works_while_the_first_is_current():  # trap 11
+def test_second_gpu_works_while_the_first_is_current():
     simulation = make(TARGETS, "mujoco_warp", device="cuda:1", model_fields=("body_mass",))
     with torch.cuda.device(0):
         with torch.cuda.device(1):

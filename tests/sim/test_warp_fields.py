@@ -31,7 +31,7 @@ def test_fields_that_warp_lacks_are_refused():
 
 
 @pytest.mark.parametrize("field", ["geom_pos", "geom_quat", "body_pos", "body_quat"])
-def test_randomising_only_geoms_fixed_to_the_world_is_refused(field):  # trap 10
+def test_randomising_only_geoms_fixed_to_the_world_is_refused(field):
     with pytest.raises(ConfigurationError, match=rf"{field}.*2 of 2.*env\.sim\.backend=mujoco"):
         make(STATIC.format(joint=""), "mujoco_warp", model_fields=(field,))
 

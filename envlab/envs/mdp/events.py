@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
     from envlab.envs.vector_env import VectorEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def reset_joints_by_offset(
@@ -25,7 +25,7 @@ def reset_joints_by_offset(
     stream: RandomStream,
     position_range: tuple[float, float],
     velocity_range: tuple[float, float],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Reset hinge and slide joints to defaults plus uniform offsets, in m or rad (per second)."""
     num = len(asset_cfg.joint_names)
@@ -42,7 +42,7 @@ def reset_joints_by_scale(
     stream: RandomStream,
     position_range: tuple[float, float],
     velocity_range: tuple[float, float],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Reset hinge and slide joints to defaults times uniform factors, positions within limits.
 
@@ -61,7 +61,7 @@ def reset_root_state_uniform(
     stream: RandomStream,
     pose_range: dict[str, tuple[float, float]],
     velocity_range: dict[str, tuple[float, float]],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Reset the root to its default pose at the environment's origin plus uniform offsets.
 
@@ -131,7 +131,7 @@ def randomize_rigid_body_mass(
     stream: RandomStream,
     mass_distribution_params: tuple[float, float],
     operation: Literal["add", "scale", "abs"],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Change body masses, always from the model's own, and scale the inertias with them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -13,7 +13,7 @@ from envlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 @dataclass(kw_only=True)
@@ -57,10 +57,7 @@ class RayCasterCfg:
 
 
 def height_scan(
-    env: ManagerEnv,
-    sensor_cfg: RayCasterCfg,
-    offset: float = 0.5,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, sensor_cfg: RayCasterCfg, offset: float = 0.5, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return the root's height above the ground at each point, less ``offset``, in m.
 

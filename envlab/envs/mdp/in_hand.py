@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
     from envlab.envs.vector_env import VectorEnv
 
-_ROBOT, _OBJECT = SceneEntityCfg("robot"), SceneEntityCfg("object")
+_ROBOT: Any = SceneEntityCfg("robot")
+_OBJECT: Any = SceneEntityCfg("object")
 
 
 @dataclass(kw_only=True)
@@ -108,7 +109,7 @@ def goal_quat_diff(
     env: ManagerEnv,
     command_name: str,
     make_quat_unique: bool = False,
-    asset_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _OBJECT,
 ) -> torch.Tensor:
     """Return the rotation from the goal to the object, (w, x, y, z), ``(num_envs, 4)``."""
     goal = env.command_manager.get_command(command_name)[:, 3:]
@@ -117,19 +118,14 @@ def goal_quat_diff(
 
 
 def track_orientation_inv_l2(
-    env: ManagerEnv,
-    command_name: str,
-    rot_eps: float = 1e-3,
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    env: ManagerEnv, command_name: str, rot_eps: float = 1e-3, object_cfg: SceneEntity = _OBJECT
 ) -> torch.Tensor:
     """Return ``1 / (angle to the goal + rot_eps)``, angles in rad."""
     return 1.0 / (_angle_to_goal(env, command_name, object_cfg) + rot_eps)
 
 
 def success_bonus(
-    env: ManagerEnv,
-    command_name: str,
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    env: ManagerEnv, command_name: str, object_cfg: SceneEntity = _OBJECT
 ) -> torch.Tensor:
     """Return 1 where the goal is reached, else 0."""
     angle = _angle_to_goal(env, command_name, object_cfg)
@@ -144,8 +140,8 @@ def max_consecutive_success(env: ManagerEnv, num_success: int, command_name: str
 def object_away_from_robot(
     env: ManagerEnv,
     threshold: float,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
+    object_cfg: SceneEntity = _OBJECT,
 ) -> torch.Tensor:
     """Return whether the object is further than ``threshold``, in m, from a robot that is fixed."""
     key = ("fixed_root_pos", asset_cfg.root_body)
@@ -164,7 +160,7 @@ def reset_joints_within_limits_range(
     velocity_range: tuple[float, float] = (0.0, 0.0),
     use_default_offset: bool = False,
     operation: str = "scale",
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Reset hinge and slide joints to positions drawn from a part of their range.
 

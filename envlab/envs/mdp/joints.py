@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,10 +12,10 @@ from envlab.envs.mdp.events import joint_limits
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
-def joint_torques_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_torques_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the sum of squared actuator forces, in N^2 or N^2 m^2.
 
     Needs ``actuator_force`` in ``env.sim.data_fields``; it is that of the last physics step.
@@ -23,7 +23,7 @@ def joint_torques_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.
     return columns(env.sim.data.actuator_force, asset_cfg.actuator_ids).square().sum(dim=1)
 
 
-def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the sum of squared joint accelerations, in m^2/s^4 or rad^2/s^4.
 
     Needs ``qacc`` in ``env.sim.data_fields``; it is that of the last physics step, where Isaac Lab
@@ -33,9 +33,7 @@ def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
 
 
 def joint_pos_limits(
-    env: ManagerEnv,
-    soft_limit_factor: float = 0.9,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, soft_limit_factor: float = 0.9, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return how far joints are beyond their soft limits, in m or rad, summed.
 
@@ -50,7 +48,7 @@ def joint_pos_limits(
     return (positions - positions.clamp(low + margin, high - margin)).abs().sum(dim=1)
 
 
-def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return how far joints are from their default positions, in m or rad, summed."""
     deviation = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
         env.default_qpos_rows, asset_cfg.qpos_ids

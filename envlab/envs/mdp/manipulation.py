@@ -6,7 +6,7 @@ The robot's grasp point is a site, selected by ``ee_frame_cfg``; it needs ``site
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,15 +17,13 @@ from envlab.envs.mdp.frames import base_pose, site_positions
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
-_OBJECT = SceneEntityCfg("object")
-_EE_FRAME = SceneEntityCfg("robot", site_names="ee")
+_ROBOT: Any = SceneEntityCfg("robot")
+_OBJECT: Any = SceneEntityCfg("object")
+_EE_FRAME: Any = SceneEntityCfg("robot", site_names="ee")
 
 
 def object_position_in_robot_root_frame(
-    env: ManagerEnv,
-    robot_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    env: ManagerEnv, robot_cfg: SceneEntity = _ROBOT, object_cfg: SceneEntity = _OBJECT
 ) -> torch.Tensor:
     """Return where the object is, seen from the robot's topmost body, in m, ``(num_envs, 3)``."""
     pos, quat = base_pose(env, robot_cfg)
@@ -35,8 +33,8 @@ def object_position_in_robot_root_frame(
 def object_ee_distance(
     env: ManagerEnv,
     std: float,
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
-    ee_frame_cfg: SceneEntity = _EE_FRAME,  # type: ignore[assignment]
+    object_cfg: SceneEntity = _OBJECT,
+    ee_frame_cfg: SceneEntity = _EE_FRAME,
 ) -> torch.Tensor:
     """Return 1 where the grasp point is in the object, falling to 0 over some ``std``, in m."""
     ee_pos = site_positions(env, ee_frame_cfg)[:, 0]
@@ -45,9 +43,7 @@ def object_ee_distance(
 
 
 def object_is_lifted(
-    env: ManagerEnv,
-    minimal_height: float,
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    env: ManagerEnv, minimal_height: float, object_cfg: SceneEntity = _OBJECT
 ) -> torch.Tensor:
     """Return 1 where the object is higher in the world than ``minimal_height``, in m, else 0."""
     return (env.sim.data.qpos[:, object_cfg.root_pos][:, 2] > minimal_height).float()
@@ -58,8 +54,8 @@ def object_goal_distance(
     std: float,
     minimal_height: float,
     command_name: str,
-    robot_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
-    object_cfg: SceneEntity = _OBJECT,  # type: ignore[assignment]
+    robot_cfg: SceneEntity = _ROBOT,
+    object_cfg: SceneEntity = _OBJECT,
 ) -> torch.Tensor:
     """Return 1 where a lifted object is at its goal, falling to 0 over some ``std``, in m.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,36 +12,33 @@ from envlab.envs.mdp.events import joint_limits
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
-def joint_pos(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_pos(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joint positions, in m or rad."""
     return columns(env.sim.data.qpos, asset_cfg.qpos_ids)
 
 
-def joint_pos_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_pos_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joint positions relative to the default ones, in m or rad."""
     return columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
         env.default_qpos_rows, asset_cfg.qpos_ids
     )
 
 
-def joint_pos_limit_normalized(
-    env: ManagerEnv,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
-) -> torch.Tensor:
+def joint_pos_limit_normalized(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joint positions in units of their limits: -1 at the lower one, 1 at the upper one."""
     low, high = joint_limits(env, asset_cfg)
     return (2.0 * columns(env.sim.data.qpos, asset_cfg.qpos_ids) - (low + high)) / (high - low)
 
 
-def joint_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joint velocities, in m/s or rad/s."""
     return columns(env.sim.data.qvel, asset_cfg.qvel_ids)
 
 
-def joint_vel_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_vel_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return joint velocities relative to the default ones, which are zero here."""
     return columns(env.sim.data.qvel, asset_cfg.qvel_ids)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -14,7 +14,7 @@ from envlab.envs.random import RandomStream
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def push_by_setting_velocity(
@@ -22,7 +22,7 @@ def push_by_setting_velocity(
     mask: torch.Tensor,
     stream: RandomStream,
     velocity_range: dict[str, tuple[float, float]],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Add uniform draws to the root's velocity; for interval events.
 
@@ -52,7 +52,7 @@ def apply_external_force_torque(
     stream: RandomStream,
     force_range: tuple[float, float],
     torque_range: tuple[float, float],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Apply uniform forces and torques to bodies until the next call or reset; for reset events.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import mujoco
 import torch
@@ -19,14 +19,14 @@ from envlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 Range = tuple[float, float]
 Operation = Literal["add", "scale", "abs"]
 Distribution = Literal["uniform", "log_uniform", "gaussian"]
 
-Place = tuple[str, int, int, float]
-"""Where a gain is kept: model field, actuator, column, and sign."""
+GainSlot = tuple[str, int, int, float]
+"""Where the model keeps a gain: field, actuator, column, and sign."""
 
 
 def randomize_actuator_gains(
@@ -37,7 +37,7 @@ def randomize_actuator_gains(
     damping_distribution_params: Range | None = None,
     operation: Operation = "abs",
     distribution: Distribution = "uniform",
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Change stiffness (N m/rad) and damping (N m s/rad) of position, velocity and DC motors.
 
@@ -64,10 +64,10 @@ def randomize_actuator_gains(
     ):
         if bounds is None:
             continue
-        places = [_places(env.sim.model, actuator, gain) for actuator in actuators]
-        drawn = draw(stream, distribution, bounds, len(places), mask)
+        slots = [_slots(env.sim.model, actuator, gain) for actuator in actuators]
+        drawn = draw(stream, distribution, bounds, len(slots), mask)
         for field in ("actuator_gainprm", "actuator_biasprm"):
-            _write_gains(env, mask, field, places, drawn, operation)
+            _write_gains(env, mask, field, slots, drawn, operation)
     env.sim.apply_params(mask)
 
 
@@ -79,7 +79,7 @@ def randomize_joint_parameters(
     armature_distribution_params: Range | None = None,
     operation: Operation = "abs",
     distribution: Distribution = "uniform",
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Change dry friction (N m or N) and armature (kg m^2 or kg) of joints.
 
@@ -152,7 +152,7 @@ def _actuator_list(env: ManagerEnv, asset_cfg: SceneEntity) -> list[int]:
     ]
 
 
-def _places(model: mujoco.MjModel, actuator: int, gain: str) -> list[Place]:
+def _slots(model: mujoco.MjModel, actuator: int, gain: str) -> list[GainSlot]:
     """Return where an actuator keeps a gain: MuJoCo's force is ``gain * ctrl + bias``."""
     kind = model.actuator_gaintype[actuator]
     prm = model.actuator_biasprm[actuator]
@@ -175,14 +175,14 @@ def _write_gains(
     env: ManagerEnv,
     mask: torch.Tensor,
     field: str,
-    places: Sequence[Sequence[Place]],
+    slots: Sequence[Sequence[GainSlot]],
     drawn: torch.Tensor,
     operation: Operation,
 ) -> None:
     """Write changed gains to one model field, ``(num_envs, num_actuators, 10)``."""
     found = [
         (i, actuator, column, sign)
-        for i, own in enumerate(places)
+        for i, own in enumerate(slots)
         for name, actuator, column, sign in own
         if name == field
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,7 +13,7 @@ from envlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def randomize_rigid_body_material(
@@ -21,7 +21,7 @@ def randomize_rigid_body_material(
     mask: torch.Tensor,
     stream: RandomStream,
     friction_range: tuple[float, float],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Draw a coefficient of sliding friction for each environment, the same for all named geoms.
 
@@ -48,7 +48,7 @@ def randomize_rigid_body_com(
     mask: torch.Tensor,
     stream: RandomStream,
     com_range: dict[str, tuple[float, float]],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
     """Move the centres of mass of bodies, always from the model's own, all by the same draw.
 

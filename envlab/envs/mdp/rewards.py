@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,7 +12,7 @@ from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def is_alive(env: ManagerEnv) -> torch.Tensor:
@@ -40,12 +40,12 @@ def joint_pos_target_l2(env: ManagerEnv, target: float, asset_cfg: SceneEntity) 
     return _sum(error.square_())
 
 
-def joint_vel_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_vel_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the sum of absolute joint velocities, in m/s or rad/s."""
     return _sum(columns(env.sim.data.qvel, asset_cfg.qvel_ids).abs())
 
 
-def joint_vel_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def joint_vel_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the sum of squared joint velocities."""
     return _sum(columns(env.sim.data.qvel, asset_cfg.qvel_ids).square())
 

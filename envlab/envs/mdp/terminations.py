@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def time_out(env: ManagerEnv) -> torch.Tensor:
@@ -30,9 +30,7 @@ def joint_pos_out_of_manual_limit(
 
 
 def root_height_below_minimum(
-    env: ManagerEnv,
-    minimum_height: float,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, minimum_height: float, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return whether the root is lower in the world than ``minimum_height``, in m."""
     return env.sim.data.qpos[:, asset_cfg.root_pos][:, 2] < minimum_height

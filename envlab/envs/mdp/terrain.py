@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,14 +12,14 @@ from envlab.errors import ConfigurationError
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def terrain_levels_vel(
     env: ManagerEnv,
     mask: torch.Tensor,
     command_name: str = "base_velocity",
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    asset_cfg: SceneEntity = _ROBOT,
 ) -> torch.Tensor:
     """Move robots that walked far to harder ground, and those that walked too little to easier.
 

@@ -6,7 +6,7 @@ Commands are (vx, vy, wz), in m/s and rad/s, of a :class:`UniformVelocityCommand
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,14 +16,11 @@ from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, ya
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 
 
 def track_lin_vel_xy_exp(
-    env: ManagerEnv,
-    std: float,
-    command_name: str,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the horizontal velocity in the root's frame."""
     data = env.sim.data
@@ -32,10 +29,7 @@ def track_lin_vel_xy_exp(
 
 
 def track_lin_vel_xy_yaw_frame_exp(
-    env: ManagerEnv,
-    std: float,
-    command_name: str,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the velocity along the ground, in the root's heading."""
     data = env.sim.data
@@ -44,10 +38,7 @@ def track_lin_vel_xy_yaw_frame_exp(
 
 
 def track_ang_vel_z_exp(
-    env: ManagerEnv,
-    std: float,
-    command_name: str,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the root's own axis."""
     turning = env.sim.data.qvel[:, asset_cfg.root_ang_vel][:, 2]
@@ -57,10 +48,7 @@ def track_ang_vel_z_exp(
 
 
 def track_ang_vel_z_world_exp(
-    env: ManagerEnv,
-    std: float,
-    command_name: str,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the vertical."""
     data = env.sim.data
@@ -70,7 +58,7 @@ def track_ang_vel_z_world_exp(
     )
 
 
-def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the squared velocity along the root's own z axis, in m^2/s^2."""
     data = env.sim.data
     velocity = quat_apply_inverse(
@@ -79,21 +67,19 @@ def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
     return velocity[:, 2].square()
 
 
-def ang_vel_xy_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def ang_vel_xy_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the squared rolling and pitching velocity, in rad^2/s^2."""
     return env.sim.data.qvel[:, asset_cfg.root_ang_vel][:, :2].square().sum(dim=1)
 
 
-def flat_orientation_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def flat_orientation_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the squared horizontal part of gravity's direction in the root's frame: 0 if level."""
     gravity = gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])
     return gravity[:, :2].square().sum(dim=1)
 
 
 def bad_orientation(
-    env: ManagerEnv,
-    limit_angle: float,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, limit_angle: float, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return whether the root is tilted by more than ``limit_angle``, in rad: a termination."""
     up = -gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])[:, 2]

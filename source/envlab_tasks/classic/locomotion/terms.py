@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,23 +17,21 @@ from envlab_tasks.classic.locomotion.geometry import heading, progress, to_targe
 if TYPE_CHECKING:
     from envlab.envs import ManagerEnv
 
-_ROBOT = SceneEntityCfg("robot")
+_ROBOT: Any = SceneEntityCfg("robot")
 Point = tuple[float, float, float]
 
 
 # Observations -------------------------------------------------------------------------------------
 
 
-def base_yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def base_yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's yaw and roll, in rad, in [-pi, pi], ``(num_envs, 2)``."""
     roll, _, yaw = euler_xyz_from_quat(mdp.root_quat_w(env, asset_cfg))
     return torch.stack((yaw, roll), dim=1)
 
 
 def base_angle_to_target(
-    env: ManagerEnv,
-    target_pos: Point,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return the turn that would face the target, in rad, in [-pi, pi), ``(num_envs, 1)``."""
     qpos = env.sim.data.qpos
@@ -42,15 +40,13 @@ def base_angle_to_target(
     return wrap_to_pi(angle).unsqueeze(1)
 
 
-def base_up_proj(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:  # type: ignore[assignment]
+def base_up_proj(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the cosine of the root's tilt, 1 when upright, ``(num_envs, 1)``."""
     return uprightness(mdp.root_quat_w(env, asset_cfg)).unsqueeze(1)
 
 
 def base_heading_proj(
-    env: ManagerEnv,
-    target_pos: Point,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return how far the root faces the target, in [-1, 1], ``(num_envs, 1)``."""
     qpos = env.sim.data.qpos
@@ -62,19 +58,14 @@ def base_heading_proj(
 
 
 def upright_posture_bonus(
-    env: ManagerEnv,
-    threshold: float,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, threshold: float, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return 1 where the root stands more upright than ``threshold``, a cosine, else 0."""
     return (uprightness(mdp.root_quat_w(env, asset_cfg)) > threshold).float()
 
 
 def move_to_target_bonus(
-    env: ManagerEnv,
-    threshold: float,
-    target_pos: Point,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, threshold: float, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return 1 where the root faces the target by more than ``threshold``, less elsewhere."""
     facing = base_heading_proj(env, target_pos, asset_cfg)[:, 0]
@@ -82,9 +73,7 @@ def move_to_target_bonus(
 
 
 def progress_reward(
-    env: ManagerEnv,
-    target_pos: Point,
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return the mean speed towards the target during the step, in m/s."""
     last, now = env.last_qpos[:, asset_cfg.root_pos], env.sim.data.qpos[:, asset_cfg.root_pos]
@@ -92,9 +81,7 @@ def progress_reward(
 
 
 def power_consumption(
-    env: ManagerEnv,
-    gear_ratio: dict[str, float],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, gear_ratio: dict[str, float], asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return the sum over joints of |action times velocity|, weighted by gear.
 
@@ -108,10 +95,7 @@ def power_consumption(
 
 
 def joint_pos_limits_penalty_ratio(
-    env: ManagerEnv,
-    threshold: float,
-    gear_ratio: dict[str, float],
-    asset_cfg: SceneEntity = _ROBOT,  # type: ignore[assignment]
+    env: ManagerEnv, threshold: float, gear_ratio: dict[str, float], asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return how far joints are beyond ``threshold`` of their limits: up to 1 for each joint.
 

@@ -6,7 +6,7 @@ the drawer's: x points out of the cabinet, z up. They need ``site_xpos`` and ``x
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,25 +18,20 @@ from envlab.envs.mdp.frames import site_orientations, site_positions
 if TYPE_CHECKING:
     from envlab.envs import ManagerEnv
 
-_EE = SceneEntityCfg("robot", site_names="ee")
-_FINGERTIPS = SceneEntityCfg("robot", site_names=["left_fingertip", "right_fingertip"])
-_HANDLE = SceneEntityCfg("cabinet", site_names="drawer_handle_top")
+_EE: Any = SceneEntityCfg("robot", site_names="ee")
+_FINGERTIPS: Any = SceneEntityCfg("robot", site_names=["left_fingertip", "right_fingertip"])
+_HANDLE: Any = SceneEntityCfg("cabinet", site_names="drawer_handle_top")
 
 
 def rel_ee_drawer_distance(
-    env: ManagerEnv,
-    ee_cfg: SceneEntity = _EE,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    env: ManagerEnv, ee_cfg: SceneEntity = _EE, handle_cfg: SceneEntity = _HANDLE
 ) -> torch.Tensor:
     """Return the way from the grasp point to the handle, in m, world frame, ``(num_envs, 3)``."""
     return site_positions(env, handle_cfg)[:, 0] - site_positions(env, ee_cfg)[:, 0]
 
 
 def approach_ee_handle(
-    env: ManagerEnv,
-    threshold: float,
-    ee_cfg: SceneEntity = _EE,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    env: ManagerEnv, threshold: float, ee_cfg: SceneEntity = _EE, handle_cfg: SceneEntity = _HANDLE
 ) -> torch.Tensor:
     """Return ``(1 + d^2)^-2`` of the distance d from the handle, in m; twice it within a limit."""
     distance = rel_ee_drawer_distance(env, ee_cfg, handle_cfg).norm(dim=1)
@@ -45,9 +40,7 @@ def approach_ee_handle(
 
 
 def align_ee_handle(
-    env: ManagerEnv,
-    ee_cfg: SceneEntity = _EE,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    env: ManagerEnv, ee_cfg: SceneEntity = _EE, handle_cfg: SceneEntity = _HANDLE
 ) -> torch.Tensor:
     """Return how well the hand points into the drawer with its left finger on top, -1 to 1.
 
@@ -62,9 +55,7 @@ def align_ee_handle(
 
 
 def align_grasp_around_handle(
-    env: ManagerEnv,
-    fingertips_cfg: SceneEntity = _FINGERTIPS,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    env: ManagerEnv, fingertips_cfg: SceneEntity = _FINGERTIPS, handle_cfg: SceneEntity = _HANDLE
 ) -> torch.Tensor:
     """Return 1 where the left fingertip is above the handle and the right one below, else 0."""
     left, right = _finger_heights(env, fingertips_cfg, handle_cfg)
@@ -74,8 +65,8 @@ def align_grasp_around_handle(
 def approach_gripper_handle(
     env: ManagerEnv,
     offset: float,
-    fingertips_cfg: SceneEntity = _FINGERTIPS,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    fingertips_cfg: SceneEntity = _FINGERTIPS,
+    handle_cfg: SceneEntity = _HANDLE,
 ) -> torch.Tensor:
     """Return how much closer than ``offset`` the fingertips are to a handle between them, in m."""
     left, right = _finger_heights(env, fingertips_cfg, handle_cfg)
@@ -88,8 +79,8 @@ def grasp_handle(
     threshold: float,
     open_joint_pos: float,
     asset_cfg: SceneEntity,
-    ee_cfg: SceneEntity = _EE,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    ee_cfg: SceneEntity = _EE,
+    handle_cfg: SceneEntity = _HANDLE,
 ) -> torch.Tensor:
     """Return by how much the fingers are closed, in m, near the handle; further away 0."""
     is_close = rel_ee_drawer_distance(env, ee_cfg, handle_cfg).norm(dim=1) <= threshold
@@ -99,8 +90,8 @@ def grasp_handle(
 def open_drawer_bonus(
     env: ManagerEnv,
     asset_cfg: SceneEntity,
-    fingertips_cfg: SceneEntity = _FINGERTIPS,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    fingertips_cfg: SceneEntity = _FINGERTIPS,
+    handle_cfg: SceneEntity = _HANDLE,
 ) -> torch.Tensor:
     """Return how far the drawer is open, in m; twice that with the fingers around the handle."""
     drawer = env.sim.data.qpos[:, asset_cfg.qpos_ids][:, 0]
@@ -110,8 +101,8 @@ def open_drawer_bonus(
 def multi_stage_open_drawer(
     env: ManagerEnv,
     asset_cfg: SceneEntity,
-    fingertips_cfg: SceneEntity = _FINGERTIPS,  # type: ignore[assignment]
-    handle_cfg: SceneEntity = _HANDLE,  # type: ignore[assignment]
+    fingertips_cfg: SceneEntity = _FINGERTIPS,
+    handle_cfg: SceneEntity = _HANDLE,
 ) -> torch.Tensor:
     """Return 0.5 beyond 0.01 m; with the fingers around the handle 1 more at 0.2 and at 0.3 m."""
     drawer = env.sim.data.qpos[:, asset_cfg.qpos_ids][:, 0]
