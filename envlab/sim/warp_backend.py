@@ -5,8 +5,7 @@ runs on PyTorch's current stream, and neither :meth:`WarpSimulation.step` nor
 :meth:`WarpSimulation.reset` waits for the host.
 
 What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it (each has a test in
-``tests/sim``); those of
-its fields are in :mod:`envlab.sim.warp_fields`:
+``tests/sim``); more of it is in :mod:`envlab.sim.warp_fields`:
 
 - Full buffers drop contacts in silence, and a reset clears the report: it is collected before.
 - ``reset_data`` builds its kernels anew at each call (5 ms): hence a graph over a persistent mask.
