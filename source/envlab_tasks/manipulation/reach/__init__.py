@@ -7,80 +7,47 @@ _AGENTS = {
     for library in ("rsl_rl", "rl_games", "skrl")
 }
 
-gymnasium.register(
-    id="Isaac-Reach-Franka-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachEnvCfg",
-        **_AGENTS,
-        "description": "Move a Panda's hand to a pose, controlled by joint positions.",
-    },
-)
-
-gymnasium.register(
-    id="Isaac-Reach-Franka-Play-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachPlayEnvCfg",
-        **_AGENTS,
-        "description": "Isaac-Reach-Franka-v0 without noise, for playing.",
-    },
-)
-
-gymnasium.register(
-    id="Isaac-Reach-Franka-IK-Abs-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkAbsEnvCfg",
-        **_AGENTS,
-        "description": "Move a Panda's hand to a pose, controlled by poses of the hand.",
-    },
-)
-
-gymnasium.register(
-    id="Isaac-Reach-Franka-IK-Abs-Play-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkAbsPlayEnvCfg",
-        **_AGENTS,
-        "description": "Isaac-Reach-Franka-IK-Abs-v0 without noise, for playing.",
-    },
-)
-
-gymnasium.register(
-    id="Isaac-Reach-Franka-IK-Rel-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkRelEnvCfg",
-        **_AGENTS,
-        "description": "Move a Panda's hand to a pose, controlled by displacements of the hand.",
-    },
-)
-
-gymnasium.register(
-    id="Isaac-Reach-Franka-IK-Rel-Play-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.reach_env_cfg:FrankaReachIkRelPlayEnvCfg",
-        **_AGENTS,
-        "description": "Isaac-Reach-Franka-IK-Rel-v0 without noise, for playing.",
-    },
-)
+for _id, _cfg, _description in (
+    (
+        "Isaac-Reach-Franka-v0",
+        "FrankaReachEnvCfg",
+        "Move a Panda's hand to a pose, controlled by joint positions.",
+    ),
+    (
+        "Isaac-Reach-Franka-Play-v0",
+        "FrankaReachPlayEnvCfg",
+        "Isaac-Reach-Franka-v0 without noise, for playing.",
+    ),
+    (
+        "Isaac-Reach-Franka-IK-Abs-v0",
+        "FrankaReachIkAbsEnvCfg",
+        "Move a Panda's hand to a pose, controlled by poses of the hand.",
+    ),
+    (
+        "Isaac-Reach-Franka-IK-Abs-Play-v0",
+        "FrankaReachIkAbsPlayEnvCfg",
+        "Isaac-Reach-Franka-IK-Abs-v0 without noise, for playing.",
+    ),
+    (
+        "Isaac-Reach-Franka-IK-Rel-v0",
+        "FrankaReachIkRelEnvCfg",
+        "Move a Panda's hand to a pose, controlled by displacements of the hand.",
+    ),
+    (
+        "Isaac-Reach-Franka-IK-Rel-Play-v0",
+        "FrankaReachIkRelPlayEnvCfg",
+        "Isaac-Reach-Franka-IK-Rel-v0 without noise, for playing.",
+    ),
+):
+    gymnasium.register(
+        id=_id,
+        entry_point="envlab.envs:ManagerEnv",
+        vector_entry_point="envlab.envs:ManagerEnv",
+        disable_env_checker=True,
+        order_enforce=False,
+        kwargs={
+            "env_cfg_entry_point": f"{__name__}.reach_env_cfg:{_cfg}",
+            **_AGENTS,
+            "description": _description,
+        },
+    )
