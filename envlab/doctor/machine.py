@@ -34,26 +34,7 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
     Args:
         disk: What the disk probe said.
     """
-    total, free = memory_sizes()
-    facts: dict[str, Any] = {
-        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
-        "cores": os.cpu_count() or 1,
-        "cores_allowed": len(os.sched_getaffinity(0)),
-        "cores_quota": cpu_quota(),
-        "load": round(os.getloadavg()[0], 1),
-        "memory_bytes": total,
-        "memory_free_bytes": free,
-        "memory_limit_bytes": memory_limit(),
-        "shm_bytes": _free(Path("/dev/shm")),
-        "log_folder": str(log_folder()),
-        "disk_free_bytes": _free(log_folder()),
-        "disk_mib_per_s": disk.get("mib_per_s"),
-        "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
-    }
-    memory = f"{describe_size(free)} of {describe_size(total)} free"
-    limit = facts["memory_limit_bytes"] or total
-    if limit < total:
-        memory += f", and a control group allows {describe_size(limit)}"
+    facts = _facts(disk)
     shared = facts["shm_bytes"]
     return [
         Finding("system", facts["system"]),
@@ -64,12 +45,7 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
             f"{facts['load']:g} processes running, over the last minute",
             "other work takes this machine's cores; wait for it, or expect slow training",
         ),
-        check(
-            min(free, limit) >= LEAST_MEMORY,
-            "memory",
-            memory,
-            "end other programs, or use fewer environments: see the memory in --dry_run",
-        ),
+        _memory(facts),
         check(
             (shared or 0) >= LEAST_SHARED_MEMORY,
             "/dev/shm",
@@ -85,6 +61,25 @@ def examine_machine(disk: Answer) -> tuple[list[Finding], dict[str, Any]]:
             f"raise the limit before you start: ulimit -n {4 * LEAST_OPEN_FILES}",
         ),
     ], facts
+
+
+def _facts(disk: Answer) -> dict[str, Any]:
+    total, free = memory_sizes()
+    return {
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "cores": os.cpu_count() or 1,
+        "cores_allowed": len(os.sched_getaffinity(0)),
+        "cores_quota": cpu_quota(),
+        "load": round(os.getloadavg()[0], 1),
+        "memory_bytes": total,
+        "memory_free_bytes": free,
+        "memory_limit_bytes": memory_limit(),
+        "shm_bytes": _free(Path("/dev/shm")),
+        "log_folder": str(log_folder()),
+        "disk_free_bytes": _free(log_folder()),
+        "disk_mib_per_s": disk.get("mib_per_s"),
+        "open_files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+    }
 
 
 def log_folder() -> Path:
@@ -115,6 +110,16 @@ def _cores(facts: dict[str, Any]) -> Finding:
         f"it with taskset -c 0-{max(0, int(quota) - 1)}, or raise the container's limit (docker: "
         "--cpuset-cpus instead of --cpus)",
     )
+
+
+def _memory(facts: dict[str, Any]) -> Finding:
+    total, free = facts["memory_bytes"], facts["memory_free_bytes"]
+    limit = facts["memory_limit_bytes"] or total
+    text = f"{describe_size(free)} of {describe_size(total)} free"
+    if limit < total:
+        text += f", and a control group allows {describe_size(limit)}"
+    advice = "end other programs, or use fewer environments: see the memory in --dry_run"
+    return check(min(free, limit) >= LEAST_MEMORY, "memory", text, advice)
 
 
 def _log_folder(facts: dict[str, Any], disk: Answer) -> Finding:
