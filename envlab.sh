@@ -12,7 +12,8 @@ in the current folder. Arguments, signals and the exit code pass through.
   ./envlab.sh envlab list           run any command of the environment
   ./envlab.sh python script.py
   ./envlab.sh setup                 only make or update the environment
-  ./envlab.sh test                  lint, format check, type and import checks, all tests
+  ./envlab.sh test                  lint, format, type and import checks, tests
+  ./envlab.sh test --all            the same with the long tests
   ./envlab.sh test -k cartpole      only pytest, with these arguments
   ./envlab.sh --help
 

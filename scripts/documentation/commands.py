@@ -38,7 +38,7 @@ SKIPPED = {
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
     r"^docker": "needs docker; tests/test_docker.py runs what it can",
-    r"my_suite|My-": "run by tests/test_contributing.py",
+    r"my_suite|my_library|My-": "run by tests/test_contributing.py",
     r"my_dog": "needs a robot of your own",
     r"^envlab cluster (?!slurm)": "needs machines with ssh; run by tests/cluster",
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
@@ -115,7 +115,8 @@ def main(arguments: Sequence[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / "scripts").exists():
             (folder / "scripts").symlink_to(ROOT / "scripts")
-        failed = [command for command in commands if not passes(command, folder)]
+        runner = Runner(folder)
+        failed = [command for command in commands if not runner.passes(command)]
     print(f"{len(commands)} commands, {len(failed)} failed")
     return 1 if failed else 0
 
@@ -147,35 +148,38 @@ def texts(page: str) -> Iterator[str]:
             yield text
 
 
-_waiting: list[tuple[Command, subprocess.Popen[str]]] = []
-_port = 0
+class Runner:
+    """Runs commands one after the other, and those of two nodes together."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = 0
+        self._waiting: list[tuple[Command, subprocess.Popen[str]]] = []
 
-def passes(command: Command, folder: Path) -> bool:
-    """Run a command and print how it went."""
-    global _port
-    if command.skipped:
-        print(f"skip  {command.page:18} {command.text}  ({command.skipped})", flush=True)
-        return True
-    if "--node_rank=1" not in command.text:
-        _port = free_port()
-    start = time.monotonic()
-    process = subprocess.Popen(
-        command.words(_port),
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'source'}"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if "--node_rank=0" in command.text:  # ends together with the other node
-        _waiting.append((command, process))
-        return True
-    passed = report(command, process, start)
-    while _waiting:
-        passed &= report(*_waiting.pop(), start)
-    return passed
+    def passes(self, command: Command) -> bool:
+        """Run a command and print how it went."""
+        if command.skipped:
+            print(f"skip  {command.page:18} {command.text}  ({command.skipped})", flush=True)
+            return True
+        if "--node_rank=1" not in command.text:
+            self._port = free_port()
+        start = time.monotonic()
+        process = subprocess.Popen(
+            command.words(self._port),
+            cwd=self._folder,
+            env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'source'}"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if "--node_rank=0" in command.text:  # ends together with the other node, which is next
+            self._waiting.append((command, process))
+            return True
+        passed = report(command, process, start)
+        while self._waiting:
+            passed &= report(*self._waiting.pop(), start)
+        return passed
 
 
 def report(command: Command, process: subprocess.Popen[str], start: float) -> bool:

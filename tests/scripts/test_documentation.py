@@ -1,20 +1,46 @@
-"""docs/tasks.md says what the tasks are now."""
+"""docs/tasks.md says what the tasks are now, and the commands of all pages work."""
 
 from __future__ import annotations
 
 import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from tests.launcher import ROOT
 
-SCRIPT = ROOT / "scripts/documentation/tasks.py"
 
-
-def test_the_page_of_tasks_is_up_to_date():
-    spec = importlib.util.spec_from_file_location("documentation_tasks", SCRIPT)
+def load(name: str) -> ModuleType:
+    """Import a script of scripts/documentation."""
+    path = ROOT / f"scripts/documentation/{name}.py"
+    spec = importlib.util.spec_from_file_location(f"documentation_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for their module
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_tasks_is_up_to_date():
+    module = load("tasks")
     written = (ROOT / "docs/tasks.md").read_text()
     assert module.page() == written, "run: python scripts/documentation/tasks.py"
     assert all(f"### {task.id}\n" in written for task in module.pictured())
+
+
+def test_commands_are_found_with_the_scripts_they_name():
+    commands = load("commands").find_commands()
+    assert "--task=Isaac-Cartpole-v0 --headless --distributed" in commands[0].text  # README's first
+    run = [command.words(port=1234) for command in commands if not command.skipped]
+    assert len(run) > 40
+    scripts = {word for words in run for word in words if word.endswith(".py")}
+    assert all((ROOT / script).is_file() for script in scripts)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert load("commands").main([f"--folder={tmp_path}"]) == 0, capsys.readouterr().out
