@@ -14,7 +14,8 @@ import time
 import uuid
 from collections.abc import Iterator
 
-from envlab.distributed.processes import command_line, start_time, stat_fields
+import psutil
+
 from tests.marked import marked
 
 _NAME = "ENVLAB_TEST_SESSION"
@@ -27,35 +28,34 @@ def mark() -> None:
     os.environ[_NAME] = uuid.uuid4().hex
 
 
-def _started() -> dict[int, str]:
-    """Return the living processes that bear the mark, and when each started."""
-    times = {pid: start_time(pid) for pid in marked(_NAME, os.environ[_NAME])}
-    return {pid: started for pid, started in times.items() if started is not None}
+def started() -> set[psutil.Process]:
+    """Return the living processes that bear the mark."""
+    found = set()
+    for pid in marked(_NAME, os.environ[_NAME]):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.add(psutil.Process(pid))
+    return found
 
 
-def _belongs(pid: int, before: dict[int, str]) -> bool:
-    """Tell whether a process, or one of its ancestors, was there before.
+def _left(before: set[psutil.Process]) -> dict[int, str]:
+    """Return the command lines of marked processes that do not belong to those there before.
 
-    A process that was left alone has none of them: its parent is process 1, or who stands for it.
+    A process that was left alone has none of them as ancestor: its parent is process 1, or who
+    stands for it.
     """
-    while pid > 1:
-        if pid in before and start_time(pid) == before[pid]:
-            return True
-        fields = stat_fields(pid)
-        pid = 0 if fields is None else int(fields[1])
-    return False
-
-
-def _left(before: dict[int, str]) -> dict[int, str]:
-    """Return the command lines of marked processes that do not belong to those there before."""
-    lines = {pid: " ".join(command_line(pid)) for pid in _started() if not _belongs(pid, before)}
+    lines = {}
+    for process in started() - before:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if before.isdisjoint(process.parents()):
+                lines[process.pid] = " ".join(process.cmdline())
     return {pid: line for pid, line in lines.items() if _OF_PYTHON not in line}
 
 
 @contextlib.contextmanager
 def none_left_behind() -> Iterator[None]:
     """Fail if processes that were started inside are still there soon after it."""
-    before = _started()
+    # A child that has yet to exec does not bear the mark.
+    before = started() | set(psutil.Process().children(recursive=True))
     yield
     end = time.monotonic() + _GRACE_S
     while left := _left(before):

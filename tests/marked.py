@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from envlab.distributed.processes import start_time, stat_fields
+import psutil
 
 _ENV_END = 51 - 3
 """Of proc(5)'s fields of /proc/<pid>/stat, which are counted from the state, the third, here."""
@@ -18,17 +18,15 @@ _ENV_END = 51 - 3
 def marked(name: str, value: str) -> dict[int, list[str]]:
     """Return the living processes with a variable of a value, and all variables of each."""
     found: dict[int, list[str]] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        variables = _variables(entry)
-        if f"{name}={value}" in variables and start_time(int(entry.name)) is not None:
-            found[int(entry.name)] = variables
+    for pid in psutil.pids():
+        variables = _variables(Path(f"/proc/{pid}"))
+        if f"{name}={value}" in variables:
+            found[pid] = variables
     return found
 
 
 def _variables(process: Path) -> list[str]:
-    """Return what a process began with, none where it is gone or another user's.
+    """Return what a process began with, none where it has ended or is another user's.
 
     ``subprocess.Popen`` returns when the kernel has dropped the old program and not yet told where
     the new one's variables are. On a loaded machine that can be seen, so it is waited for.
@@ -46,13 +44,11 @@ def _variables(process: Path) -> list[str]:
 
 def _begins(process: Path) -> bool:
     """Tell whether a process is in the middle of execve(2); threads of the kernel never are."""
-    fields = stat_fields(int(process.name))
-    return (
-        fields is not None
-        and fields[0] != "Z"
-        and fields[_ENV_END] == "0"
-        and os.path.exists(process / "exe")
-    )
+    try:
+        fields = (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] != "Z" and fields[_ENV_END] == "0" and os.path.exists(process / "exe")
 
 
 def still_marked(name: str, value: str, grace_s: float = 5.0) -> dict[int, list[str]]:

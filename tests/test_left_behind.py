@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 
+import psutil
 import pytest
 
-from envlab.distributed.processes import stat_fields
 from tests import left_behind
-from tests.left_behind import none_left_behind
+from tests.left_behind import none_left_behind, started
 
 CHILD_OF_A_CHILD = "read go; sh -c 'sleep 96; true'; true"  # a shell replaces itself with the last
 
@@ -21,6 +22,7 @@ def test_a_process_that_goes_on_is_found_and_named(monkeypatch: pytest.MonkeyPat
     check = none_left_behind()
     check.__enter__()
     with subprocess.Popen(["sleep", "97"], start_new_session=True) as process:
+        _wait_for("sleep", process.pid)
         with pytest.raises(AssertionError, match=rf"left behind:\n{process.pid}: sleep 97"):
             check.__exit__(None, None, None)
         process.kill()
@@ -44,7 +46,8 @@ def test_what_a_process_starts_that_was_there_before_is_counted_only_without_it(
             check.__enter__()
             process.stdin.write(b"\n")
             process.stdin.flush()
-            descendants = _descendants(process.pid, 2)
+            descendants = _wait_for("sleep", process.pid)
+            assert len(descendants) == 2
         process.kill()
     with pytest.raises(AssertionError) as raised:
         check.__exit__(None, None, None)
@@ -53,17 +56,17 @@ def test_what_a_process_starts_that_was_there_before_is_counted_only_without_it(
         os.kill(pid, signal.SIGKILL)
 
 
-def _descendants(pid: int, count: int) -> list[int]:
-    """Wait until a process has a child, which has one, and so on; return them."""
+def _wait_for(program: str, ancestor: int) -> list[int]:
+    """Wait until a process runs a program, or one below it does; return those below it.
+
+    Python goes on as soon as its child execs, when the child has no environment yet to be told by.
+    """
     deadline = time.monotonic() + 30.0
-    found = [pid]
-    while len(found) <= count:
-        found += [child for child in left_behind._started() if _parent(child) == found[-1]]
+    while True:
+        for process in started():
+            with contextlib.suppress(psutil.Error):
+                lineage = [process.pid, *(parent.pid for parent in process.parents())]
+                if ancestor in lineage and process.cmdline()[0] == program:
+                    return lineage[: lineage.index(ancestor)]
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    return found[1:]
-
-
-def _parent(pid: int) -> int | None:
-    fields = stat_fields(pid)
-    return None if fields is None else int(fields[1])

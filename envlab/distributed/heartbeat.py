@@ -1,4 +1,4 @@
-"""Beats: what ranks tell each other about themselves every second, and how the others see it."""
+"""Heartbeats: what each rank tells the others about itself every second, and how they see it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import threading
 from dataclasses import asdict, dataclass
 from time import monotonic
 
+import psutil
+
 from envlab.distributed.interface import process_space
-from envlab.distributed.processes import start_time, stat_fields
+from envlab.distributed.processes import state_of
 from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.stacks import awaited, in_debugger
 
@@ -31,8 +33,6 @@ class Heartbeat:
     machine: str
     """Names the system whose process numbers :attr:`pid` is one of."""
     pid: int
-    started: str
-    """When the process started, in clock ticks: a number alone may be another's by now."""
     number: int
     """Counts the heartbeats of this rank."""
     phase: str
@@ -63,7 +63,6 @@ class Heartbeat:
             host=socket.gethostname(),
             machine=machine(),
             pid=os.getpid(),
-            started=_own_start_time(),
             number=number,
             phase=progress.phase,
             within=progress.within,
@@ -121,18 +120,16 @@ def machine() -> str:
 
 
 def process_state(heartbeat: Heartbeat) -> str:
-    """Return a process's state: ``running``, ``stopped``, ``gone`` or ``elsewhere``.
-
-    A process under a debugger counts as running.
-    """
-    if heartbeat.machine != machine() or not heartbeat.started:
+    """Return a process's state: ``running``, ``stopped``, ``gone`` or ``elsewhere``."""
+    if heartbeat.machine != machine():
         return "elsewhere"
-    stat = stat_fields(heartbeat.pid)
-    if stat is None or stat[0] in "ZX" or stat[19] != heartbeat.started:
+    try:
+        return state_of(_process(heartbeat.pid))
+    except psutil.NoSuchProcess:
         return "gone"
-    return "stopped" if stat[0] == "T" else "running"
 
 
 @functools.cache
-def _own_start_time() -> str:
-    return start_time(os.getpid()) or ""
+def _process(pid: int) -> psutil.Process:
+    """Return a process as it was when it was first looked at: its number may be another's later."""
+    return psutil.Process(pid)

@@ -1,4 +1,4 @@
-"""The network interface by which this node reaches the others, found without other packages.
+"""The network interface by which this node reaches the others.
 
 Left alone, gloo binds to what the node's own host name resolves to (ProcessGroupGloo of torch
 2.13). Debian's /etc/hosts says 127.0.1.1, containers often nothing at all, upon which gloo takes
@@ -8,7 +8,6 @@ wherever the nodes can reach each other at all.
 
 from __future__ import annotations
 
-import ctypes
 import ipaddress
 import os
 import socket
@@ -16,6 +15,8 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import NamedTuple
+
+import psutil
 
 from envlab.errors import LaunchError
 
@@ -30,51 +31,16 @@ class Interface(NamedTuple):
     address: str
 
 
-class _Sockaddr(ctypes.Structure):
-    """``struct sockaddr_in`` of Linux, of which other families share the first field."""
-
-    _fields_ = (
-        ("family", ctypes.c_uint16),
-        ("port", ctypes.c_uint16),
-        ("address", ctypes.c_ubyte * 4),
-    )
-
-
-class _Ifaddrs(ctypes.Structure):
-    """The first fields of ``struct ifaddrs``; see getifaddrs(3)."""
-
-
-_Ifaddrs._fields_ = (
-    ("next", ctypes.POINTER(_Ifaddrs)),
-    ("name", ctypes.c_char_p),
-    ("flags", ctypes.c_uint),
-    ("addr", ctypes.POINTER(_Sockaddr)),
-)
-
-
 def interfaces() -> list[Interface]:
-    """Return the IPv4 addresses of this network namespace in the kernel's order; none off Linux.
-
-    Raises:
-        OSError: If the kernel does not tell.
-    """
+    """Return the IPv4 addresses of this network namespace in the kernel's order; none off Linux."""
     if not sys.platform.startswith("linux"):
         return []
-    libc = ctypes.CDLL(None, use_errno=True)
-    first = ctypes.POINTER(_Ifaddrs)()
-    if libc.getifaddrs(ctypes.byref(first)) != 0:
-        raise OSError(ctypes.get_errno(), "getifaddrs failed")
-    found, entry = [], first
-    try:
-        while entry:
-            item = entry.contents
-            if item.addr and item.addr.contents.family == socket.AF_INET:
-                address = socket.inet_ntoa(bytes(item.addr.contents.address))
-                found.append(Interface(item.name.decode(), address))
-            entry = item.next
-    finally:
-        libc.freeifaddrs(first)
-    return found
+    return [
+        Interface(name, entry.address)
+        for name, entries in psutil.net_if_addrs().items()
+        for entry in entries
+        if entry.family == socket.AF_INET
+    ]
 
 
 def address_towards(host: str) -> str:

@@ -6,6 +6,8 @@ import math
 import os
 from pathlib import Path
 
+import psutil
+
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -59,9 +61,8 @@ def memory_limit(root: Path = _ROOT) -> int | None:
 
 def memory_sizes() -> tuple[int, int]:
     """Return this machine's memory and what of it is free for new processes, in bytes."""
-    lines = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
-    sizes = {words[0].rstrip(":"): int(words[1]) << 10 for words in lines if len(words) == 3}
-    return sizes["MemTotal"], sizes.get("MemAvailable", sizes["MemFree"])
+    memory = psutil.virtual_memory()
+    return memory.total, memory.available
 
 
 def describe_size(count: float) -> str:

@@ -15,9 +15,11 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from envlab.distributed.processes import ancestors, command_line, start_time
+import psutil
+
 from envlab.errors import LaunchError
 
 LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
@@ -120,7 +122,10 @@ def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
     """Return the c10d endpoint of the torchrun that started this process, if it can be told."""
     if "TORCHELASTIC_RUN_ID" not in environ:
         return None
-    words = next((found for found in map(command_line, ancestors(3)) if _is_torchrun(found)), [])
+    words: list[str] = []
+    with contextlib.suppress(psutil.Error):
+        lines = (process.cmdline() for process in psutil.Process().parents()[:3])
+        words = next(filter(_is_torchrun, lines), [])
     options: dict[str, str] = {}
     for word, following in itertools.pairwise([*words, ""]):
         name, is_joined, value = word.partition("=")
@@ -157,14 +162,12 @@ def _launched(name: str) -> int:
 def restartable_launch(environ: Mapping[str, str]) -> str | None:
     """Return what names this launch through all restarts of its processes, if anything restarts it.
 
-    Under torchrun it is the agent, this process's parent, which starts its workers again after a
-    failure (``--max_restarts``) or when nodes come and go; neither its run id, which users choose,
-    nor its restart count, which stays 0 as nodes come and go, could tell it from another launch.
+    torchrun starts its workers again after a failure (``--max_restarts``) or when nodes come and
+    go. Its run id, which users choose, does not tell it from another launch; the folder that it
+    makes for logs does, in which each worker finds ``attempt_<n>/<local rank>/error.json``.
     """
-    if "TORCHELASTIC_RUN_ID" not in environ:
-        return None
-    agent = os.getppid()
-    return f"{socket.gethostname()}:{agent}:{start_time(agent)}"
+    file = environ.get("TORCHELASTIC_ERROR_FILE")
+    return None if file is None else f"{socket.gethostname()}:{Path(file).parents[2]}"
 
 
 def slurm_job(environ: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What ``python -m skrl.utils.distributed.jax`` (skrl 2.1.1) lacks: ends that are noticed.
+"""What ``python -m skrl.utils.distributed.jax`` (skrl 2.1.1) lacks: it notices how workers end.
 
 skrl's launcher starts each worker in a wrapper process and ignores how it ends, so a run that
 crashed exits with 0, the other workers go on, and workers outlive a launcher that is killed. Here a
@@ -6,25 +6,22 @@ worker that finds itself below this launcher splits in two before torch is loade
 which waits, and the worker proper. When a worker fails, however it ends, its supervisor lets the
 others say their own last words, ends those that stay, and then the launcher, whose exit code is
 thereby not 0. When the launcher is gone, the supervisor ends its worker.
-
-Only processes that are found below the launcher in /proc are signalled, and the launcher itself
-only where its command line proves that it is one.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
+import contextlib
 import itertools
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import FrameType
 
-from envlab.distributed.processes import command_line, start_time, stat_fields
+import psutil
+
+from envlab.distributed.processes import state_of
 
 LAUNCHER = "skrl.utils.distributed.jax"
 GRACE_S = 10.0
@@ -33,8 +30,6 @@ TEARDOWN_S = 20.0
 """How long they may take once they were asked to."""
 POLL_S = 0.1
 
-_PR_SET_PDEATHSIG = 1
-
 
 def run_supervised(function: Callable[[], int]) -> int:
     """Return the exit code of ``function()``, under a supervisor where skrl's launcher started us.
@@ -42,16 +37,14 @@ def run_supervised(function: Callable[[], int]) -> int:
     Elsewhere the function is simply called. Call this before torch is loaded: a process with
     threads cannot be split.
     """
-    launcher = _find_launcher() if "JAX_RANK" in os.environ else None
+    launcher = _find_launcher()
     if launcher is None:
         return function()
-    count = _workers_per_node(launcher)
+    count = _workers_per_node(launcher.cmdline())
     if count is not None:
         os.environ.setdefault("LOCAL_WORLD_SIZE", str(count))
-    supervisor = os.getpid()
     worker = os.fork()
     if worker == 0:
-        _end_with(supervisor)
         return function()
     return _Supervisor(launcher, worker).wait()
 
@@ -59,9 +52,8 @@ def run_supervised(function: Callable[[], int]) -> int:
 class _Supervisor:
     """Waits for a worker, and makes the launcher fail when the worker fails."""
 
-    def __init__(self, launcher: int, worker: int) -> None:
-        self._launcher, self._worker = launcher, worker
-        self._started = start_time(launcher)
+    def __init__(self, launcher: psutil.Process, worker: int) -> None:
+        self._launcher, self._worker = launcher, psutil.Process(worker)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._pass_on)
 
@@ -69,10 +61,10 @@ class _Supervisor:
         """Return the worker's exit code, 128 + the signal's number where a signal ended it."""
         orphaned_at = None
         while True:
-            ended, status = os.waitpid(self._worker, os.WNOHANG)
+            ended, status = os.waitpid(self._worker.pid, os.WNOHANG)
             if ended:
                 break
-            if not self._launcher_lives():
+            if state_of(self._launcher) == "gone":
                 orphaned_at = orphaned_at or time.monotonic()
                 is_late = time.monotonic() - orphaned_at > TEARDOWN_S
                 _send(self._worker, signal.SIGKILL if is_late else signal.SIGTERM)
@@ -86,45 +78,35 @@ class _Supervisor:
         """End the other workers and the launcher."""
         for seconds, number in ((GRACE_S, signal.SIGTERM), (TEARDOWN_S, signal.SIGKILL)):
             deadline = time.monotonic() + seconds
-            while self._others() and time.monotonic() < deadline:
+            while self._workers() and time.monotonic() < deadline:
                 time.sleep(POLL_S)
-            for worker in self._others():
+            for worker in self._workers():
                 _send(worker, number)
-        if self._launcher_lives():
-            _send(self._launcher, signal.SIGTERM)
+        _send(self._launcher, signal.SIGTERM)
 
-    def _others(self) -> list[int]:
-        """Return the workers below the launcher that still run."""
-        if not self._launcher_lives():
-            return []
-        children = _children()
-        wrappers = children.get(self._launcher, [])
-        supervisors = [child for wrapper in wrappers for child in children.get(wrapper, [])]
-        return [worker for one in supervisors for worker in children.get(one, [])]
-
-    def _launcher_lives(self) -> bool:
-        """Return whether the launcher runs, and no other process has its number by now."""
-        return self._started is not None and start_time(self._launcher) == self._started
+    def _workers(self) -> list[psutil.Process]:
+        """Return the workers that still run: below the launcher, a wrapper and a supervisor."""
+        wrappers = _children([self._launcher])
+        return _children(_children(wrappers))
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         _send(self._worker, signal.Signals(number))
 
 
-def _find_launcher() -> int | None:
-    """Return the process id of skrl's launcher if it is the parent of this process's parent."""
-    wrapper = os.getppid()
-    stat = stat_fields(wrapper)
-    if stat is None:
+def _find_launcher() -> psutil.Process | None:
+    """Return skrl's launcher if it started the wrapper that started this process."""
+    ancestors = psutil.Process().parents()
+    if len(ancestors) < 2:
         return None
-    launcher = int(stat[1])
-    words = command_line(launcher)
-    is_launcher = ("-m", LAUNCHER) in itertools.pairwise(words)
-    return launcher if is_launcher else None
+    try:
+        words = ancestors[1].cmdline()
+    except psutil.Error:  # gone, or another user's
+        return None
+    return ancestors[1] if ("-m", LAUNCHER) in itertools.pairwise(words) else None
 
 
-def _workers_per_node(launcher: int) -> int | None:
+def _workers_per_node(words: Sequence[str]) -> int | None:
     """Return how many workers the launcher was told to start, which it does not tell them."""
-    words = command_line(launcher)
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--nproc-per-node", "--nproc_per_node", type=int, default=1)
     parser.add_argument("--nnodes")
@@ -134,31 +116,20 @@ def _workers_per_node(launcher: int) -> int | None:
     parser.add_argument("script_args", nargs="...")
     try:
         known, _ = parser.parse_known_args(words[words.index(LAUNCHER) + 1 :])
-    except argparse.ArgumentError:
+    except (argparse.ArgumentError, ValueError):
         return None
     return known.nproc_per_node
 
 
-def _end_with(supervisor: int) -> None:
-    """Have the kernel send SIGTERM to this process when its supervisor dies."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != supervisor:  # it died before
-        raise SystemExit(1)
+def _children(parents: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Return the children of some processes, without those that only wait to be collected."""
+    found = []
+    for parent in parents:
+        with contextlib.suppress(psutil.Error):
+            found += parent.children()
+    return [child for child in found if state_of(child) != "gone"]
 
 
-def _children() -> dict[int, list[int]]:
-    """Return the running children of every process."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        stat = stat_fields(int(entry.name)) if entry.name.isdigit() else None
-        if stat is not None and stat[0] != "Z":
-            children.setdefault(int(stat[1]), []).append(int(entry.name))
-    return children
-
-
-def _send(pid: int, number: signal.Signals) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
+def _send(process: psutil.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(psutil.Error):
+        process.send_signal(number)

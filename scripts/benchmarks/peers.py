@@ -24,7 +24,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import psutil  # type: ignore[import-untyped]
+import psutil
 import torch
 
 from envlab.cli import guarded

@@ -24,8 +24,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from envlab.distributed.checkpoint import load_checkpoint
-from envlab.distributed.processes import stat_fields
+from envlab.distributed.processes import state_of
 from envlab.errors import CheckpointError
 
 ROOT = Path(__file__).parents[2]
@@ -262,17 +264,11 @@ def ranks_of(launcher: int) -> dict[int, int]:
 
 def descendants(pid: int) -> list[int]:
     """Return the running processes below a process."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        stat = stat_fields(int(entry.name)) if entry.name.isdigit() else None
-        if stat is not None and stat[0] != "Z":
-            parents.setdefault(int(stat[1]), []).append(int(entry.name))
-    found: list[int] = []
-    new = [pid]
-    while new:
-        new = [child for parent in new for child in parents.get(parent, [])]
-        found += new
-    return found
+    try:
+        found = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return [process.pid for process in found if state_of(process) != "gone"]
 
 
 def kill_tree(launch: subprocess.Popen[bytes]) -> None:

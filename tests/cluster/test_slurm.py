@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from envlab.cli import guarded
 from envlab.cluster.slurm import main
-from envlab.distributed.processes import command_line
 from tests.cluster.fake_slurm import JOB, PORT, FakeSlurm
 from tests.launcher import ROOT, TRAIN
 from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run
@@ -53,7 +53,7 @@ def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm
         try:
             launch.wait_until(lambda: checkpoints(folder) - before)  # noqa: B023
             if restart == 0:
-                commands = [command_line(pid) for pid in launch.living()]
+                commands = [psutil.Process(pid).cmdline() for pid in launch.living()]
             fake.signal(launch, signal.SIGUSR1)
             assert launch.wait(60) != 0
             assert launch.living() == {}

@@ -27,7 +27,6 @@ def seen(
         "host": f"node-{rank}",
         "machine": "m",
         "pid": 100 + rank,
-        "started": "1",
         "number": 3,
         "phase": phase,
         "within": values.pop("within", phase),

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from envlab.distributed import ranks
-from envlab.distributed.ranks import launched_rank, meeting_point, read_ranks, slurm_job
+from envlab.distributed.ranks import (
+    launched_rank,
+    meeting_point,
+    read_ranks,
+    restartable_launch,
+    slurm_job,
+)
 from envlab.errors import LaunchError
 
 TORCHRUN = {
@@ -60,6 +67,13 @@ def test_the_rank_is_known_before_torch_is_loaded(monkeypatch):
     subprocess.run([sys.executable, "-c", probe], check=True, timeout=60)
 
 
+def started_by(monkeypatch: pytest.MonkeyPatch, *lines: list[str]) -> None:
+    """Have this process look as if processes of these command lines had started it."""
+    parents = [SimpleNamespace(cmdline=lambda line=line: line) for line in lines]
+    this = SimpleNamespace(parents=lambda: parents)
+    monkeypatch.setattr(ranks.psutil, "Process", lambda: this)
+
+
 AGENT = ["python", "-m", "torch.distributed.run", "--nnodes=2", "--rdzv_backend=c10d"]
 KEPT = TORCHRUN | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "id"}
 
@@ -81,9 +95,19 @@ KEPT = TORCHRUN | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID"
 def test_ranks_of_several_nodes_meet_where_their_agents_have_met(
     monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], place: str
 ):
-    monkeypatch.setattr(ranks, "ancestors", lambda count: [7, 6])
-    monkeypatch.setattr(ranks, "command_line", lambda pid: [*AGENT, *words] if pid == 6 else ["sh"])
+    started_by(monkeypatch, ["sh"], [*AGENT, *words])
     assert str(meeting_point(variables)) == place
+
+
+def test_a_launch_is_known_through_its_restarts_and_from_others_of_the_same_name():
+    def launch(folder: str, attempt: int) -> str | None:
+        return restartable_launch(
+            {"TORCHELASTIC_ERROR_FILE": f"{folder}/attempt_{attempt}/0/error.json"}
+        )
+
+    assert launch("/tmp/torchelastic_a/id_b", 0) == launch("/tmp/torchelastic_a/id_b", 1)
+    assert launch("/tmp/torchelastic_a/id_b", 0) != launch("/tmp/torchelastic_c/id_d", 0)
+    assert restartable_launch({}) is None
 
 
 def test_a_slurm_job_is_named_whatever_its_command_line_holds(monkeypatch: pytest.MonkeyPatch):
@@ -93,5 +117,5 @@ def test_a_slurm_job_is_named_whatever_its_command_line_holds(monkeypatch: pytes
 
 def test_agents_of_another_rendezvous_tell_no_place(monkeypatch: pytest.MonkeyPatch):
     words = ["torchrun", "--rdzv_backend=etcd", "--rdzv_endpoint=node0:2379", "train.py"]
-    monkeypatch.setattr(ranks, "command_line", lambda pid: words)
+    started_by(monkeypatch, words)
     assert str(meeting_point(KEPT)) == "127.0.0.1:1"

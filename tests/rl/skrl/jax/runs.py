@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jax
+import psutil
 
 from envlab.cli import train
-from envlab.distributed.processes import start_time
 from tests.agents import ADDRESS, free_port
 from tests.launcher import ROOT, Launch
 
@@ -99,4 +99,4 @@ def skrl_launch(num_processes: int, script: Path, *arguments: str | Path) -> lis
 def youngest(launch: Launch, rank: int) -> int:
     """Return a rank's process that started last: the worker, started by its supervisor."""
     found = [pid for pid, other in launch.living().items() if other == rank]
-    return max(found, key=lambda pid: int(start_time(pid) or 0))
+    return max(found, key=lambda pid: psutil.Process(pid).create_time())
