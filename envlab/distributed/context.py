@@ -20,7 +20,6 @@ import torch
 import torch.distributed as dist
 
 from envlab.distributed.gathering import gather_to_main, scatter_from_main
-from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.progress import REDUCE, Progress
@@ -53,8 +52,6 @@ class DistributedContext:
     """Backend of the process group, null without one."""
     num_threads: int = 1
     """CPU threads for this process: the node's cores divided by its processes."""
-    processes: tuple[tuple[str, int], ...] = ()
-    """Process space (:func:`process_space`) and process id of every rank; empty for one process."""
     progress: Progress = field(default_factory=Progress, compare=False)
     """What this process is doing."""
 
@@ -107,7 +104,6 @@ class DistributedContext:
             device=resolved,
             backend=backend,
             num_threads=num_threads,
-            processes=_gather_processes(),
             progress=Progress(),
             **ranks,
         )
@@ -170,19 +166,6 @@ class DistributedContext:
             return values[0]
         with self.progress.during(REDUCE, "scatter_from_main"):
             return scatter_from_main(values, self.world_size, self.rank, moved=self.progress.mark)
-
-    def lost_ranks(self) -> list[int]:
-        """Return the ranks of this node whose processes no longer exist.
-
-        torchrun collects a process that dies before it ends the others, and of those that it ends
-        itself it collects rank 0 first. So on rank 0 this tells a death from an interruption.
-        """
-        here = process_space()
-        return [
-            rank
-            for rank, (space, pid) in enumerate(self.processes)
-            if space == here and not _exists(pid)
-        ]
 
     def close(self, *, abort: bool = False) -> None:
         """Leave the process group. Safe to call twice, and after an error on another rank.
@@ -288,23 +271,3 @@ def check_distinct_gpus(gpus: list[tuple[str, str]]) -> None:
                 f"different GPUs. Start at most {len(set(used))} processes there, or use --device "
                 "cpu."
             )
-
-
-def _gather_processes() -> tuple[tuple[str, int], ...]:
-    """Return process space and process id of every rank; every rank must call this."""
-    if not dist.is_initialized():
-        return ()
-    everyone: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(everyone, (process_space(), os.getpid()))
-    return tuple(everyone)
-
-
-def _exists(pid: int) -> bool:
-    """Return whether a process exists; one that ended and was not collected yet still does."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -45,8 +45,6 @@ def collectives(context: DistributedContext) -> dict[str, Any]:
     return {
         "context": (rank, context.local_rank, context.world_size, context.backend),
         "threads": (context.num_threads, torch.get_num_threads()),
-        "num_processes": len(set(context.processes)),
-        "lost": context.lost_ranks(),
         "broadcast": context.broadcast({"from": rank}),
         "gather": context.gather(f"rank {rank}"),
         "gather_to_main": context.gather_to_main(10 * rank),

@@ -26,7 +26,7 @@ from envlab.rl.command.resume import continue_session
 from envlab.rl.command.session import Session, compose_session, run_params
 from envlab.rl.command.train import train_session
 from envlab.rl.libraries import Library
-from envlab.rl.run.run_end import record_end
+from envlab.rl.run.manifest import record_end
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +109,8 @@ def _with_all_ranks(
             flag.ignore_more()
             if watchdog is not None and watchdog.speaks():
                 logger.error("%s", lost)
+                if context is not None and context.progress.directory is not None:
+                    record_end(context.progress.directory, str(lost))  # rank 0 may be the one
             return HUNG_EXIT_CODE
         except Exception as error:
             if flag.signal_number is None:

@@ -20,8 +20,7 @@ from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints
-from envlab.rl.run.directory import find_run
-from envlab.rl.run.find import flags_of
+from envlab.rl.run.find import find_run, flags_of
 from envlab.rl.run.manifest import read_manifest
 
 logger = logging.getLogger(__name__)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -21,20 +19,15 @@ from typing import IO, Any, Self
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import RecordFile, describe_room, is_no_room
-from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.distributed.progress import LostPeerError
 from envlab.errors import RunDirectoryError
-from envlab.rl.run.checkpoints import Checkpoints
 from envlab.rl.run.event_file import cut_events
-from envlab.rl.run.find import name_other_run
 from envlab.rl.run.lock import hold_lock
 from envlab.rl.run.manifest import (
     finite,
     new_manifest,
     now,
-    read_manifest,
-    read_manifests,
     reopened_manifest,
     write_json,
 )
@@ -42,8 +35,6 @@ from envlab.rl.run.manifest import (
 logger = logging.getLogger(__name__)
 
 LOG_ROOT = "logs"
-DEATH_WAIT_S = 1.0
-"""How long a failing rank looks whether rank 0 died; the launcher reaps the dead in 0.1 s."""
 EVENTS_TAG = "envlab/wall_s"
 """What event files hold of every iteration, and first."""
 
@@ -187,63 +178,18 @@ class Run:
                 self._lock.close()
 
     def _finish(self, error: BaseException | None) -> None:
-        if not self._context.is_main:
-            if error is not None:
-                self._finish_for_dead_main(error)
-            return
-        interrupted = self.interrupt_signal() is not None or isinstance(
-            error, (Interrupted, KeyboardInterrupt)
-        )
+        number = self.interrupt_signal()
         if error is None:
             self.update(status="finished")
-        elif isinstance(error, Preempted):  # before others are looked for: they may have left
+        elif isinstance(error, Preempted):
             self.update(status="preempted", error=str(error))
         elif isinstance(error, LostPeerError):
             self.update(status="failed", error=str(error))
-        elif lost := self._lost_ranks(error):
-            ranks = ", ".join(map(str, lost))
-            self.update(
-                status="failed", error=f"Rank {ranks} died; see its output and the system's log."
-            )
-        elif interrupted:
-            number = self.interrupt_signal()
+        elif number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
             reason = str(error if number is None else Interrupted(number))
             self.update(status="interrupted", error=reason or type(error).__name__)
         else:
             self.update(status="failed", error=f"{type(error).__name__}: {error}")
-
-    def _lost_ranks(self, error: BaseException) -> list[int]:
-        """Return the ranks whose death ended this one: by the launcher's signal, or as an error.
-
-        A collective raises RuntimeError, often before the launcher has collected the dead process.
-        """
-        deadline = time.monotonic()
-        if self._context.is_distributed and isinstance(error, RuntimeError):
-            deadline += DEATH_WAIT_S
-        while not (lost := self._context.lost_ranks()) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return lost
-
-    def _finish_for_dead_main(self, error: BaseException) -> None:
-        """Write the status where rank 0 cannot: its process on this node died without a word.
-
-        Any surviving rank of the node may do it, because all write the same.
-        """
-        processes = self._context.processes
-        if not processes or processes[0][0] != process_space():
-            return
-        deadline = time.monotonic() + DEATH_WAIT_S
-        while 0 not in self._context.lost_ranks():
-            if time.monotonic() > deadline or read_manifest(self.directory)["status"] != "running":
-                return
-            time.sleep(0.02)
-        manifest = read_manifest(self.directory)
-        if manifest["status"] == "running":
-            reason = "Rank 0 died; see its output and the system's log."
-            if isinstance(error, LostPeerError):
-                reason = str(error)
-            manifest |= {"status": "failed", "error": reason, "updated_at": now()}
-            self._write(manifest)
 
     @property
     def checkpoints(self) -> Path:
@@ -307,69 +253,6 @@ def cut_metrics(directory: Path, iteration: int) -> None:
             break
         end += len(line)
     os.truncate(path, end)  # which needs no room on a full disk
-
-
-def find_run(
-    library: str,
-    experiment: str,
-    load_run: str | None = None,
-    root: str = LOG_ROOT,
-    origin: Mapping[str, str] | None = None,
-    tasks: Collection[str] = (),
-) -> Path:
-    """Return the newest run of an experiment that has a checkpoint.
-
-    Args:
-        library: RL library.
-        experiment: Experiment name.
-        load_run: A run's folder name, a regular expression for it, or a path. None: any.
-        root: Folder of all runs.
-        origin: What the run's manifest must hold, such as the algorithm.
-        tasks: Ids of the task, of which another run is named where there is none.
-
-    Raises:
-        RunDirectoryError: If there is none, naming another one there is and how to ask for it.
-    """
-    if load_run and (Path(load_run) / "run.json").is_file():
-        return Path(load_run).absolute()
-    parent = Path(root).absolute() / library / experiment
-    origin = dict(origin or {})
-    runs = [
-        run
-        for run, manifest in read_manifests(parent, level=logging.WARNING).items()
-        if (not load_run or _is_named(run.name, load_run)) and origin.items() <= manifest.items()
-    ]
-    with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
-    if not with_checkpoint:
-        wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
-        wanted += f" that matches {load_run!r}" if load_run else ""
-        other = name_other_run(
-            parent.parents[1],
-            library=library,
-            experiment=experiment,
-            origin=origin,
-            tasks=tasks,
-            is_named=lambda name: not load_run or _is_named(name, load_run),
-        )
-        raise RunDirectoryError(
-            f"There is no run with a checkpoint{wanted} in {parent}. "
-            + (other or "Train first, or give a checkpoint's path with --checkpoint.")
-        )
-    chosen, newest = with_checkpoint[-1], runs[-1]
-    if newest != chosen:
-        logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
-    return chosen
-
-
-def _is_named(name: str, wanted: str) -> bool:
-    """Return whether ``wanted`` is a name's beginning, or a regular expression for all of it."""
-    try:
-        return name.startswith(wanted) or re.fullmatch(wanted, name) is not None
-    except re.error as error:
-        raise RunDirectoryError(
-            f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
-            "of the run's folder name, as in 2026-11-21_10-30."
-        ) from error
 
 
 def _make_directory(parent: Path, run_name: str) -> Path:

@@ -1,16 +1,85 @@
-"""What a message says of the runs there are, where the one that was asked for is missing."""
+"""Finding a run among those there are, and what a message says where there is none."""
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from envlab.errors import RunDirectoryError
 from envlab.rl.run.checkpoints import Checkpoints
+from envlab.rl.run.directory import LOG_ROOT
 from envlab.rl.run.manifest import read_manifests
+
+logger = logging.getLogger(__name__)
 
 _ORIGINS = ("algorithm", "ml_framework")
 """Flags that a library may need to find a run again; a manifest has those of its library."""
+
+
+def find_run(
+    library: str,
+    experiment: str,
+    load_run: str | None = None,
+    root: str = LOG_ROOT,
+    origin: Mapping[str, str] | None = None,
+    tasks: Collection[str] = (),
+) -> Path:
+    """Return the newest run of an experiment that has a checkpoint.
+
+    Args:
+        library: RL library.
+        experiment: Experiment name.
+        load_run: A run's folder name, a regular expression for it, or a path. None: any.
+        root: Folder of all runs.
+        origin: What the run's manifest must hold, such as the algorithm.
+        tasks: Ids of the task, of which another run is named where there is none.
+
+    Raises:
+        RunDirectoryError: If there is none, naming another one there is and how to ask for it.
+    """
+    if load_run and (Path(load_run) / "run.json").is_file():
+        return Path(load_run).absolute()
+    parent = Path(root).absolute() / library / experiment
+    origin = dict(origin or {})
+    runs = [
+        run
+        for run, manifest in read_manifests(parent, level=logging.WARNING).items()
+        if (not load_run or _is_named(run.name, load_run)) and origin.items() <= manifest.items()
+    ]
+    with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
+    if not with_checkpoint:
+        wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
+        wanted += f" that matches {load_run!r}" if load_run else ""
+        other = name_other_run(
+            parent.parents[1],
+            library=library,
+            experiment=experiment,
+            origin=origin,
+            tasks=tasks,
+            is_named=lambda name: not load_run or _is_named(name, load_run),
+        )
+        raise RunDirectoryError(
+            f"There is no run with a checkpoint{wanted} in {parent}. "
+            + (other or "Train first, or give a checkpoint's path with --checkpoint.")
+        )
+    chosen, newest = with_checkpoint[-1], runs[-1]
+    if newest != chosen:
+        logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
+    return chosen
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    """Return whether ``wanted`` is a name's beginning, or a regular expression for all of it."""
+    try:
+        return name.startswith(wanted) or re.fullmatch(wanted, name) is not None
+    except re.error as error:
+        raise RunDirectoryError(
+            f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
+            "of the run's folder name, as in 2026-11-21_10-30."
+        ) from error
 
 
 def flags_of(values: Mapping[str, Any], origin: Mapping[str, str]) -> str:

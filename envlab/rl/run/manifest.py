@@ -23,6 +23,7 @@ from envlab.errors import RunDirectoryError
 logger = logging.getLogger(__name__)
 
 MANIFEST_VERSION = 1
+REPORT = "stall.txt"
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
@@ -153,3 +154,32 @@ def reopened_manifest(directory: Path, current: dict[str, Any], iteration: int) 
         "status": "running",
         "updated_at": now(),
     }
+
+
+def record_end(directory: Path, sentence: str, report: str | None = None) -> None:
+    """Write into a run directory that the run failed and why, in place of a rank 0 that cannot.
+
+    Any rank may do it; one that cannot see the directory, on another node, leaves it. A manifest
+    that tells of an end already keeps it.
+
+    Args:
+        directory: The run directory.
+        sentence: What happened.
+        report: The watchdog's whole report, with stacks, for :data:`REPORT`.
+    """
+    if not directory.is_dir():
+        return
+    try:
+        manifest = read_manifest(directory)
+        if manifest["status"] == "running":
+            manifest |= {"status": "failed", "error": sentence, "updated_at": now()}
+            write_json(directory / "run.json", manifest)
+    except (OSError, RunDirectoryError) as error:
+        logger.warning("The end cannot be recorded in %s (%s).", directory, error)
+    if report is None:
+        return
+    try:  # whatever the locale, and the characters in the sources that the stacks quote
+        text = f"{now()}\n{report}\n".encode(errors="backslashreplace")
+        (directory / REPORT).write_bytes(text)
+    except OSError as error:
+        logger.warning("The end cannot be recorded in %s (%s).", directory, error)

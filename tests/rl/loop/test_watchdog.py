@@ -19,7 +19,7 @@ from envlab.cli import guarded
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
 from envlab.rl.command.arguments import train_parser
 from envlab.rl.libraries import get_library
-from envlab.rl.run.run_end import record_end
+from envlab.rl.run.manifest import record_end
 from tests.launcher import Launch, torchrun
 from tests.rl.conftest import manifest_of, only_run
 from tests.rl.fake_run import write_run

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,12 @@ from typing import Any
 import pytest
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interface import process_space
 from envlab.distributed.interrupt import Interrupted, Preempted
+from envlab.distributed.progress import LostPeerError
 from envlab.errors import RunDirectoryError
 from envlab.rl.run import directory as run_module
-from envlab.rl.run.directory import Run, find_run
+from envlab.rl.run.directory import Run
+from envlab.rl.run.find import find_run
 from envlab.rl.run.manifest import read_manifest
 from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run, train_in
 
@@ -56,6 +54,8 @@ def test_two_runs_in_the_same_second_get_two_directories(tmp_path: Path, monkeyp
     [
         (None, "finished", None),
         (ValueError("wrong"), "failed", "ValueError: wrong"),
+        (LostPeerError("Rank 1 died."), "failed", "Rank 1 died."),
+        (Preempted(15), "preempted", "received SIGTERM"),
         (Interrupted(15), "interrupted", "received SIGTERM"),
         (KeyboardInterrupt(), "interrupted", "KeyboardInterrupt"),
     ],
@@ -92,58 +92,6 @@ def test_a_signal_while_the_status_is_written_does_not_lose_it(tmp_path: Path, m
     with pytest.raises(ValueError, match="wrong"), run:
         raise ValueError("wrong")
     assert read_manifest(run.directory)["status"] == "failed"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Callable[..., DistributedContext]:
-    """Makes contexts of two ranks on this node, of which those named are dead."""
-    child = subprocess.Popen(["true"])
-    child.wait(10)
-    space = process_space()
-
-    def make_world(rank: int, *, dead: int | None) -> DistributedContext:
-        pids = [child.pid if other == dead else os.getpid() for other in range(2)]
-        return DistributedContext(
-            rank=rank, world_size=2, processes=tuple((space, pid) for pid in pids)
-        )
-
-    return make_world
-
-
-@pytest.mark.parametrize("error", [Interrupted(15), RuntimeError("Connection closed by peer")])
-def test_what_follows_a_ranks_death_is_a_failure_that_names_it(tmp_path: Path, world, error):
-    directory = make(tmp_path).directory
-    with pytest.raises(type(error)), Run(directory, world(0, dead=1), {}):
-        raise error
-    manifest = read_manifest(directory)
-    assert manifest["status"] == "failed"
-    assert "Rank 1 died" in manifest["error"]
-
-
-def test_a_rank_that_left_first_after_a_preemption_did_not_die(tmp_path: Path, world):
-    directory = make(tmp_path).directory
-    with pytest.raises(Preempted), Run(directory, world(0, dead=1), {}):
-        raise Preempted(15)
-    assert read_manifest(directory)["status"] == "preempted"
-
-
-def test_a_survivor_writes_what_a_dead_rank_0_cannot(tmp_path: Path, world):
-    directory = make(tmp_path).directory
-    with pytest.raises(Interrupted), Run(directory, world(1, dead=0), {}):
-        raise Interrupted(15)
-    manifest = read_manifest(directory)
-    assert (manifest["status"], manifest["library"]) == ("failed", "x")
-    assert "Rank 0 died" in manifest["error"]
-
-
-@pytest.mark.parametrize("status", ["interrupted", "running"])
-def test_a_survivor_leaves_a_living_rank_0_its_say(tmp_path: Path, world, monkeypatch, status: str):
-    monkeypatch.setattr(run_module, "DEATH_WAIT_S", 0.05)
-    run = make(tmp_path)
-    run.update(status=status)
-    with pytest.raises(Interrupted), Run(run.directory, world(1, dead=None), {}):
-        raise Interrupted(15)
-    assert read_manifest(run.directory)["status"] == status
 
 
 def test_only_rank_0_writes(tmp_path: Path):

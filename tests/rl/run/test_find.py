@@ -12,7 +12,8 @@ from envlab.errors import CheckpointError, RunDirectoryError
 from envlab.registry import get_task
 from envlab.rl.command.session import check_origin
 from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.run.directory import Run, find_run
+from envlab.rl.run.directory import Run
+from envlab.rl.run.find import find_run
 from envlab.rl.skrl.cfg import SkrlCfg
 
 TASK = "Isaac-Cartpole-v0"
