@@ -267,9 +267,7 @@ def open_run(
 
 def _open_curves(run: Run, name: str) -> Curves:
     """Open a run's curves, and note what a service calls the run. On rank 0."""
-    curves = open_curves(
-        name, run.directory, service_id=run.services.get(name), purge_step=run.purge_step
-    )
+    curves = open_curves(name, run.directory, service_id=run.services.get(name))
     if curves.service_id is not None:
         run.update(services={**run.services, name: curves.service_id})
     return curves

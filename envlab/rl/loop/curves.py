@@ -182,17 +182,14 @@ def check_logger(name: str) -> None:
         )
 
 
-def open_curves(
-    name: str, folder: Path, *, service_id: str | None = None, purge_step: int | None = None
-) -> Curves:
+def open_curves(name: str, folder: Path, *, service_id: str | None = None) -> Curves:
     """Open the event file of a run and, where asked for, its run at a service. Rank 0 only.
 
     Args:
         name: ``tensorboard``, ``wandb`` or ``neptune``.
         folder: The run directory; a service's project is the experiment's name.
         service_id: The service's run to continue, see :attr:`Curves.service_id`.
-        purge_step: See :class:`~envlab.rl.run.event_file.EventFile`.
     """
     make: Any = SERVICES.get(name)
     service = None if make is None else make(folder, service_id)
-    return Curves(EventFile(folder, purge_step), service)
+    return Curves(EventFile(folder), service)

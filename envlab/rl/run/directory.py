@@ -54,8 +54,6 @@ class Run:
         self._manifest = manifest
         self._metrics = RecordFile(directory / "metrics.jsonl", "metrics")
         self._lock: IO[bytes] | None = None
-        self.purge_step: int | None = None
-        """The first frame that a reopened run does again; None in a run that is not reopened."""
         self.interrupt_signal: Callable[[], int | None] = lambda: None
         """Returns the signal that ended this process, if any: an error may just follow from it."""
 
@@ -157,7 +155,6 @@ class Run:
             raise RunDirectoryError(problem)
         run = cls(directory, context, manifest)
         run._lock = lock
-        run.purge_step = frames + 1
         return run
 
     def __enter__(self) -> Self:

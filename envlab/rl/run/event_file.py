@@ -11,15 +11,15 @@ import itertools
 import logging
 import os
 import socket
-import struct
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
+from tensorboard.compat.tensorflow_stub import errors
+from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import PyRecordReader_New
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from envlab.distributed.disk import RecordFile
@@ -28,29 +28,20 @@ logger = logging.getLogger(__name__)
 
 FLUSH_S = 10.0
 """How long values may wait in memory, in seconds."""
-_HEADER, _FOOTER = 12, 4
-"""Bytes around a record: its length and the check sum of that; its own check sum."""
+_FRAME = 16
+"""Bytes around a record: its length, the check sum of that, and its own check sum."""
 _numbers = itertools.count()
 
 
 class EventFile:
     """Appends scalars to a new event file in a folder."""
 
-    def __init__(self, folder: Path, purge_step: int | None = None) -> None:
-        """Write the beginning of the file.
-
-        Args:
-            folder: Where it goes.
-            purge_step: A run that went back to an earlier iteration gives the step that it writes
-                next: a TensorBoard that is running drops what it has seen from there on.
-        """
+    def __init__(self, folder: Path) -> None:
+        """Write the beginning of the file."""
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
         self._file = RecordFile(folder / f"{name}.{next(_numbers):06d}", "TensorBoard's curves")
         self._last_flush = time.monotonic()
         self._append(Event(wall_time=time.time(), file_version="brain.Event:2"))
-        if purge_step is not None:
-            start = SessionLog(status=SessionLog.START)
-            self._append(Event(wall_time=time.time(), step=purge_step, session_log=start))
         self._file.flush()
 
     def add(self, step: int, scalars: Mapping[str, float]) -> None:
@@ -79,7 +70,10 @@ def cut_events(folder: Path, tag: str, step: int) -> None:
     """Cut a folder's event files back to where a run goes on from, so that no curve has two tails.
 
     All files are cut at the first value of a tag beyond a step: what was written later, under
-    whatever tag and step, is of the iterations that will be done again.
+    whatever tag and step, is of the iterations that will be done again. TensorBoard's own
+    ``purge_step`` compares steps, which the libraries count in other units than ours. A
+    TensorBoard that is running needs no word: it drops a curve's values from the step on at which
+    new ones come in (tensorboard-data-server 0.7; ``--load_fast=false`` does so when restarted).
 
     Args:
         folder: Where they lie.
@@ -108,16 +102,13 @@ def read_events(path: Path) -> Iterator[tuple[Event, int]]:
 
     It ends before the first one that is cut off, as by a kill, or damaged, as by a power cut.
     """
-    data = path.read_bytes()
-    position = 0
-    while position + _HEADER <= len(data):
-        length, check_sum = struct.unpack_from("<QI", data, position)
-        end = position + _HEADER + length + _FOOTER
-        if end > len(data) or check_sum != masked_crc32c(data[position : position + 8]):
-            return
+    reader, position = PyRecordReader_New(str(path)), 0
+    while True:
         try:
-            event = Event.FromString(data[position + _HEADER : end - _FOOTER])
-        except DecodeError:
+            reader.GetNext()
+            record = reader.record()
+            event = Event.FromString(record)
+        except (errors.OutOfRangeError, errors.DataLossError, DecodeError):
             return
-        yield event, end
-        position = end
+        position += len(record) + _FRAME
+        yield event, position

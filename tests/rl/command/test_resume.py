@@ -132,10 +132,10 @@ def test_metrics_are_cut_to_what_is_not_done_again(tmp_path: Path, iteration: in
 def test_the_curves_of_a_reopened_run_have_one_tail():
     directory, facts = make(), {"launch": LAUNCH}
     for first in (1, 3):
-        run = Run.reopen(
+        Run.reopen(
             DistributedContext(), directory, library="x", facts=facts, iteration=2, frames=20
         )
-        curves = open_curves("tensorboard", directory, purge_step=run.purge_step)
+        curves = open_curves("tensorboard", directory)
         for iteration in range(first, 5):
             curves.add(iteration * 10, {EVENTS_TAG: float(first)})
             curves.add(iteration, {"of the library": float(first)})

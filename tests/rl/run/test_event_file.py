@@ -27,9 +27,9 @@ def whole_record(data: bytes) -> bytes:
     return file.getvalue()
 
 
-def write(folder: Path, iterations: range, frames: int = 10, **options: int) -> Path:
+def write(folder: Path, iterations: range, frames: int = 10) -> Path:
     """Write a run's iterations: our own tag over frames, then a library's over iterations."""
-    events = EventFile(folder, **options)
+    events = EventFile(folder)
     for iteration in iterations:
         events.add(iteration * frames, {"envlab/wall_s": float(iteration)})
         events.add(iteration, {"loss": 1.0 / iteration, "reward": float(iteration)})
@@ -71,7 +71,7 @@ def test_a_run_that_went_back_has_one_tail(tmp_path: Path, kept: int):
     cut_events(tmp_path, "envlab/wall_s", 40)
     write(tmp_path, range(5, 10))
     cut_events(tmp_path, "envlab/wall_s", kept * 10)
-    write(tmp_path, range(kept + 1, 12), purge_step=kept * 10 + 1)
+    write(tmp_path, range(kept + 1, 12))
     assert curve(tmp_path, "reward") == [(number, float(number)) for number in range(1, 12)]
     assert [step for step, _ in curve(tmp_path, "envlab/wall_s")] == list(range(10, 120, 10))
 
@@ -100,14 +100,3 @@ def test_garbage_that_a_power_cut_left_is_cut_off(tmp_path: Path, garbage: bytes
     path.write_bytes(whole + garbage)
     cut_events(tmp_path, "envlab/wall_s", 1000)
     assert path.read_bytes() == whole
-
-
-def test_a_running_tensorboard_drops_what_it_has_seen(tmp_path: Path):
-    write(tmp_path, range(1, 6))
-    accumulator = EventAccumulator(str(tmp_path), size_guidance={"scalars": 0})
-    accumulator.Reload()
-    cut_events(tmp_path, "envlab/wall_s", 30)
-    write(tmp_path, range(4, 6), purge_step=31)
-    accumulator.Reload()
-    steps = [event.step for event in accumulator.Scalars("envlab/wall_s")]
-    assert steps == [10, 20, 30, 40, 50]
