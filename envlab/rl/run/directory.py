@@ -14,7 +14,9 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
+
+from filelock import FileLock
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
@@ -53,7 +55,7 @@ class Run:
         self._context = context
         self._manifest = manifest
         self._metrics = RecordFile(directory / "metrics.jsonl", "metrics")
-        self._lock: IO[bytes] | None = None
+        self._lock: FileLock | None = None
         self.interrupt_signal: Callable[[], int | None] = lambda: None
         """Returns the signal that ended this process, if any: an error may just follow from it."""
 
@@ -172,7 +174,7 @@ class Run:
             self._finish(error)
         finally:
             if self._lock is not None:
-                self._lock.close()
+                self._lock.release()
 
     def _finish(self, error: BaseException | None) -> None:
         number = self.interrupt_signal()

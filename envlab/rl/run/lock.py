@@ -6,14 +6,13 @@ Two launches with the same ``--run_id`` may overlap. Both would write their reco
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import logging
 import os
 import socket
 import time
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout
 
 from envlab.distributed.disk import is_no_room
 from envlab.distributed.interface import process_space
@@ -27,51 +26,46 @@ PATIENCE_S = 15.0
 POLL_S = 0.2
 
 
-def hold_lock(directory: Path) -> IO[bytes] | None:
-    """Hold a run directory's lock until the file that is returned is closed or this process ends.
+def hold_lock(directory: Path) -> FileLock | None:
+    """Hold a run directory's lock until what is returned is released or this process ends.
 
-    It is a POSIX lock: children do not inherit it, and it works on NFS. A server may keep it for a
-    machine that was lost, so a holder on another machine must also give a sign of life.
+    It is flock(2), which children do not keep (filelock 4 closes it in those that fork), and which
+    Linux passes on to an NFS server. A server may keep it for a machine that was lost, so a holder
+    on another machine must also give a sign of life.
 
     Args:
         directory: The run directory.
 
     Returns:
-        The file; None where there is no lock to be had, and the run goes on without one.
+        The lock; None where there is none to be had, and the run goes on without one.
 
     Raises:
         RunDirectoryError: If another process holds it, and lives.
     """
+    path = directory / LOCK
+    lock = FileLock(path, blocking=False, fallback_to_soft=False)
     try:
-        file = (directory / LOCK).open("a+b", buffering=0)
-    except OSError:  # read-only, gone, or full: what is written next meets the same, and tells
+        lock.acquire()
+    except Timeout:
+        _check_not_alive(directory, path.read_text(errors="replace").splitlines())
+        return None
+    except OSError:  # no locks on this file system; or read-only, gone, full: the next write tells
         return None
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        is_held = error.errno in (errno.EACCES, errno.EAGAIN)  # else: no locks on this file system
-        holder = _holder(file) if is_held else []
-        file.close()
-        if is_held:
-            _check_not_alive(directory, holder)
-        return None
-    try:
-        file.truncate(0)
-        file.write(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n".encode())
+        path.write_text(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n")
     except OSError as error:
         if not is_no_room(error):
             raise
-    return file
-
-
-def _holder(file: IO[bytes]) -> list[str]:
-    """Return host, process id and process space of the holder, as far as it could write them."""
-    file.seek(0)
-    return file.read().decode(errors="replace").splitlines()
+    return lock
 
 
 def _check_not_alive(directory: Path, holder: list[str]) -> None:
-    """Raise if the holder lives; on this machine it does, or the lock would be free."""
+    """Raise if the holder lives; on this machine it does, or the lock would be free.
+
+    Args:
+        directory: The run directory.
+        holder: Host, process id and process space of the holder, as far as it could write them.
+    """
     known = len(holder) == 3
     name = f"host {holder[0]}, pid {holder[1]}" if known else "its process is not known"
     if (known and holder[2] == process_space()) or _is_beating(directory):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,12 +20,11 @@ from envlab.rl.run.directory import Run
 from envlab.rl.run.lock import hold_lock
 
 HOLD = """
-import fcntl, sys
-file = open(sys.argv[1], "a+")
-fcntl.lockf(file, fcntl.LOCK_EX)
-file.truncate(0)
-file.write(sys.argv[2])
-file.flush()
+import sys
+from filelock import FileLock
+lock = FileLock(sys.argv[1])
+lock.acquire()
+open(sys.argv[1], "w").write(sys.argv[2])
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -58,7 +60,7 @@ def test_a_second_writer_is_refused_until_the_first_is_dead(tmp_path: Path, held
     assert hold_lock(tmp_path) is not None
 
 
-def test_a_holder_on_another_machine_must_give_a_sign_of_life(
+def test_a_holder_on_another_machine_that_gives_no_sign_of_life_is_passed_over(
     tmp_path: Path, held: Hold, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(run_lock, "PATIENCE_S", 0.1)
@@ -66,10 +68,37 @@ def test_a_holder_on_another_machine_must_give_a_sign_of_life(
     (tmp_path / "heartbeats.json").write_text("1")
     assert hold_lock(tmp_path) is None
     assert "nothing was heard of its holder" in caplog.text
-    heartbeats = iter([b"1", b"2"])
-    monkeypatch.setattr(run_lock, "_heartbeats", lambda directory: next(heartbeats))
+
+
+def test_a_holder_on_another_machine_that_writes_its_heartbeats_is_respected(
+    tmp_path: Path, held: Hold
+):
+    held("another machine")
+    (tmp_path / "heartbeats.json").write_text("1")
+    beating = threading.Timer(0.5, (tmp_path / "heartbeats.json").write_text, ["2"])
+    beating.start()
     with pytest.raises(RunDirectoryError, match="another launch"):
         hold_lock(tmp_path)
+    beating.join()
+
+
+def test_a_child_that_outlives_the_holder_does_not_keep_the_lock(tmp_path: Path):
+    """Workers of environments on the host, say, which fork."""
+    code = (
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from envlab.rl.run.lock import hold_lock\n"
+        "folder = Path(sys.argv[1])\n"
+        "lock = hold_lock(folder)\n"
+        "child = os.fork()\n"
+        "if child == 0: time.sleep(60)\n"
+        "(folder / 'child').write_text(str(child))\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)])
+    lock = hold_lock(tmp_path)
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+    assert lock is not None
 
 
 def test_a_run_that_goes_on_elsewhere_is_left_alone(tmp_path: Path, held: Hold):
@@ -85,9 +114,7 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone(tmp_path: Path, held: Hold):
 
 def test_a_run_holds_its_directory_until_it_is_left(tmp_path: Path):
     def is_free() -> bool:
-        code = (
-            "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-        )
+        code = "import sys; from filelock import FileLock; FileLock(sys.argv[1]).acquire(timeout=0)"
         lock = str(run.directory / "lock")
         return (
             subprocess.run([sys.executable, "-c", code, lock], capture_output=True).returncode == 0
