@@ -1,6 +1,6 @@
 """Writing where there may be no room: a file is written whole or not at all, a record likewise.
 
-A full disk must not end a run of days. What cannot be written is said, and the run goes on.
+A full disk must not end a run of days: it logs what could not be written, and goes on.
 """
 
 from __future__ import annotations
@@ -34,9 +34,22 @@ SYNC_BYTES = 2**28
 """After so much a file is flushed to disk, for else all of it would move in the last flush."""
 
 
-def is_no_room(error: BaseException) -> bool:
-    """Return whether an error means that there is no room to write."""
-    return isinstance(error, OSError) and error.errno in NO_ROOM
+@contextmanager
+def surviving_full_disk(path: Path, what: str = "", so: str = "") -> Iterator[None]:
+    """Leave the block where it meets want of room, and log an error; any other error is raised.
+
+    Args:
+        path: What is written, or where.
+        what: What could not be written. Empty: it is not worth a word.
+        so: The sentence that says what follows.
+    """
+    try:
+        yield
+    except OSError as error:  # PyAV's errors are of this kind, too
+        if error.errno not in NO_ROOM:
+            raise
+        if what:
+            logger.error("%s (%s). %s Make room there.", what, describe_room(path, error), so)
 
 
 def describe_room(path: Path, error: OSError) -> str:
@@ -209,7 +222,7 @@ class RecordFile:
             error.same_on_all_ranks = False
             raise error from problem
         except OSError as error:
-            if not is_no_room(error):
+            if error.errno not in NO_ROOM:
                 raise
             self._drop_oldest()
             self._say(error)

@@ -6,13 +6,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.disk import is_no_room
+from envlab.distributed.disk import surviving_full_disk
 from envlab.distributed.statistics import Mean, WeightedMeans
 from envlab.rl.learner import Iteration, IterationRecord
 
@@ -156,11 +157,8 @@ class _Lines:
         text = text.strip()
         if text and text != self._last:
             self._last = text
-            try:
+            with surviving_full_disk(Path()):  # the output may go to a file
                 print(text, file=sys.stderr, flush=True)
-            except OSError as error:  # the output goes to a file on a disk that is full
-                if not is_no_room(error):
-                    raise
 
     def flush(self) -> None:
         """Do nothing: lines are flushed as they are written."""

@@ -8,17 +8,15 @@ needs (104 MB installed; imageio-ffmpeg's is 165 MB).
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import logging
 import os
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from envlab.distributed.disk import describe_room, is_no_room
+from envlab.distributed.disk import surviving_full_disk
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.loop.opengl import INSTALL_HINT, opengl_problems, pin_opengl
@@ -79,12 +77,14 @@ class VideoRecorder:
             return
         pictures = self._env.render()
         assert pictures is not None, "a recorder's environment has render_mode='rgb_array'"
-        path = self._directory / f"step_{step}.mp4" if self._clip is None else self._clip.path
-        with self._surviving_a_full_disk(path):
-            if self._clip is None:
-                self._clip = _Clip(path, pictures[0].shape, max(1, round(1.0 / self._env.step_dt)))
+        clip, self._clip = self._clip, None  # which it stays where the disk is full
+        path = self._directory / f"step_{step}.mp4" if clip is None else clip.path
+        with surviving_full_disk(path, *_broken_off(path)):
+            if clip is None:
+                clip = _Clip(path, pictures[0].shape, max(1, round(1.0 / self._env.step_dt)))
                 self.paths.append(path)
-            self._clip.write(pictures[0])
+            clip.write(pictures[0])
+            self._clip = clip
         if self._clip is not None and self._clip.num_frames == self._length:
             self.close()
 
@@ -92,24 +92,13 @@ class VideoRecorder:
         """Finish the running clip, if there is one."""
         if self._clip is not None:
             clip, self._clip = self._clip, None
-            with self._surviving_a_full_disk(clip.path):
+            with surviving_full_disk(clip.path, *_broken_off(clip.path)):
                 clip.close()
             logger.debug("Wrote %s (%d frames).", os.path.relpath(clip.path), clip.num_frames)
 
-    @contextlib.contextmanager
-    def _surviving_a_full_disk(self, path: Path) -> Iterator[None]:
-        """Break the clip off where there is no room for it, and say so."""
-        try:
-            yield
-        except OSError as error:  # PyAV's errors are of this kind, too
-            if not is_no_room(error):
-                raise
-            self._clip = None
-            logger.error(
-                "The video %s is broken off (%s). The run goes on. Make room there.",
-                path,
-                describe_room(self._directory, error),
-            )
+
+def _broken_off(path: Path) -> tuple[str, str]:
+    return f"The video {path} is broken off", "The run goes on."
 
 
 class _Clip:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
-from envlab.distributed.disk import describe_room, is_no_room, sync_folder, whole_file
+from envlab.distributed.disk import NO_ROOM, surviving_full_disk, sync_folder, whole_file
 from envlab.errors import CheckpointError
 
 logger = logging.getLogger(__name__)
@@ -67,21 +67,22 @@ class Checkpoints:
             OSError: If it cannot be written for another reason.
         """
         path = self.path(iteration)
-        try:
+        older = [self.path(older) for older in self.iterations()]
+        last_good = self._last_good or (older[-1] if older else None)
+        so = f"the last good one is {last_good}" if last_good else "there is no earlier one"
+        what = f"The checkpoint {path} could not be written"
+        with surviving_full_disk(self.folder, what, f"The run goes on; {so}."):
             self.folder.mkdir(exist_ok=True)  # somebody may have removed it
-            self._remove_leftovers()
+            for leftover in self.folder.glob(".*.tmp"):  # of a process that was killed
+                leftover.unlink(missing_ok=True)
             save_checkpoint(path, values, self._moved)
-        except OSError as error:
-            if not is_no_room(error):
-                raise
-            self._say_no_room(path, error)
-            return None
-        self._last_good = path
-        if is_best:
-            self._unlinked_best = None if self._name(path, "best.pt") else iteration
-        self._name(path, "latest.pt")
-        self._remove_old(iteration)
-        return path
+            self._last_good = path
+            if is_best:
+                self._unlinked_best = None if self._name(path, "best.pt") else iteration
+            self._name(path, "latest.pt")
+            self._remove_old(iteration)
+            return path
+        return None
 
     def find(
         self, selector: str = "latest", accept: Accept = lambda values, path: None
@@ -172,29 +173,20 @@ class Checkpoints:
     def _name(self, path: Path, name: str) -> bool:
         """Give a file a second name, in place of what bore it; return whether there was room."""
         temporary = self.folder / f".{name}.{os.getpid()}.tmp"
-        try:
+        so = f"The run goes on; {name} is still an earlier one."
+        with surviving_full_disk(self.folder, f"{path} could not be named {name}", so):
             try:
                 os.link(path, temporary)
                 temporary.replace(self.folder / name)
                 sync_folder(self.folder)
             except OSError as error:
-                if is_no_room(error):
+                if error.errno in NO_ROOM:
                     raise
                 _copy(path, self.folder / name, self._moved)  # the file system knows no hard links
             finally:
                 temporary.unlink(missing_ok=True)
-        except OSError as error:
-            if not is_no_room(error):
-                raise
-            logger.error(
-                "%s could not be named %s (%s): it still is an earlier one. The run goes on. Make "
-                "room there.",
-                path,
-                name,
-                describe_room(self.folder, error),
-            )
-            return False
-        return True
+            return True
+        return False
 
     def _remove_old(self, newest: int) -> None:
         """Remove what is not to be kept, now that a newer one is there.
@@ -208,21 +200,6 @@ class Checkpoints:
         for iteration in past[: -self._keep]:
             if iteration != self._unlinked_best:
                 self.path(iteration).unlink(missing_ok=True)
-
-    def _remove_leftovers(self) -> None:
-        """Remove what a process that was killed while it wrote has left."""
-        for path in self.folder.glob(".*.tmp"):
-            path.unlink(missing_ok=True)
-
-    def _say_no_room(self, path: Path, error: OSError) -> None:
-        older = [self.path(iteration) for iteration in self.iterations()]
-        last_good = self._last_good or (older[-1] if older else None)
-        logger.error(
-            "The checkpoint %s could not be written (%s). The run goes on; %s. Make room there.",
-            path,
-            describe_room(self.folder, error),
-            f"the last good one is {last_good}" if last_good else "there is no earlier one",
-        )
 
 
 def _copy(path: Path, to: Path, moved: Callable[[], None]) -> None:

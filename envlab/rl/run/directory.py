@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.disk import RecordFile, describe_room, is_no_room
+from envlab.distributed.disk import RecordFile, surviving_full_disk
 from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.distributed.progress import LostPeerError
 from envlab.errors import RunDirectoryError
@@ -219,22 +219,15 @@ class Run:
         return dict(self._manifest.get("services", {}))
 
     def _write(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest; where there is no room, say so."""
+        """Write the manifest, unless the directory is gone: whoever writes next says so."""
         path = self.directory / "run.json"
-        try:
-            write_json(path, manifest)
-        except OSError as error:
-            if not self.directory.is_dir():
-                return  # whoever writes next says it
-            if not is_no_room(error):
-                raise
-            logger.error(
-                "The manifest %s could not be written (%s): it still tells an earlier state, and "
-                "not that the run is %s. Make room there.",
-                path,
-                describe_room(path, error),
-                manifest["status"],
-            )
+        so = f"It still tells an earlier state, and not that the run is {manifest['status']}."
+        with surviving_full_disk(path, f"The manifest {path} could not be written", so):
+            try:
+                write_json(path, manifest)
+            except FileNotFoundError:
+                if self.directory.is_dir():
+                    raise
 
 
 def cut_metrics(directory: Path, iteration: int) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from envlab.distributed.disk import is_no_room
+from envlab.distributed.disk import surviving_full_disk
 from envlab.distributed.interface import process_space
 from envlab.errors import RunDirectoryError
 
@@ -51,11 +51,8 @@ def hold_lock(directory: Path) -> FileLock | None:
         return None
     except OSError:  # no locks on this file system; or read-only, gone, full: the next write tells
         return None
-    try:
+    with surviving_full_disk(path):
         path.write_text(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n")
-    except OSError as error:
-        if not is_no_room(error):
-            raise
     return lock
 
 

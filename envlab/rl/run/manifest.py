@@ -17,7 +17,7 @@ from typing import Any
 from envlab import __version__
 from envlab.commit import git_state
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.disk import is_no_room, overwrite, whole_file
+from envlab.distributed.disk import NO_ROOM, overwrite, whole_file
 from envlab.errors import RunDirectoryError
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def write_json(path: Path, values: Any) -> None:
         with whole_file(path) as file:
             file.write(data)
     except OSError as error:
-        if not is_no_room(error) or not overwrite(path, data):
+        if error.errno not in NO_ROOM or not overwrite(path, data):
             raise
 
 
