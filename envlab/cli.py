@@ -60,12 +60,18 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except EnvlabError as error:
-        from envlab.distributed.ranks import launched_local_rank
+        from envlab.distributed.ranks import launched_local_rank, tell_launcher
 
+        tell_launcher(error)
         # One process a node: each node has a command line, and mistakes, of its own.
         if launched_local_rank() == 0 or not error.same_on_all_ranks:
             print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except Exception as error:
+        from envlab.distributed.ranks import tell_launcher
+
+        tell_launcher(error)
+        raise
     except KeyboardInterrupt as interrupt:
         print(f"\n{interrupt}".rstrip() or "\nInterrupted.", file=sys.stderr)
         return INTERRUPTED

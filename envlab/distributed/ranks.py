@@ -11,16 +11,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import json
 import os
 import socket
 import sys
+import time
+import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
-from envlab.errors import LaunchError
+from envlab.errors import EnvlabError, LaunchError
 
 LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
 
@@ -168,6 +171,21 @@ def restartable_launch(environ: Mapping[str, str]) -> str | None:
     """
     file = environ.get("TORCHELASTIC_ERROR_FILE")
     return None if file is None else f"{socket.gethostname()}:{Path(file).parents[2]}"
+
+
+def tell_launcher(error: BaseException) -> None:
+    """Leave torchrun an error for its report on the launch.
+
+    It is what ``@record`` of torch.distributed.elastic does, which would load torch before flags are
+    read, and show a traceback of bad input, too.
+    """
+    file = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if file is None:
+        return
+    is_expected = isinstance(error, EnvlabError)
+    text = f"error: {error}" if is_expected else "".join(traceback.format_exception(error))
+    with contextlib.suppress(OSError):
+        Path(file).write_text(json.dumps({"message": text, "timestamp": int(time.time())}))
 
 
 def slurm_job(environ: Mapping[str, str]) -> str | None:

@@ -204,7 +204,9 @@ def test_ranks_that_cannot_share_the_environments(tmp_path: Path):
     assert len(errors) == 1
     assert "--global_num_envs is 7, which 2 processes cannot share equally" in errors[0]
     assert "such as 8" in errors[0]
-    assert "exitcode  : 2" in output
+    report = output.partition("Root Cause")[2]  # torchrun's
+    assert "exitcode  : 2" in report
+    assert errors[0] in report
     assert not (tmp_path / "logs").exists()
 
 
