@@ -176,8 +176,8 @@ def restartable_launch(environ: Mapping[str, str]) -> str | None:
 def tell_launcher(error: BaseException) -> None:
     """Leave torchrun an error for its report on the launch.
 
-    It is what ``@record`` of torch.distributed.elastic does, which would load torch before flags are
-    read, and show a traceback of bad input, too.
+    It is what ``@record`` of torch.distributed.elastic does, which would load torch before the
+    flags are read, and show a traceback of bad input, too.
     """
     file = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if file is None:
