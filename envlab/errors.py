@@ -18,6 +18,11 @@ class EnvlabError(Exception):
     exit_code = 2
     """What the command line ends with: 2 for bad input."""
 
+    def __init__(self, message: str = "", *, same_on_all_ranks: bool | None = None) -> None:
+        super().__init__(message)
+        if same_on_all_ranks is not None:
+            self.same_on_all_ranks = same_on_all_ranks
+
 
 class UnknownTaskError(EnvlabError):
     """No registered task has this id."""

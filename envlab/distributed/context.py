@@ -22,6 +22,7 @@ import torch.distributed as dist
 from envlab.distributed.gathering import gather_to_main, scatter_from_main
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_cores
+from envlab.distributed.network import settle_network
 from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import meet
@@ -194,17 +195,20 @@ def _join(backend: str, rank: int, world_size: int, patience: timedelta) -> None
     point = meeting_point(os.environ)
     try:
         with default_signals():
-            store = meet(point, rank, world_size, nccl="nccl" in backend, timeout=TIMEOUT)
+            store = meet(point, rank, world_size, TIMEOUT)
+            has_nccl = "nccl" in backend
+            settle_network(
+                store, rank, world_size, towards=point.host, nccl=has_nccl, timeout=TIMEOUT
+            )
             dist.init_process_group(
                 backend, store=store, rank=rank, world_size=world_size, timeout=patience
             )
     except dist.DistError as problem:
         reason = str(problem).splitlines()[0]
-        error = LaunchError(
-            f"Rank {rank} cannot meet the other ranks at {point} ({reason}). {point.cure}"
-        )
-        error.same_on_all_ranks = False
-        raise error from problem
+        raise LaunchError(
+            f"Rank {rank} cannot meet the other ranks at {point} ({reason}). {point.cure}",
+            same_on_all_ranks=False,
+        ) from problem
 
 
 def resolve_device(

@@ -11,7 +11,6 @@ import os
 import shutil
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +25,6 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors that say: no room. The disk is full, a quota is used up, or a file may not grow more."""
 SAY_EVERY_S = 60.0
 """How often a :class:`RecordFile` repeats that there is no room, in seconds."""
-MAX_WAITING_BYTES = 64 * 2**20
-"""How much a :class:`RecordFile` keeps in memory while there is no room."""
 PIECE_BYTES = 2**24
 """What is written at a time, so that who watches sees a large file grow."""
 SYNC_BYTES = 2**28
@@ -183,9 +180,8 @@ class RecordFile:
             what: What the records are, for messages: ``"metrics"``.
         """
         self.path, self._what = path, what
-        self._waiting: deque[bytes] = deque()
+        self._waiting: list[bytes] = []
         self._last_said: float | None = None
-        self._num_dropped = 0
 
     @property
     def num_waiting(self) -> int:
@@ -215,34 +211,25 @@ class RecordFile:
         try:
             append_whole(self.path, b"".join(self._waiting))
         except FileNotFoundError as problem:
-            error = RunDirectoryError(
+            raise RunDirectoryError(
                 f"The run directory {self.path.parent} was removed while the run wrote to it. What "
-                "it held is lost: start again, and leave it in its place."
-            )
-            error.same_on_all_ranks = False
-            raise error from problem
+                "it held is lost: start again, and leave it in its place.",
+                same_on_all_ranks=False,
+            ) from problem
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            self._drop_oldest()
             self._say(error)
             return
         if self._last_said is not None:
-            lost = f"; {self._num_dropped} older ones are lost" if self._num_dropped else ""
             logger.warning(
-                "There is room again: %d records of %s that had waited are in %s%s.",
+                "There is room again: %d records of %s that had waited are in %s.",
                 len(self._waiting),
                 self._what,
                 self.path,
-                lost,
             )
         self._waiting.clear()
-        self._last_said, self._num_dropped = None, 0
-
-    def _drop_oldest(self) -> None:
-        while sum(map(len, self._waiting)) > MAX_WAITING_BYTES:
-            self._waiting.popleft()
-            self._num_dropped += 1
+        self._last_said = None
 
     def _say(self, error: OSError) -> None:
         now = time.monotonic()

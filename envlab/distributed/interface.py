@@ -87,13 +87,12 @@ def interface_named(names: str) -> Interface:
         if one.name == name:
             return one
     known = ", ".join(dict.fromkeys(f"{one.name} ({one.address})" for one in found)) or "none"
-    error = LaunchError(
+    raise LaunchError(
         f"{VARIABLE} is {names!r}, but {socket.gethostname()} has no interface {name!r} with an "
         f"IPv4 address; it has: {known}. Name one of these, or unset {VARIABLE} and let envlab "
-        "choose the one that reaches the other nodes."
+        "choose the one that reaches the other nodes.",
+        same_on_all_ranks=False,
     )
-    error.same_on_all_ranks = False
-    raise error
 
 
 def use_interface(interface: Interface, environ: MutableMapping[str, str], *, nccl: bool) -> None:

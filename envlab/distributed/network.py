@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from envlab.distributed.interface import (
     network_space,
     use_interface,
 )
-from envlab.distributed.reach import reach, refusal
+from envlab.distributed.rendezvous import reach
 from envlab.errors import LaunchError
 
 logger = logging.getLogger(__name__)
@@ -118,31 +118,30 @@ def address_for_others(places: list[Place], rank: int) -> str:
     return address_towards(reachable[0])
 
 
-class _Group:
+class _Group(NamedTuple):
     """The ranks that share a store, as one of them sees them."""
 
-    def __init__(self, store: dist.Store, rank: int, timeout: timedelta) -> None:
-        self._store, self.rank, self._timeout_s = store, rank, timeout.total_seconds()
+    store: dist.Store
+    rank: int
+    timeout: timedelta
 
-    def exchange(self, key: str, mine: Any, ranks: Iterable[int]) -> list[Any]:
+    def exchange(self, key: str, mine: Any, ranks: Sequence[int]) -> list[Any]:
         """Return what each of some ranks gave, this one included (anything that JSON can hold).
 
         Raises:
             LaunchError: If a rank refused to start, with its reason.
             DistError: If the store breaks, or a rank gives nothing within the timeout.
         """
-        self._store.set(f"{key}/{self.rank}", json.dumps(mine))
-        end = time.monotonic() + self._timeout_s
-        found = []
+        self.store.set(f"{key}/{self.rank}", json.dumps(mine))
+        end = time.monotonic() + self.timeout.total_seconds()
         for other in ranks:
-            while not self._store.check([f"{key}/{other}"]):
-                if self._store.check([_REFUSED]):
-                    raise refusal(self._store.get(_REFUSED).decode())
+            while not self.store.check([f"{key}/{other}"]):
+                if self.store.check([_REFUSED]):
+                    raise LaunchError(self.store.get(_REFUSED).decode(), same_on_all_ranks=False)
                 if time.monotonic() > end:
                     raise dist.DistStoreError(f"no word from rank {other} on its {key}")
                 time.sleep(POLL_S)
-            found.append(json.loads(self._store.get(f"{key}/{other}")))
-        return found
+        return [json.loads(self.store.get(f"{key}/{other}")) for other in ranks]
 
 
 def _check_nodes(
@@ -167,12 +166,13 @@ def _check_nodes(
         for other, (node, where, port, theirs) in nodes.items():
             problem = None if other == group.rank else reach(where, port, CHECK_S)
             if problem is not None:
-                raise refusal(
+                raise LaunchError(
                     f"Rank {group.rank} on {host} (interface {mine[3]}, {mine[1]}) cannot connect "
                     f"to rank {other} on {node} (interface {theirs}) at {where}:{port} within "
                     f"{CHECK_S:.0f} s ({problem}), though both reach the rendezvous. Let the "
                     "nodes' firewalls pass all TCP ports between them, or name on each node the "
-                    f"interface that reaches the others: {VARIABLE}=<name>."
+                    f"interface that reaches the others: {VARIABLE}=<name>.",
+                    same_on_all_ranks=False,
                 )
         group.exchange("reached", True, leaders)  # listen until all have connected
     if group.rank == 0:

@@ -11,44 +11,126 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 import time
 from datetime import timedelta
 
 import torch.distributed as dist
 
-from envlab.distributed.network import settle_network
 from envlab.distributed.ranks import MeetingPoint
-from envlab.distributed.reach import open_store
+from envlab.errors import LaunchError
 
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.005
-PATIENCE_S = 30.0
-"""After so long, rank 0 says for whom it waits."""
+REACH_S = 30.0
+"""How long to try a connection that should work at once; a network may still be coming up."""
+PATIENCE_S = 20.0
+"""How long to wait for other ranks in silence."""
+RETRY_S = 0.2
 
 
-def meet(
-    point: MeetingPoint, rank: int, world_size: int, *, nccl: bool, timeout: timedelta
-) -> dist.Store:
-    """Return a store that the ranks of this start share, and choose the interfaces between them.
+def meet(point: MeetingPoint, rank: int, world_size: int, timeout: timedelta) -> dist.Store:
+    """Return a store that the ranks of this start share.
 
     Args:
         point: Where the store is.
         rank: Global rank of this process.
         world_size: Number of processes.
-        nccl: Whether NCCL is to use the interfaces as well as gloo.
         timeout: How long to wait for the others.
 
     Raises:
-        LaunchError: If the place cannot be reached, or the nodes cannot reach each other.
+        LaunchError: If the place cannot be reached.
         torch.distributed.DistError: If the other ranks do not come in time, or the store breaks.
     """
     prefix = f"envlab/{point.name}"
     whole = open_store(point, rank, timeout)
     token = _agree(dist.PrefixStore(prefix, whole), rank, world_size, timeout)
-    store = dist.PrefixStore(f"{prefix}/{token}", whole)
-    settle_network(store, rank, world_size, towards=point.host, nccl=nccl, timeout=timeout)
+    return dist.PrefixStore(f"{prefix}/{token}", whole)
+
+
+def open_store(point: MeetingPoint, rank: int, timeout: timedelta) -> dist.Store:
+    """Connect to the store, or keep it where nobody does.
+
+    Args:
+        point: Where it is.
+        rank: This process's rank.
+        timeout: How long to wait for rank 0 where it keeps the store, and the store's timeout.
+
+    Raises:
+        LaunchError: If the place cannot be reached, is not on rank 0's node, or is taken.
+    """
+    keeps = rank == 0 and not point.is_kept
+    if keeps:
+        _check_is_here(point)
+    else:
+        _await_answer(point, rank, timeout)
+    try:
+        store = dist.TCPStore(
+            point.host,
+            point.port,
+            is_master=keeps,
+            timeout=timedelta(seconds=REACH_S),
+            multi_tenant=True,
+            wait_for_workers=False,
+        )
+    except dist.DistError as problem:
+        raise LaunchError(
+            f"Rank {rank} cannot meet the other ranks at {point} "
+            f"({str(problem).splitlines()[0]}). {point.cure}",
+            same_on_all_ranks=False,
+        ) from problem
+    store.set_timeout(timeout)
     return store
+
+
+def _check_is_here(point: MeetingPoint) -> None:
+    """Refuse to keep a store at an address that this node does not have."""
+    try:
+        address = socket.getaddrinfo(point.host, point.port, proto=socket.IPPROTO_TCP)[0]
+        with socket.socket(*address[:2]) as probe:
+            probe.bind((address[4][0], 0))
+    except OSError as problem:
+        raise LaunchError(
+            f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but this "
+            f"node does not have that address ({problem}). {point.cure}",
+            same_on_all_ranks=False,
+        ) from problem
+
+
+def _await_answer(point: MeetingPoint, rank: int, timeout: timedelta) -> None:
+    """Wait until the store answers: briefly, unless it is rank 0 that has yet to start it.
+
+    Raises:
+        LaunchError: If it does not, with what was tried.
+    """
+    began = time.monotonic()
+    problem = reach(point.host, point.port, PATIENCE_S)
+    if isinstance(problem, ConnectionRefusedError) and not point.is_kept:
+        logger.warning("Waiting for rank 0, which does not answer at %s yet.", point)
+        problem = reach(point.host, point.port, timeout.total_seconds() - PATIENCE_S)
+    elif problem is not None:
+        problem = reach(point.host, point.port, REACH_S - PATIENCE_S)
+    if problem is not None:
+        raise LaunchError(
+            f"Rank {rank} on {socket.gethostname()} cannot reach the rendezvous at {point} "
+            f"(tried for {time.monotonic() - began:.0f} s: {problem}). {point.cure}",
+            same_on_all_ranks=False,
+        )
+
+
+def reach(host: str, port: int, seconds: float) -> OSError | None:
+    """Connect by TCP until it works; return the last problem if it never did."""
+    deadline = time.monotonic() + seconds
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            with socket.create_connection((host, port), timeout=min(5.0, max(left, RETRY_S))):
+                return None
+        except OSError as problem:
+            if left < RETRY_S:
+                return problem
+        time.sleep(RETRY_S)
 
 
 def _agree(store: dist.Store, rank: int, world_size: int, timeout: timedelta) -> str:

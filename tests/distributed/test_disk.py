@@ -119,17 +119,6 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
     assert records.num_waiting == 0
 
 
-def test_what_waits_in_memory_is_bounded(tmp_path: Path, monkeypatch, caplog):
-    monkeypatch.setattr(disk, "MAX_WAITING_BYTES", 8)
-    records = RecordFile(tmp_path / "records", "metrics")
-    with no_file_beyond(0):
-        for number in range(5):
-            records.append(b"%d...\n" % number)
-    records.flush()
-    assert (tmp_path / "records").read_bytes() == b"4...\n"
-    assert "4 older ones are lost" in caplog.text
-
-
 def test_another_error_of_writing_is_raised(tmp_path: Path):
     (tmp_path / "records").mkdir()
     with pytest.raises(IsADirectoryError):

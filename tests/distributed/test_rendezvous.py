@@ -1,25 +1,31 @@
-"""The ranks of a start find each other, and no rank of an earlier start in the same store."""
+"""The ranks of a start find each other, and no rank of an earlier start in the same store.
+
+A meeting point that does not answer is told in a sentence: what was tried and what helps.
+"""
 
 from __future__ import annotations
 
+import socket
 import threading
 from datetime import timedelta
 
 import pytest
 import torch.distributed as dist
 
-from envlab.distributed.interface import VARIABLE
+from envlab.distributed import rendezvous
 from envlab.distributed.ranks import MeetingPoint
-from envlab.distributed.rendezvous import meet
+from envlab.distributed.rendezvous import meet, open_store
+from envlab.errors import LaunchError
+from tests.agents import dead_port, free_port
 
 TIMEOUT = timedelta(seconds=10)
+SOON = timedelta(seconds=0.4)
 
 
 @pytest.fixture
-def where(monkeypatch: pytest.MonkeyPatch) -> tuple[MeetingPoint, dist.TCPStore]:
+def where() -> tuple[MeetingPoint, dist.TCPStore]:
     """A store as torchrun's agent keeps it, through all starts of its workers."""
     agent = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    monkeypatch.setenv(VARIABLE, "lo")  # so that what the ranks set is undone
     return MeetingPoint("127.0.0.1", agent.port, True, "some id", ""), agent
 
 
@@ -28,7 +34,7 @@ def start(place: MeetingPoint, ranks: list[int], world_size: int) -> dict[int, s
     found: dict[int, str] = {}
 
     def join(rank: int) -> None:
-        store = meet(place, rank, world_size, nccl=False, timeout=TIMEOUT)
+        store = meet(place, rank, world_size, TIMEOUT)
         if rank == 0:
             found[0] = "old" if store.check(["address"]) else "empty"
             store.set("address", "mine")
@@ -61,4 +67,54 @@ def test_what_a_dead_rank_has_said_is_not_taken_for_its_successor(
 def test_ranks_that_do_not_come_are_named(where: tuple[MeetingPoint, dist.TCPStore]):
     place, _ = where
     with pytest.raises(dist.DistStoreError, match="no word from rank 1, 2 after"):
-        meet(place, 0, 3, nccl=False, timeout=timedelta(seconds=0.2))
+        meet(place, 0, 3, timedelta(seconds=0.2))
+
+
+@pytest.fixture
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(rendezvous, "REACH_S", 0.4)
+
+
+def point(host: str, port: int, *, is_kept: bool) -> MeetingPoint:
+    return MeetingPoint(host, port, is_kept, "id", "Do this.")
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [("127.0.0.1", "Connection refused"), ("no-such-node.invalid", "Name or service|resolution")],
+)
+def test_a_place_that_does_not_answer_is_named_with_the_reason(host: str, reason: str):
+    expected = (
+        rf"Rank 1 on {socket.gethostname()} cannot reach .* at {host}:\d+ .*{reason}.* Do this"
+    )
+    with dead_port() as port, pytest.raises(LaunchError, match=expected):
+        open_store(point(host, port, is_kept=True), 1, SOON)
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+def test_rank_0_is_waited_for_where_it_keeps_the_store(caplog: pytest.LogCaptureFixture):
+    with dead_port() as port, pytest.raises(LaunchError, match="Connection refused"):
+        open_store(point("127.0.0.1", port, is_kept=False), 1, SOON)
+    assert "Waiting for rank 0, which does not answer" in caplog.text
+
+
+def test_rank_0_keeps_no_store_at_an_address_of_another_node():
+    with pytest.raises(LaunchError, match=r"Rank 0 .* does not have that address .* Do this"):
+        open_store(point("192.0.2.1", free_port(), is_kept=False), 0, SOON)
+
+
+def test_a_port_that_is_taken_is_refused():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = point("127.0.0.1", taken.getsockname()[1], is_kept=False)
+        with pytest.raises(LaunchError, match=r"already in use.* Do this"):
+            open_store(place, 0, SOON)
+
+
+def test_ranks_share_what_they_store():
+    place = point("127.0.0.1", free_port(), is_kept=False)
+    timeout = timedelta(seconds=10.0)
+    kept = open_store(place, 0, timeout)
+    open_store(place, 1, timeout).set("key", "from rank 1")
+    assert kept.get("key") == b"from rank 1"
