@@ -56,9 +56,6 @@ class PolicyDDP(DistributedDataParallel):
         return self.module.load_state_dict(*args, **kwargs)
 
 
-_ALL_PARAMETERS = "all parameters"
-
-
 class _ActorCritic(nn.Module):
     """Actor and critic as one module, so that one reducer sees all gradients."""
 
@@ -68,8 +65,6 @@ class _ActorCritic(nn.Module):
         self.critic = critic
 
     def forward(self, which: str, *args: Any, **kwargs: Any) -> Any:
-        if which == _ALL_PARAMETERS:
-            return sum(values.sum() for values in self.parameters() if values.requires_grad)
         return getattr(self, which)(*args, **kwargs)
 
 
@@ -99,12 +94,12 @@ def wrap_actor_critic(actor: nn.Module, critic: nn.Module) -> tuple[JointModule,
         Handles that stand in for the actor and the critic.
     """
     ddp = PolicyDDP(_ActorCritic(actor, critic))
-    _settle_buckets(ddp)
+    settle_buckets(ddp)
     return JointModule(ddp, "actor"), JointModule(ddp, "critic")
 
 
 def wrap_model(model: nn.Module, compute_loss: Callable[[nn.Module], torch.Tensor]) -> PolicyDDP:
-    """Wrap one model into DDP, with its buckets laid out for good as in :func:`wrap_actor_critic`.
+    """Wrap one model into DDP, with its buckets laid out by :func:`settle_buckets`.
 
     Parameters on which the loss does not depend are frozen: DDP waits for their gradients, and an
     optimizer passes over them either way.
@@ -124,9 +119,12 @@ def wrap_model(model: nn.Module, compute_loss: Callable[[nn.Module], torch.Tenso
 
 
 def settle_buckets(ddp: PolicyDDP) -> None:
-    """Do as :func:`_settle_buckets` does, for a module whose forward pass takes inputs of its own.
+    """Let DDP lay out its buckets for good, by a backward pass without effect.
 
-    For this one pass the module adds up its parameters instead.
+    DDP does so after the first backward pass, in the order in which gradients came. With three
+    ranks or more the layout decides in which order a gradient is summed, so the first update after
+    a resume would differ in its last bits from the same update of an unbroken run. For this one
+    pass the module adds up its parameters, whatever inputs its forward pass takes.
     """
     trained = [values for values in ddp.module.parameters() if values.requires_grad]
     ddp.module.forward = lambda: torch.stack([values.sum() for values in trained]).sum()
@@ -134,15 +132,4 @@ def settle_buckets(ddp: PolicyDDP) -> None:
         ddp().backward()
     finally:
         del ddp.module.forward  # the instance's; its class has the real one
-    ddp.zero_grad(set_to_none=True)
-
-
-def _settle_buckets(ddp: PolicyDDP) -> None:
-    """Let DDP lay out its buckets for good, by a backward pass without effect.
-
-    DDP does so after the first backward pass, in the order in which gradients came. With three
-    ranks or more the layout decides in which order a gradient is summed, so the first update after
-    a resume would differ in its last bits from the same update of an unbroken run.
-    """
-    ddp(_ALL_PARAMETERS).backward()
     ddp.zero_grad(set_to_none=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from envlab.distributed.heartbeat import Sighting
 from envlab.distributed.progress import PHASES
@@ -28,6 +29,17 @@ class Diagnosis:
     def breaks_collectives(self) -> bool:
         """Whether the main threads of the others will learn of it by themselves."""
         return self.kind in ("gone", "failed")
+
+    def to_json(self) -> str:
+        """Return it as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Diagnosis:
+        """Return what :meth:`to_json` told."""
+        values = json.loads(text)
+        guilty = {int(rank): why for rank, why in values.pop("guilty").items()}
+        return cls(guilty=guilty, **values)
 
     def sentence(self, sightings: Mapping[int, Sighting]) -> str:
         """Return what happened as one sentence for each guilty rank."""

@@ -26,7 +26,7 @@ CONNECT_TIMEOUT = timedelta(seconds=60)
 PAUSE_S = 8.0
 """A longer gap between two heartbeats of our own: this process, or the machine, was suspended."""
 RANKS_PER_SECOND = 64
-"""Beats that one rank reads in a second; with more ranks each heartbeats less often."""
+"""Heartbeats that one rank reads in a second; with more ranks each sends them less often."""
 SLOWEST_S = 3.0
 HASTE_S = 0.1
 """Interval once there is a verdict."""
@@ -46,14 +46,14 @@ class Exchange(threading.Thread):
     def __init__(
         self,
         context: DistributedContext,
-        make_beat: Callable[[int], Heartbeat],
+        make_heartbeat: Callable[[int], Heartbeat],
         point: MeetingPoint,
     ) -> None:
         """Connect, and meet all ranks; every rank must call this.
 
         Args:
             context: The process's context.
-            make_beat: Returns a heartbeat of this rank by its number.
+            make_heartbeat: Returns a heartbeat of this rank by its number.
             point: Where the store is.
         """
         super().__init__(name="watchdog exchange", daemon=True)
@@ -61,7 +61,7 @@ class Exchange(threading.Thread):
         self.verdict, self.is_reported = "", False
         self.stacks: dict[int, str] = {}
         self.address = str(point)
-        self._rank, self._make_beat, self._number = context.rank, make_beat, 0
+        self._rank, self._make_heartbeat, self._number = context.rank, make_heartbeat, 0
         self._lock = threading.Lock()
         self._outbox: dict[str, str] = {}
         self._wake, self._stopping = threading.Event(), threading.Event()
@@ -77,7 +77,7 @@ class Exchange(threading.Thread):
             wait_for_workers=False,
             timeout=CONNECT_TIMEOUT,
         )
-        mine = make_beat(0)
+        mine = make_heartbeat(0)
         self._set(f"heartbeat/{self._rank}", mine.to_json())
         self._set(f"stacks/{self._rank}", "")
         if context.is_main:
@@ -96,7 +96,7 @@ class Exchange(threading.Thread):
             rank: Sighting(heartbeat=heartbeat, silent_s=now - at, process=process_state(heartbeat))
             for rank, (heartbeat, at) in seen.items()
         }
-        own = self._make_beat(self._number)
+        own = self._make_heartbeat(self._number)
         found[self._rank] = Sighting(heartbeat=own, process="running")
         return found
 
@@ -134,7 +134,7 @@ class Exchange(threading.Thread):
         self.join(1.0)
 
     def run(self) -> None:
-        """Heartbeat until stopped, and once more then; stop by itself where the store is gone."""
+        """Send heartbeats until stopped, and one more; stop by itself where the store is gone."""
         is_last = False
         while not is_last:
             is_last = self._stopping.is_set()
@@ -159,7 +159,7 @@ class Exchange(threading.Thread):
             self._stopping.set()
             return
         self._number += 1
-        self._set(f"heartbeat/{self._rank}", self._make_beat(self._number).to_json())
+        self._set(f"heartbeat/{self._rank}", self._make_heartbeat(self._number).to_json())
         with self._lock:
             outbox, self._outbox = self._outbox, {}
         for name, text in outbox.items():

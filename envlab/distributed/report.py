@@ -9,6 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from envlab.distributed.diagnosis import Diagnosis
 from envlab.distributed.disk import describe_room, temporary_name
 from envlab.distributed.heartbeat import Sighting
@@ -129,3 +131,18 @@ class HeartbeatFile:
         ]
         time = datetime.now().astimezone().isoformat(timespec="seconds")
         return {"time": time, "timeout_s": self._timeout_s, "ranks": ranks}
+
+
+def write_nccl_trace(directory: Path, rank: int) -> None:
+    """Write NCCL's flight recorder as ``nccl_rank<i>.json``: the last collectives, begun and ended.
+
+    torch 2.13 keeps 2000 unless ``TORCH_FR_BUFFER_SIZE`` says otherwise; before 2.13 it may have to
+    be told so. Not tried with several GPUs.
+    """
+    dump = getattr(torch._C._distributed_c10d, "_dump_nccl_trace_json", None)  # only with NCCL
+    if dump is None or not directory.is_dir():
+        return
+    try:
+        (directory / f"nccl_rank{rank}.json").write_bytes(dump())
+    except (OSError, RuntimeError, TypeError) as error:
+        logger.warning("NCCL's trace cannot be written (%s).", error)

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import json
 import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -29,10 +27,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.diagnosis import Diagnosis, diagnose
 from envlab.distributed.exchange import PAUSE_S, Exchange
 from envlab.distributed.heartbeat import Heartbeat, Sighting, process_state
-from envlab.distributed.nccl_trace import write_trace
-from envlab.distributed.progress import Progress, one_line
+from envlab.distributed.progress import one_line
 from envlab.distributed.ranks import MeetingPoint
-from envlab.distributed.report import HeartbeatFile, compose_report
+from envlab.distributed.report import HeartbeatFile, compose_report, write_nccl_trace
 from envlab.distributed.stacks import all_stacks
 from envlab.distributed.timeouts import (
     DEFAULT_TIMEOUT_S,
@@ -102,7 +99,7 @@ class Watchdog:
         self._thread.start()
         with contextlib.suppress(*last_resort.NO_STDERR):
             faulthandler.register(STACKS_SIGNAL)
-        self._hook = register_optimizer_step_post_hook(_marking(self._progress))
+        self._hook = register_optimizer_step_post_hook(lambda *_: self._progress.mark())
 
     def close(self) -> None:
         """Stop watching. If the end has begun, it does not return."""
@@ -143,7 +140,7 @@ class Watchdog:
     def _yield_to_the_end(self) -> None:
         """Do not return if the end has begun, here or elsewhere, and takes this process, too."""
         text = "" if self._exchange is None else self._exchange.verdict
-        if self._ending.is_set() or (text and not self._leaves_before(_verdict_of(text))):
+        if self._ending.is_set() or (text and not self._leaves_before(Diagnosis.from_json(text))):
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
 
     def _leaves_before(self, verdict: Diagnosis) -> bool:
@@ -228,7 +225,7 @@ class Watchdog:
         sightings = self._sightings()
         self._write_heartbeats(sightings)
         if self._exchange is not None and self._exchange.verdict:
-            self._end(_verdict_of(self._exchange.verdict), sightings)
+            self._end(Diagnosis.from_json(self._exchange.verdict), sightings)
         verdict = self._judge(sightings)
         if verdict is None:
             self._doomed_at = None
@@ -273,7 +270,7 @@ class Watchdog:
         if monotonic() - self._written_at < HEARTBEATS_EVERY_S:
             return
         self._written_at = monotonic()
-        in_background(lambda: self._heartbeats.write(directory, sightings))
+        in_background(self._heartbeats.write, directory, sightings)
 
     def _end(self, verdict: Diagnosis, sightings: dict[int, Sighting]) -> None:
         """Report and leave; it does not return, unless the main thread is about to leave."""
@@ -284,13 +281,13 @@ class Watchdog:
         reporter = self._reporter(sightings, verdict)
         if self._exchange is not None:
             self._exchange.post("stacks", stacks[self._context.rank])
-            self._exchange.post("verdict", _text_of(verdict))
+            self._exchange.post("verdict", verdict.to_json())
             self._wait(lambda exchange: bool(exchange.verdict), STACKS_WAIT_S)
             if self._exchange.verdict:
-                verdict = _verdict_of(self._exchange.verdict)
+                verdict = Diagnosis.from_json(self._exchange.verdict)
                 reporter = self._reporter(sightings, verdict)
         if self._context.device.type == "cuda" and (directory := self._progress.directory):
-            in_background(lambda: write_trace(directory, self._context.rank)).join(STACKS_WAIT_S)
+            in_background(write_nccl_trace, directory, self._context.rank).join(STACKS_WAIT_S)
         if reporter == self._context.rank:
             self._report(verdict, sightings, stacks)
         else:
@@ -315,7 +312,7 @@ class Watchdog:
         print(compose_report(verdict, sightings, stacks), file=sys.stderr, flush=True)
         if (directory := self._progress.directory) is not None:
             full = compose_report(verdict, sightings, stacks, full=True)
-            in_background(lambda: self._end_run(directory, sentence, full)).join(STACKS_WAIT_S)
+            in_background(self._end_run, directory, sentence, full).join(STACKS_WAIT_S)
         if self._exchange is not None:
             self._exchange.post("reported", "yes")
             self._wait(lambda exchange: exchange.is_reported, 1.0)
@@ -369,25 +366,8 @@ def is_broken_collective(error: BaseException) -> bool:
     )
 
 
-def in_background(function: Callable[[], None]) -> threading.Thread:
+def in_background(function: Callable[..., None], *arguments: object) -> threading.Thread:
     """Run what may never return, such as a write to a dead file server, in a thread of its own."""
-    thread = threading.Thread(target=function, name="watchdog writer", daemon=True)
+    thread = threading.Thread(target=function, args=arguments, name="watchdog writer", daemon=True)
     thread.start()
     return thread
-
-
-def _marking(progress: Progress) -> Callable[..., None]:
-    def after_step(*_: object) -> None:
-        progress.mark()
-
-    return after_step
-
-
-def _text_of(verdict: Diagnosis) -> str:
-    return json.dumps(asdict(verdict))
-
-
-def _verdict_of(text: str) -> Diagnosis:
-    values = json.loads(text)
-    guilty = {int(rank): why for rank, why in values["guilty"].items()}
-    return Diagnosis(kind=values["kind"], guilty=guilty, about=values["about"])

@@ -5,9 +5,8 @@ What it does to real jobs is in ``tests/rl/loop/test_watchdog.py``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
@@ -113,7 +112,7 @@ def test_without_news_of_the_others_only_this_rank_is_judged(watchdog: Watchdog)
 def test_a_rank_that_leaves_does_not_wait_for_a_verdict_it_knows(watchdog: Watchdog):
     assert watchdog._exchange is not None
     watchdog._is_leaving = True
-    watchdog._exchange.verdict = json.dumps(asdict(GONE))
+    watchdog._exchange.verdict = GONE.to_json()
     began = monotonic()
     watchdog.close()
     assert monotonic() - began < 5.0
