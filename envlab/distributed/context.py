@@ -11,10 +11,10 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -27,9 +27,11 @@ from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import meet
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
-from envlab.errors import DeviceError, LaunchError
+from envlab.errors import DeviceError, EnvlabError, LaunchError
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 TIMEOUT = timedelta(minutes=10)
 """How long the ranks may take to meet. Warp compiles kernels for up to a minute on a first run."""
@@ -126,6 +128,23 @@ class DistributedContext:
         with self.progress.during(REDUCE, "broadcast"):
             dist.broadcast_object_list(box, src=0, device=torch.device("cpu"))
         return box[0]
+
+    def once(self, function: Callable[[], T]) -> T:
+        """Return on every rank what ``function`` returns on rank 0, the one that calls it.
+
+        Raises:
+            EnvlabError: On every rank, what it raised there.
+        """
+        outcome: tuple[Any, EnvlabError | None] = (None, None)
+        if self.is_main:
+            try:
+                outcome = (function(), None)
+            except EnvlabError as error:
+                outcome = (None, error)
+        value, problem = self.broadcast(outcome)
+        if problem is not None:
+            raise problem
+        return value
 
     def gather(self, value: Any) -> list[Any]:
         """Return every rank's ``value`` on every rank, in rank order (any picklable object)."""

@@ -86,23 +86,21 @@ class Run:
             RunDirectoryError: On every rank, if the directory cannot be made.
         """
         parent = Path(root).absolute() / library / experiment
-        outcome: tuple[str, str | None] = ("", None)
-        if context.is_main:
+
+        def make() -> Path:
             try:
-                made = _make_directory(parent, run_name)
+                directory = _make_directory(parent, run_name)
                 for name, cfg in configs.items():
-                    write_yaml(made / "params" / f"{name}.yaml", cfg)
-                outcome = (str(made), None)
+                    write_yaml(directory / "params" / f"{name}.yaml", cfg)
             except OSError as error:
-                outcome = ("", f"{error.strerror}: {error.filename}")
-        directory, problem = context.broadcast(outcome)
-        if problem is not None:
-            raise RunDirectoryError(
-                f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
-                "that you may write to, and where there is room."
-            )
-        manifest = new_manifest(context, library, facts)
-        run = cls(Path(directory), context, manifest)
+                raise RunDirectoryError(
+                    f"The run directory under {parent} cannot be made ({error.strerror}: "
+                    f"{error.filename}). Run from a folder that you may write to, and where there "
+                    "is room."
+                ) from error
+            return directory
+
+        run = cls(context.once(make), context, new_manifest(context, library, facts))
         run._lock = hold_lock(run.directory) if context.is_main else None
         run.update(status="running")
         return run
@@ -135,28 +133,22 @@ class Run:
             RunDirectoryError: On every rank, if the directory cannot be written, or another launch
                 writes it.
         """
-        manifest, problem, lock = {}, None, None
-        if context.is_main:
+        run = cls(directory, context, new_manifest(context, library, facts))
+
+        def go_on() -> None:
             try:
-                lock = hold_lock(directory)
-                manifest = reopened_manifest(
-                    directory, new_manifest(context, library, facts), iteration
-                )
+                run._lock = hold_lock(directory)
+                run._manifest = reopened_manifest(directory, run._manifest, iteration)
                 cut_metrics(directory, iteration)
                 cut_events(directory, EVENTS_TAG, frames)
-                write_json(directory / "run.json", manifest)
-            except RunDirectoryError as error:
-                problem = str(error)
+                write_json(directory / "run.json", run._manifest)
             except OSError as error:
-                problem = (
+                raise RunDirectoryError(
                     f"The run {directory} cannot be continued ({error.strerror}: {error.filename})."
                     " Make its folder writable, and see that there is room."
-                )
-        problem = context.broadcast(problem)
-        if problem is not None:
-            raise RunDirectoryError(problem)
-        run = cls(directory, context, manifest)
-        run._lock = lock
+                ) from error
+
+        context.once(go_on)
         return run
 
     def __enter__(self) -> Self:

@@ -90,15 +90,18 @@ def test_a_child_that_outlives_the_holder_does_not_keep_the_lock(tmp_path: Path)
         "from envlab.rl.run.lock import hold_lock\n"
         "folder = Path(sys.argv[1])\n"
         "lock = hold_lock(folder)\n"
-        "child = os.fork()\n"
-        "if child == 0: time.sleep(60)\n"
-        "(folder / 'child').write_text(str(child))\n"
+        "if os.fork() == 0:\n"
+        "    (folder / 'child').write_text(str(os.getpid()))\n"
+        "    time.sleep(60)\n"
+        "while not (folder / 'child').exists(): time.sleep(0.01)\n"
+        "time.sleep(0.1)\n"
         "os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)])
-    lock = hold_lock(tmp_path)
-    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
-    assert lock is not None
+    try:
+        assert hold_lock(tmp_path) is not None
+    finally:
+        os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
 
 def test_a_run_that_goes_on_elsewhere_is_left_alone(tmp_path: Path, held: Hold):
