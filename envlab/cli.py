@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Sequence
 
 from envlab.cluster.interrupts import INTERRUPTED
-from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import play_parser, train_parser
@@ -77,6 +76,15 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         return INTERRUPTED
 
 
+def _supervised(function: Callable[[], int]) -> int:
+    """Call a function, below a supervisor where skrl's launcher for JAX started this process."""
+    if "JAX_RANK" not in os.environ:
+        return function()
+    from envlab.distributed.skrl_launcher import run_supervised
+
+    return run_supervised(function)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``envlab`` command."""
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
@@ -84,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         complete([*COMMANDS, "train", "play"])
     given = sys.argv[1:] if arguments is None else arguments
-    return run_supervised(lambda: guarded(_dispatch, given))
+    return _supervised(lambda: guarded(_dispatch, given))
 
 
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
@@ -125,7 +133,7 @@ def _print_usage() -> int:
 
 def _run_library(command: str, library: str, arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    return run_supervised(lambda: guarded(lambda words: _call(command, library, words), given))
+    return _supervised(lambda: guarded(lambda words: _call(command, library, words), given))
 
 
 def _call(command: str, name: str, arguments: Sequence[str]) -> int:
