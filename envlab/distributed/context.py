@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -241,28 +242,26 @@ def resolve_device(
     Raises:
         DeviceError: For a device that is unknown or absent, or fewer GPUs than local processes.
     """
-    if requested is None:
-        requested = "cuda" if num_gpus else "cpu"
-    kind, _, index = requested.partition(":")
-    if kind not in ("cpu", "cuda") or (index and not index.isdigit()) or (kind == "cpu" and index):
+    requested = requested or ("cuda" if num_gpus else "cpu")
+    words = re.fullmatch(r"cpu|cuda(?::(\d+))?", requested)
+    if words is None:
         raise DeviceError(f"--device is {requested!r}, but must be cpu, cuda or cuda:<index>.")
-    if kind == "cpu":
+    if requested == "cpu":
         return torch.device("cpu")
     if num_gpus == 0:
         raise DeviceError(
             f"--device is {requested!r}, but torch sees no CUDA device on this machine "
             f"(torch {torch.__version__}). Use --device cpu, or leave the flag out."
         )
-    if index and local_world_size > 1:
+    index = words[1]
+    if index is not None and local_world_size > 1:
         raise DeviceError(
             f"--device is {requested!r}, but {local_world_size} processes run on this node and "
             "each needs its own GPU. Use --device cuda, and CUDA_VISIBLE_DEVICES to choose the "
             "GPUs."
         )
-    if index:
-        wanted = int(index)
-    else:
-        wanted = 0 if num_gpus == 1 else local_rank
+    own = 0 if num_gpus == 1 else local_rank
+    wanted = own if index is None else int(index)
     if wanted >= num_gpus or (num_gpus > 1 and local_world_size > num_gpus):
         raise DeviceError(
             f"{local_world_size} processes run on this node and device cuda:{wanted} is needed, "

@@ -1,4 +1,4 @@
-"""Who is to blame when ranks do not go on: a pure function of what one rank sees of all."""
+"""Which rank is to blame when a job is stuck: a pure function of what one rank sees of all."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Diagnosis:
 
     @classmethod
     def from_json(cls, text: str) -> Diagnosis:
-        """Return what :meth:`to_json` told."""
+        """Return what :meth:`to_json` made text of."""
         values = json.loads(text)
         guilty = {int(rank): why for rank, why in values.pop("guilty").items()}
         return cls(guilty=guilty, **values)

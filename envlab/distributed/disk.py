@@ -26,9 +26,9 @@ NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 SAY_EVERY_S = 60.0
 """How often a :class:`RecordFile` repeats that there is no room, in seconds."""
 PIECE_BYTES = 2**24
-"""What is written at a time, so that who watches sees a large file grow."""
+"""What is written at a time, so that the watchdog sees a large file grow."""
 SYNC_BYTES = 2**28
-"""After so much a file is flushed to disk, for else all of it would move in the last flush."""
+"""A file is flushed to disk after each of these; else the last flush would move all of it."""
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class _WatchedFile:
-    """A file that tells of its growth, and remembers the first error of a write.
+    """A file that reports its growth, and remembers the first error of a write.
 
     ``torch.save`` (2.13) raises a RuntimeError of its own where writing failed.
     """

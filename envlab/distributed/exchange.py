@@ -1,8 +1,8 @@
 """The exchange: a thread that hands a rank's heartbeats to all others through the launcher's store.
 
 It has a client connection of its own, because torch's may be held by a collective that waits, and a
-thread of its own, because a store that does not answer blocks its client without end (torch 2.13:
-reads have no deadline). Who uses it never touches the network.
+thread of its own, because a store that does not answer blocks its client for ever (torch 2.13:
+reads have no deadline). Its callers never touch the network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT = timedelta(seconds=60)
 PAUSE_S = 8.0
-"""A longer gap between two heartbeats of our own: this process, or the machine, was suspended."""
+"""A longer gap between two of our own heartbeats means that this process was suspended."""
 RANKS_PER_SECOND = 64
 """Heartbeats that one rank reads in a second; with more ranks each sends them less often."""
 SLOWEST_S = 3.0

@@ -17,10 +17,10 @@ import torch.distributed as dist
 MIN_BYTES = 2**16
 """Smaller tensors are pickled with the rest: a message of their own would take longer."""
 MAX_BYTES = 2**26
-"""Larger ones travel in pieces, so that who watches sees them move, on slow networks too."""
+"""Larger ones travel in pieces, so that the watchdog sees them move, on slow networks too."""
 
 Moved = Callable[[], None]
-"""Is told of each piece that has been sent or received."""
+"""Called after each piece that was sent or received."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ LOOK_AFTER_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Heartbeat:
-    """What a rank tells of itself."""
+    """What a rank reports about itself."""
 
     rank: int
     host: str
@@ -82,7 +82,7 @@ class Heartbeat:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Heartbeat:
-        """Return what :meth:`to_json` told."""
+        """Return what :meth:`to_json` made text of."""
         return cls(**json.loads(text))
 
     @property

@@ -1,4 +1,4 @@
-"""What the system and its control groups let this process use: cores and memory. No torch."""
+"""How many cores and how much memory the system and control groups let this process use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The network between the nodes: each rank's interface, and a check that the nodes are joined.
 
-What goes wrong here, torch 2.13 waits for without a word: gloo bound to an address that others
-cannot reach, an interface that is named on one node and missing on another, a firewall that passes
-the rendezvous and nothing else. It is found within a minute and told in a sentence, on every rank.
+torch 2.13 waits silently for what goes wrong here: gloo bound to an address that others cannot
+reach, an interface that is named on one node and missing on another, a firewall that passes the
+rendezvous and nothing else. Here it is found within a minute and explained in a sentence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The progress: what this process is doing, kept so cheaply that every step can tell it.
+"""What this process is doing, recorded so cheaply that every step can do it.
 
 The main thread writes it, and the watchdog's threads (:mod:`envlab.distributed.watchdog`) read it.
 Each field is one attribute, so no lock is needed: a reader may see a phase of now with an iteration
@@ -59,7 +59,7 @@ class Progress:
         self.mark(PHASES[0])
 
     def mark(self, phase: str | None = None, iteration: int | None = None) -> None:
-        """Tell of progress, in a new phase or the same. It takes 0.3 us."""
+        """Record progress, in a new phase or the same. It takes 0.3 us."""
         if phase is not None:
             self.phase = self.within = phase
         if iteration is not None:
@@ -68,7 +68,7 @@ class Progress:
 
     @contextmanager
     def during(self, phase: str, detail: str = "") -> Iterator[None]:
-        """Be in a phase, and then in the one before; after an error, still in it."""
+        """Be in a phase, and then in the one before it again; after an error, stay in it."""
         before = (self.phase, self.within, self.detail)
         self.phase, self.detail = phase, detail
         if phase == REDUCE:

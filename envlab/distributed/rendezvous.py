@@ -99,7 +99,7 @@ def _check_is_here(point: MeetingPoint) -> None:
 
 
 def _await_answer(point: MeetingPoint, rank: int, timeout: timedelta) -> None:
-    """Wait until the store answers: briefly, unless it is rank 0 that has yet to start it.
+    """Wait until the store answers: briefly, unless rank 0 has yet to start it.
 
     Raises:
         LaunchError: If it does not, with what was tried.

@@ -1,4 +1,4 @@
-"""What the watchdog writes: the report of a job that cannot go on, and the heartbeats of one."""
+"""What the watchdog writes: the report on a job that is stuck, and the heartbeats until then."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def _line(seen: Sighting, is_guilty: bool) -> str:
 
 
 class HeartbeatFile:
-    """``heartbeats.json`` of a run directory: what each rank does, for who looks from afar.
+    """``heartbeats.json`` of a run directory: what each rank does, for readers elsewhere.
 
-    A full disk is no reason to end a run: it is said once, and the old file stays until there is
-    room again, which is said, too.
+    A full disk is no reason to end a run: the old file stays until there is room again, and a
+    warning marks the beginning and the end of that.
     """
 
     def __init__(self, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Python stacks of this process, and what they tell about a wait."""
+"""Python stacks of this process, and what they show it to be waiting for."""
 
 from __future__ import annotations
 

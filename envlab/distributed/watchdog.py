@@ -1,10 +1,10 @@
-"""The watchdog: ends a job that cannot go on, and says which rank is to blame, where it stood.
+"""The watchdog: ends a job that is stuck, and reports which rank is to blame and where it stood.
 
 A thread in each process looks once a second at the heartbeats of all ranks
-(:mod:`envlab.distributed.exchange`) and judges them (:mod:`envlab.distributed.diagnosis`). Neither
-waits for the main thread, which may stand in native code that never returns. The first rank with a
-verdict tells the others; all send their Python stacks, one reporter prints a report, and each
-process leaves with :data:`HUNG_EXIT_CODE`.
+(:mod:`envlab.distributed.exchange`) and diagnoses them (:mod:`envlab.distributed.diagnosis`).
+Neither waits for the main thread, which may be in native code that never returns. The first rank to
+reach a verdict tells the others; all send their Python stacks, one rank prints the report, and each
+process exits with :data:`HUNG_EXIT_CODE`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HUNG_EXIT_CODE = 70
 TICK_S = 1.0
 HEARTBEATS_EVERY_S = 5.0
 EXPLAIN_S = 3.0
-"""How long a rank whose collective broke looks for who broke it."""
+"""How long a rank whose collective broke looks for the rank that broke it."""
 GRACE_S = 5.0
 """How long the main thread has, after another rank has failed or died, to end by itself."""
 STACKS_SIGNAL = signal.SIGUSR2
@@ -60,7 +60,7 @@ EndRun = Callable[[Path, str, str], None]
 
 
 class Watchdog:
-    """Watches all ranks from one of them, from its making to :meth:`close`."""
+    """Watches all ranks from one of them, from its construction to :meth:`close`."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Watchdog:
         return f"{' and '.join(left)} left before the others; see its output." if left else None
 
     def speaks(self) -> bool:
-        """Return whether this rank is the one to say which rank was lost: the first that lives."""
+        """Return whether this rank reports which rank was lost: the first one alive does."""
         sightings = self._sightings()
         return self._reporter(sightings, self._judge(sightings)) == self._context.rank
 
@@ -200,7 +200,7 @@ class Watchdog:
         )
 
     def _judge_deaf(self, sightings: Mapping[int, Sighting], warm_for_s: float) -> Diagnosis | None:
-        """Judge without news of the others, by what the system tells of processes here."""
+        """Judge without news of the others, by what the system knows of processes here."""
         rank = self._context.rank
         known = {
             other: seen
@@ -246,7 +246,7 @@ class Watchdog:
         return limit + FALLBACK_AFTER_S
 
     def _say_pause(self, seconds: float) -> None:
-        """Say what the stacks mean that the last resort prints as a suspended process goes on."""
+        """Explain the stacks that the last resort prints when a suspended process resumes."""
         if self._exchange is not None and seconds > self._fallback_s:
             logger.warning(
                 "Rank %d goes on after it was suspended for %.0f s. Stacks that it has printed "

@@ -53,7 +53,7 @@ class Checkpoints:
         return self.folder / f"model_{iteration}.pt"
 
     def save(self, iteration: int, values: dict[str, Any], *, is_best: bool) -> Path | None:
-        """Write a checkpoint; where there is no room, say so and leave all as it was.
+        """Write a checkpoint; where there is no room, log an error and leave everything as it was.
 
         Args:
             iteration: Iterations done.

@@ -1,4 +1,4 @@
-"""The manifest of a run, ``run.json``: what was run, where, and how it stands."""
+"""The manifest of a run, ``run.json``: what was run, where, and its status."""
 
 from __future__ import annotations
 
