@@ -213,15 +213,15 @@ class Watchdog:
 
     def _run(self) -> None:
         while not self._stopping.wait(TICK_S):
-            self._forgive_pause()
-            self._say_pause(monotonic() - self._ticked_at)
-            self._ticked_at = monotonic()
-            self._arm_fallback()
-            self._check_launcher()
-            self._tick()
+            self.look()
 
-    def _tick(self) -> None:
-        """Look at all ranks; end the process if the job cannot go on."""
+    def look(self) -> None:
+        """Look at all ranks, once a second; end the process if the job is stuck."""
+        self._forgive_pause()
+        self._say_pause(monotonic() - self._ticked_at)
+        self._ticked_at = monotonic()
+        self._arm_fallback()
+        self._check_launcher()
         sightings = self._sightings()
         self._write_heartbeats(sightings)
         if self._exchange is not None and self._exchange.verdict:
