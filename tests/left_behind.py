@@ -54,8 +54,7 @@ def _left(before: set[psutil.Process]) -> dict[int, str]:
 @contextlib.contextmanager
 def none_left_behind() -> Iterator[None]:
     """Fail if processes that were started inside are still there soon after it."""
-    # A child that has yet to exec does not bear the mark.
-    before = started() | set(psutil.Process().children(recursive=True))
+    before = started()
     yield
     end = time.monotonic() + _GRACE_S
     while left := _left(before):
