@@ -51,7 +51,7 @@ class ArgumentParser(argparse.ArgumentParser):
         _check_timeout(flags)
         if getattr(flags, "run_id", None) == "":  # as of a variable that is not set
             raise ConfigurationError(
-                "--run_id is empty, so runs that have nothing in common would have the same name. "
+                "--run_id is empty, so unrelated runs would share a name. "
                 "Give a name, or leave the flag out."
             )
         return flags, overrides
@@ -137,7 +137,7 @@ def _add_process_flags(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULT_TIMEOUT_S,
         metavar="SECONDS",
-        help="end the job when a rank makes no progress for so long (default: %(default)g)",
+        help="end the job when a rank makes no progress for this long (default: %(default)g)",
     )
 
 
@@ -156,12 +156,12 @@ def _add_continuation_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run_id",
         metavar="ID",
-        help="name of this training: the same command again goes on in its run directory",
+        help="name of this training; the same command later continues in its run directory",
     )
     parser.add_argument(
         "--requeue",
         action="store_true",
-        help="have Slurm start the job again when SIGUSR1 (--signal=USR1@180) has ended it",
+        help="have Slurm requeue the job when SIGUSR1 (--signal=USR1@180) ends it",
     )
 
 
@@ -212,7 +212,7 @@ def _parser(library: Library, command: str, description: str) -> ArgumentParser:
     parser = ArgumentParser(
         prog=f"{library.name} {command}",
         description=description,
-        epilog="All else is an override in Hydra's grammar: env.decimation=4 env.scene.num_envs=64",
+        epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
     )
     _add_task_flags(parser)
     if library.flags is not None:

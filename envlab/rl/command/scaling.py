@@ -160,7 +160,7 @@ def _share(path: str, value: int, size: int) -> int:
     if value % size:
         raise ConfigurationError(
             f"agent.{path} is {value} samples, which {size} processes cannot share equally, as "
-            f"--global_num_envs has them do. Use a multiple of {size}, such as "
+            f"--global_num_envs requires. Use a multiple of {size}, such as "
             f"{-(-value // size) * size}, or --num_envs, which counts per process."
         )
     return value // size
@@ -170,8 +170,8 @@ def _rate(cfg: Any, path: str) -> Any:
     value = value_at(cfg, path)
     if value is None:
         raise ConfigurationError(
-            f"--lr_scaling is {cfg.lr_scaling}, but agent.{path} is not set, so it is not known "
-            "what to multiply. Set it."
+            f"--lr_scaling is {cfg.lr_scaling}, but agent.{path} is not set, so "
+            "there is nothing to multiply. Set it."
         )
     return value
 

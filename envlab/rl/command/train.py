@@ -17,7 +17,7 @@ from envlab.distributed.interrupt import InterruptFlag, Preempted
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
-from envlab.rl.agent_cfg import AgentCfg, resolved, set_value
+from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
 from envlab.rl.command.session import Session, agree_on_seed, choose_num_envs
 from envlab.rl.learner import Learner
@@ -111,7 +111,8 @@ def prepare(
     """
     context.progress.begin()
     session = settle(session, context)
-    cfg, flags, resumed = resolved(session.agent_cfg), session.flags, session.resumed
+    flags, resumed = session.flags, session.resumed
+    cfg: AgentCfg = session.agent_cfg.resolved()
     _check_agent(cfg)
     scaling = scale(session, context)
     seed_everything(cfg.seed)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from envlab.config import merge
 from envlab.errors import ConfigurationError
+from envlab.rl.agent_cfg import AgentCfg
 
 SAC = "sac"
 
@@ -255,7 +256,7 @@ class ParamsCfg:
 
 
 @dataclass(kw_only=True)
-class RlGamesCfg:
+class RlGamesCfg(AgentCfg):
     """What rl_games needs, and what envlab adds to it."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
@@ -284,21 +285,11 @@ class RlGamesCfg:
     params: ParamsCfg = field(default_factory=ParamsCfg)
     save_interval: int = 50
     """Iterations between two checkpoints."""
-    save_interval_minutes: float = 10.0
-    """A checkpoint is also due when the last one is older; 0: by iterations only."""
-    keep_checkpoints: int = 10
-    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
-    audit_interval: int = 50
-    """Iterations between two audits; the first update and every checkpoint are audited too."""
-    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Factor of the learning rates: 1, the number of processes, or its square root."""
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``minibatch_size`` counts samples of each process or of all; ``--global_num_envs``
     makes it ``all``."""
     run_name: str = ""
     """Appended to the run's timestamp."""
-    logger: str = "tensorboard"
-    """``tensorboard``, ``wandb`` or ``neptune``."""
 
     @property
     def seed(self) -> int:
@@ -334,16 +325,6 @@ class RlGamesCfg:
     def is_sac(self) -> bool:
         """Whether the algorithm is soft actor-critic rather than PPO."""
         return self.params.algo.name == SAC
-
-    @property
-    def origin(self) -> dict[str, str]:
-        """Nothing: a run's own configuration names its algorithm, and is read with it."""
-        return {}
-
-    @property
-    def is_multi_agent(self) -> bool:
-        """No: a multi-agent task is converted."""
-        return False
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
         """Return this configuration with a task's own values over it; its networks replace ours."""

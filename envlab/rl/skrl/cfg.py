@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from envlab.config import merge
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.skrl.defaults import default_memories, default_models, default_settings
 from envlab.rl.skrl.legacy import modernised
 from envlab.rl.skrl.library import (
@@ -68,7 +69,7 @@ def _trainer() -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class SkrlCfg:
+class SkrlCfg(AgentCfg):
     """What skrl's runner needs, and what envlab adds to it."""
 
     FLAGS: ClassVar[Mapping[str, str]] = {
@@ -90,27 +91,17 @@ class SkrlCfg:
 
     seed: int = 42
     """Base seed; -1 draws one."""
-    max_iterations: int | None = None
+    max_iterations: int | None = None  # type: ignore[assignment]
     """Iterations in all, those before a resume included; null: as many as ``trainer.timesteps``
     make."""
-    num_steps_per_env: int | None = None
+    num_steps_per_env: int | None = None  # type: ignore[assignment]
     """Steps of each environment per iteration; null: ``agent.rollouts``, or 64 where the algorithm
     has none."""
-    save_interval: int | None = None
+    save_interval: int | None = None  # type: ignore[assignment]
     """Iterations between two checkpoints; null: ``agent.experiment.checkpoint_interval`` rules."""
-    save_interval_minutes: float = 10.0
-    """A checkpoint is also due when the last one is older; 0: by iterations only."""
-    keep_checkpoints: int = 10
-    """So many of the newest checkpoints are kept, beside the best one; 0 keeps all."""
-    audit_interval: int = 50
-    """Iterations between two audits; the first update and every checkpoint are audited too."""
-    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
-    """Factor of the learning rates: 1, the number of processes, or its square root."""
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``agent.batch_size`` counts samples of each process or of all; ``--global_num_envs``
     makes it ``all``."""
-    logger: str = "tensorboard"
-    """``tensorboard``, ``wandb`` or ``neptune``."""
     ml_framework: Literal["torch", "jax"] = "torch"
     """What the networks are made with."""
     models: dict[str, Any] = field(default_factory=lambda: default_models("ppo"))
