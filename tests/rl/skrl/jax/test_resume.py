@@ -38,7 +38,11 @@ def quick(compiled: Path) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("flags", "middle", "end"), [(SAC, 1, 2), (TD3, 2, 4)])
+@pytest.mark.parametrize(
+    ("flags", "middle", "end"),
+    [pytest.param(SAC, 1, 2, marks=pytest.mark.long), (TD3, 2, 4)],
+    ids=["sac", "td3"],
+)
 def test_a_resumed_run_ends_bit_identical(tmp_path: Path, flags: list[str], middle: int, end: int):
     assert train_in(tmp_path, *flags, f"--max_iterations={end}") == 0
     whole = only_run(tmp_path)

@@ -1,0 +1,124 @@
+"""A forked launch is to a test what an executed one is; each check runs both ways."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.launcher import Launch, run, torchrun
+
+TELL = """
+import json, os, random, signal, sys
+from pathlib import Path
+
+words = Path("/proc/self/cmdline").read_text().rstrip("\\0").split("\\0")
+variables = Path("/proc/self/environ").read_text().split("\\0")
+print(json.dumps({
+    "argv": sys.argv,
+    "name": __name__,
+    "first path": sys.path[0],
+    "folder": os.getcwd(),
+    "shown words": words[-3:],
+    "shown": sorted(word for word in variables if word.startswith("TOLD=")),
+    "told": os.environ["TOLD"],
+    "marks": sorted(name for name in os.environ if name.startswith("ENVLAB_TEST")),
+    "leads its session": os.getsid(0) == os.getpid(),
+    "signals": [
+        signal.getsignal(number) is wanted
+        for number, wanted in (
+            (signal.SIGTERM, signal.SIG_DFL),
+            (signal.SIGINT, signal.default_int_handler),
+            (signal.SIGCHLD, signal.SIG_DFL),
+        )
+    ],
+    "files": sum(os.path.exists(f"/proc/self/fd/{fd}") for fd in range(3, 100)),
+    "rank": os.environ.get("RANK"),
+    "is below torchrun": "torch.distributed.run"
+    in Path(f"/proc/{os.getppid()}/cmdline").read_text(),
+}))
+sys.exit(int(sys.argv[2]))
+"""
+BOTH = pytest.mark.parametrize("execute", [False, True], ids=["forked", "executed"])
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TOLD", "a value = with = signs")
+    path = tmp_path / "tell.py"
+    path.write_text(TELL)
+    return path
+
+
+def told(output: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+@BOTH
+def test_a_script_finds_what_it_was_started_with(script: Path, tmp_path: Path, execute: bool):
+    code, output = run([sys.executable, script, "two words", "7"], tmp_path, execute=execute)
+    assert code == 7, output
+    assert told(output) == [
+        {
+            "argv": [str(script), "two words", "7"],
+            "name": "__main__",
+            "first path": str(tmp_path),
+            "folder": str(tmp_path),
+            "shown words": [str(script), "two words", "7"],
+            "shown": ["TOLD=a value = with = signs"],
+            "told": "a value = with = signs",
+            "marks": ["ENVLAB_TEST_LAUNCH", "ENVLAB_TEST_SESSION"],
+            "leads its session": True,
+            "signals": [True, True, True],
+            "files": 0,
+            "rank": None,
+            "is below torchrun": False,
+        }
+    ]
+
+
+@BOTH
+def test_torchruns_workers_are_its_children(script: Path, tmp_path: Path, execute: bool):
+    code, output = run(torchrun(2, script, "one", "0"), tmp_path, execute=execute)
+    assert code == 0, output
+    ranks = sorted(told(output), key=lambda rank: rank["rank"])
+    assert [rank["rank"] for rank in ranks] == ["0", "1"]
+    for rank in ranks:
+        assert rank["argv"] == [str(script), "one", "0"]
+        assert rank["shown words"] == [str(script), "one", "0"]
+        assert rank["signals"] == [True, True, True]
+        assert rank["leads its session"]
+        assert rank["is below torchrun"]
+        assert rank["files"] == 0
+
+
+@BOTH
+def test_a_failure_ends_as_python_ends(tmp_path: Path, execute: bool):
+    script = tmp_path / "fail.py"
+    script.write_text(
+        "import atexit\natexit.register(print, 'at last')\nraise RuntimeError('broken')\n"
+    )
+    code, output = run([sys.executable, script], tmp_path, execute=execute)
+    assert code == 1
+    assert "RuntimeError: broken" in output
+    assert "at last" in output
+
+
+@BOTH
+def test_a_launch_is_found_signalled_and_leaves_nothing(tmp_path: Path, execute: bool):
+    script = tmp_path / "wait.py"
+    script.write_text("import time\nprint('waits', flush=True)\ntime.sleep(60)\n")
+    launch = Launch([sys.executable, script], tmp_path, execute=execute)
+    try:
+        launch.wait_until(lambda: "waits" in launch.output)
+        assert list(launch.living()) == [launch.process.pid]
+        assert launch.process.poll() is None
+        launch.process.terminate()
+        assert launch.wait() == -signal.SIGTERM
+        assert launch.left() == {}
+    finally:
+        launch.close()
