@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +84,12 @@ def test_a_damaged_run_elsewhere_does_not_hide_the_others(tmp_path: Path):
     assert str(run) in refusal(tmp_path)
 
 
+def asked(library: str, agent_cfg: Any) -> Any:
+    """Return what a checkpoint's origin is compared with."""
+    names = SimpleNamespace(name=library)
+    return SimpleNamespace(task=get_task(TASK), library=names, agent_cfg=agent_cfg)
+
+
 @pytest.mark.parametrize(
     ("values", "advice"),
     [
@@ -96,10 +103,8 @@ def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs(
     values: dict[str, str], advice: str
 ):
     own = {"library": "skrl", "task": TASK, **PPO}
-    task, path = get_task(TASK), Path("model_1.pt")
-    check_origin(own, path, task=task, library="skrl", agent_cfg=SkrlCfg())
+    path = Path("model_1.pt")
+    check_origin(own, path, session=asked("skrl", SkrlCfg()))
     with pytest.raises(CheckpointError, match=advice):
-        check_origin(own | values, path, task=task, library="skrl", agent_cfg=SkrlCfg())
-    check_origin(
-        own | {"library": "rsl_rl"}, path, task=task, library="rsl_rl", agent_cfg=RslRlCfg()
-    )
+        check_origin(own | values, path, session=asked("skrl", SkrlCfg()))
+    check_origin(own | {"library": "rsl_rl"}, path, session=asked("rsl_rl", RslRlCfg()))
