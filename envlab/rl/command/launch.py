@@ -74,88 +74,100 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
         else:
             train_session(continued, context, flag)
 
-    return _with_all_ranks(flags, sessions, work)
-
-
-def _with_all_ranks(
-    flags: argparse.Namespace,
-    sessions: Sequence[Session],
-    work: Callable[[int, Session, DistributedContext, InterruptFlag], None],
-) -> int:
-    """Join the other ranks, work on the sessions, and leave in order; return the exit code."""
     with interruptible() as flag:
-        context = watchdog = None
-        ends_well = False
+        return _Rank(flags, flag).run(sessions, work)
+
+
+class _Rank:
+    """This process's part in a job, from joining the other ranks to leaving in order."""
+
+    def __init__(self, flags: argparse.Namespace, flag: InterruptFlag) -> None:
+        self._flags, self._flag = flags, flag
+        self._context: DistributedContext | None = None
+        self._watchdog: Watchdog | None = None
+        self._ends_well = False
+
+    def run(
+        self,
+        sessions: Sequence[Session],
+        work: Callable[[int, Session, DistributedContext, InterruptFlag], None],
+    ) -> int:
+        """Work on the sessions one after the other; return the exit code."""
         try:
-            context = DistributedContext.create(
-                flags.distributed, flags.device, timeout_s=flags.timeout_s
-            )
-            configure_logging(context.rank, context.world_size, verbose=flags.verbose)
-            watchdog = _watch(context, flags)
+            context = self._join()
             with context.progress.naming_lost_peers():
                 for job, session in enumerate(sessions, 1):
-                    if flags.multirun:
+                    if self._flags.multirun:
                         words = " ".join(session.overrides)
                         logger.info("Run %d of %d: %s", job, len(sessions), words)
-                    number = next(_SESSIONS) if flags.run_id is None else job
-                    work(number, session, context, flag)
-            ends_well = True
+                    number = next(_SESSIONS) if self._flags.run_id is None else job
+                    work(number, session, context, self._flag)
+            self._ends_well = True
         except Interrupted as interrupted:
-            if isinstance(interrupted, Preempted):
-                flag.ignore_more()
-                ends_well = True
-            return _leave(interrupted, flags, context)
+            return self._stop(interrupted)
         except LostPeerError as lost:
-            flag.ignore_more()
-            if watchdog is not None and watchdog.speaks():
-                logger.error("%s", lost)
-                if context is not None and context.progress.directory is not None:
-                    record_end(context.progress.directory, str(lost))  # rank 0 may be the one
-            return HUNG_EXIT_CODE
+            return self._stop_without(lost)
         except Exception as error:
-            if flag.signal_number is None:
-                if context is not None and context.is_distributed:
-                    flag.ignore_more()
-                if watchdog is not None:
-                    watchdog.tell_failure(error)
-                raise
-            # A peer that left first breaks a collective before our own signal is raised.
-            return _leave(Interrupted(flag.signal_number), flags, context)
+            if self._flag.signal_number is not None:
+                # A peer that left first breaks a collective before our own signal is raised.
+                return self._stop(Interrupted(self._flag.signal_number))
+            self._tell_failure(error)
+            raise
         finally:
-            if context is not None:
-                context.close(abort=not ends_well)
-            if watchdog is not None:
-                watchdog.close()
-    return 0
+            if self._context is not None:
+                self._context.close(abort=not self._ends_well)
+            if self._watchdog is not None:
+                self._watchdog.close()
+        return 0
 
-
-def _watch(context: DistributedContext, flags: argparse.Namespace) -> Watchdog:
-    """Start this process's watchdog."""
-    return Watchdog(
-        context,
-        end_run=record_end,
-        meeting_point=meeting_point(os.environ) if context.is_distributed else None,
-        timeout_s=flags.timeout_s,
-        has_launcher=flags.distributed,
-    )
-
-
-def _leave(
-    interrupted: Interrupted, flags: argparse.Namespace, context: DistributedContext | None
-) -> int:
-    """Say how the run ended, have it started again where asked, and return the exit code."""
-    if not isinstance(interrupted, Preempted):
-        logger.warning("Interrupted: %s.", interrupted)
-        return interrupted.exit_code
-    assert context is not None
-    if context.is_main:
-        saved = "saved" if interrupted.is_saved else "not saved, for want of room"
-        logger.warning(
-            "Preempted: %s, and %s; exit code %d.", interrupted, saved, interrupted.exit_code
+    def _join(self) -> DistributedContext:
+        """Join the other ranks, under the eyes of a watchdog."""
+        flags = self._flags
+        context = self._context = DistributedContext.create(
+            flags.distributed, flags.device, timeout_s=flags.timeout_s
         )
-        if flags.requeue and interrupted.signal_number == signal.SIGUSR1:
-            requeue()
-    return interrupted.exit_code
+        configure_logging(context.rank, context.world_size, verbose=flags.verbose)
+        self._watchdog = Watchdog(
+            context,
+            end_run=record_end,
+            meeting_point=meeting_point(os.environ) if context.is_distributed else None,
+            timeout_s=flags.timeout_s,
+            has_launcher=flags.distributed,
+        )
+        return context
+
+    def _stop(self, interrupted: Interrupted) -> int:
+        """Say which signal ended the job, and have it started again where that was asked for."""
+        if not isinstance(interrupted, Preempted):
+            logger.warning("Interrupted: %s.", interrupted)
+            return interrupted.exit_code
+        self._flag.ignore_more()
+        self._ends_well = True
+        assert self._context is not None
+        if self._context.is_main:
+            saved = "saved" if interrupted.is_saved else "not saved, for want of room"
+            logger.warning(
+                "Preempted: %s, and %s; exit code %d.", interrupted, saved, interrupted.exit_code
+            )
+            if self._flags.requeue and interrupted.signal_number == signal.SIGUSR1:
+                requeue()
+        return interrupted.exit_code
+
+    def _stop_without(self, lost: LostPeerError) -> int:
+        """End because another rank has: one of those that are left says so."""
+        self._flag.ignore_more()
+        if self._watchdog is not None and self._watchdog.speaks():
+            logger.error("%s", lost)
+            if self._context is not None and self._context.progress.directory is not None:
+                record_end(self._context.progress.directory, str(lost))  # rank 0 may be the one
+        return HUNG_EXIT_CODE
+
+    def _tell_failure(self, error: Exception) -> None:
+        """Tell the other ranks of an error here, and let none of their ends cut this one short."""
+        if self._context is not None and self._context.is_distributed:
+            self._flag.ignore_more()
+        if self._watchdog is not None:
+            self._watchdog.tell_failure(error)
 
 
 def _check_sweep(sessions: Sequence[Session]) -> None:
