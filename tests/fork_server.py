@@ -173,8 +173,9 @@ def serve(control: socket.socket) -> dict[str, Any]:
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    waits: list[int] = [control.fileno(), ended]
     while True:
-        readable, *_ = select.select([control, ended], [], [])
+        readable, *_ = select.select(waits, [], [])
         if ended in readable:
             os.read(ended, 4096)
             for pid in list(running):
@@ -183,7 +184,7 @@ def serve(control: socket.socket) -> dict[str, Any]:
                     code = os.waitstatus_to_exitcode(status)
                     with running.pop(pid) as teller, contextlib.suppress(OSError):
                         teller.sendall(f"{code}\n".encode())
-        if control in readable:
+        if control.fileno() in readable:
             message, (told, output), *_ = (*socket.recv_fds(control, 2**20, 2)[:2],)
             request = json.loads(message)
             pid = os.fork()
@@ -233,7 +234,7 @@ def _show_in_proc(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Overwrite what /proc/self/cmdline and environ show; libc refers to none of it any more."""
     places = list(map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:49]))
     variables = [f"{name}={value}" for name, value in environment.items()]
-    for texts, start, end in ((words, *places[:2]), (variables, *places[2:])):
+    for texts, (start, end) in ((words, places[:2]), (variables, places[2:])):
         data = b"".join(os.fsencode(text) + b"\0" for text in texts)
         assert len(data) <= end - start, "more arguments or variables than there is room for"
         ctypes.memset(start, 0, end - start)

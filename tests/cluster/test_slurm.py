@@ -41,6 +41,7 @@ def without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long  # test_preemption requeues one node
 def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm, tmp_path: Path):
     folder = tmp_path / "a folder"
     folder.mkdir()

@@ -88,6 +88,7 @@ def table(output: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # one host to its end, and faults of several, stand in the short suite
 def test_three_hosts_from_setup_to_kill(three: Cluster):
     tree = clone(three.folder)
     script = three.folder / "configure.sh"

@@ -39,6 +39,7 @@ def test_the_libraries_train_on_two_agents(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(REASON is not None, reason=str(REASON))
+@pytest.mark.long
 def test_distant_nodes_train_as_near_ones_do(tmp_path: Path):
     nodes = Nodes(delay_s=0.001)
     first = nodes.nodes[0]
@@ -112,6 +113,7 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
 
 @pytest.mark.slow
 @pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed")
+@pytest.mark.long  # test_ends has it on one node
 def test_a_node_that_fails_ends_both_under_skrls_launcher(tmp_path: Path, compiled: Path):
     from tests.rl.skrl.jax.runs import PPO, compiled_quickly, youngest
     from tests.rl.skrl.jax.runs import TRAIN as SKRL_TRAIN

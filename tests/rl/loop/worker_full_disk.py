@@ -16,7 +16,7 @@ from envlab.cli import train
 from envlab.rl.learner import IterationRecord
 from envlab.rl.loop.training import Training
 
-FULL_FROM, FULL_TO, END = 3, 15, 18
+FULL_FROM, FULL_TO, END = 3, 9, 12
 """Iterations before which the disk is filled and emptied, and the last one."""
 FILLER = Path("filler")
 

@@ -109,6 +109,7 @@ def test_playing_another_algorithms_run_says_which_there_is(tmp_path: Path, caps
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_scripts_train_and_play_two_agents_on_two_processes(tmp_path: Path):
     task = "--task=Isaac-Cart-Double-Pendulum-Direct-v0"
     flags = [task, "--headless", "--distributed", "--algorithm=mappo", "--num_envs=32"]

@@ -124,6 +124,7 @@ def test_normalisers_are_those_of_all_ranks_data(pair: JaxPair):
     torch.testing.assert_close(state["running_variance"].double(), var, rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.long  # test_resume has one process
 def test_two_ranks_resume_under_another_launcher_bit_identically(pair: JaxPair, tmp_path: Path):
     whole = only_run(pair.folder / "ppo")
     path = f"--checkpoint={whole}/checkpoints/model_2.pt"
