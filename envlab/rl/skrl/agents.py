@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -82,16 +83,7 @@ def make_agent(
         found = component(name, path, cfg.ml_framework)
         return scaler_class if name == "RunningStandardScaler" else found
 
-    def memory(values: Mapping[str, Any] | None, num_envs: int) -> Any:
-        assert values is not None
-        size = int(values["memory_size"])
-        return memory_class(
-            memory_size=cfg.agent["rollouts"] if size < 0 else size,
-            num_envs=num_envs,
-            device=device,
-            replacement=bool(values.get("replacement", False)),
-        )
-
+    memory = functools.partial(_make_memory, cfg, device, memory_class)
     settings = library_settings(cfg.agent, named) | {"experiment": _NO_FILES}
     if cfg.ml_framework == "jax":
         settings.pop("mixed_precision", None)  # false, see SkrlCfg.resolved()
@@ -110,29 +102,61 @@ def make_agent(
         for name, spaces in env.spaces.items()
     }
     memories = {name: memory(cfg.memory, env.env.num_envs) for name in env.spaces}
-    if not cfg.is_multi_agent:
-        return stock(
-            models=models["agent"],
-            memory=memories["agent"],
-            device=device,
-            cfg=each["agent"],
-            **env.spaces["agent"]._asdict(),
-            **special,
-        )
+    if cfg.is_multi_agent:
+        return _make_agents(stock, models, env, settings, each, memories, device)
+    return stock(
+        models=models["agent"],
+        memory=memories["agent"],
+        device=device,
+        cfg=each["agent"],
+        **env.spaces["agent"]._asdict(),
+        **special,
+    )
+
+
+def _make_agents(
+    stock: Any,
+    models: Models,
+    env: SkrlEnv,
+    settings: Mapping[str, Any],
+    each: Mapping[str, Mapping[str, Any]],
+    memories: Mapping[str, Any],
+    device: Any,
+) -> Any:
+    """Return several agents as one, from the settings of all and of ``each`` by name."""
     # skrl takes a dictionary that is empty, or that lacks the agents' names, for a wrong one.
-    for key in [name for name in settings if name.endswith("_kwargs")]:
-        settings[key] = {name: each[name][key] for name in each}
+    by_agent = {
+        key: {name: each[name][key] for name in each} for key in settings if key.endswith("_kwargs")
+    }
     spaces_by_agent = {name: spaces._asdict() for name, spaces in env.spaces.items()}
     return stock(
         possible_agents=list(env.spaces),
         models=models,
         memories=memories,
         device=device,
-        cfg=settings,
+        cfg={**settings, **by_agent},
         **{
             f"{key}s": {name: spaces[key] for name, spaces in spaces_by_agent.items()}
             for key in Spaces._fields
         },
+    )
+
+
+def _make_memory(
+    cfg: SkrlCfg,
+    device: Any,
+    memory_class: Any,
+    values: Mapping[str, Any] | None,
+    num_envs: int,
+) -> Any:
+    """Return a memory of a configuration; a negative size is that of a rollout."""
+    assert values is not None
+    size = int(values["memory_size"])
+    return memory_class(
+        memory_size=cfg.agent["rollouts"] if size < 0 else size,
+        num_envs=num_envs,
+        device=device,
+        replacement=bool(values.get("replacement", False)),
     )
 
 
