@@ -7,7 +7,7 @@ captured step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that b
 compiled where ``env.sim.compile=true``. Examples::
 
     python scripts/benchmarks/throughput.py --task Isaac-Cartpole-v0 --num_envs 64 1024 4096
-    python scripts/benchmarks/throughput.py --num_envs 4096 env.sim.backend=analytic
+    python scripts/benchmarks/throughput.py env.sim.backend=analytic --num_envs 4096
 """
 
 from __future__ import annotations
