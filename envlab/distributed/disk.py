@@ -1,10 +1,12 @@
-"""Writing where there may be no room: a file is written whole or not at all, a record likewise.
+"""Writing to a disk that may refuse: a file is written whole or not at all, a record likewise.
 
-A full disk must not end a run of days: it logs what could not be written, and goes on.
+Neither a full disk nor one that became read-only may end a run of days: the run logs what could not
+be written, and goes on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -12,7 +14,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors that say: no room. The disk is full, a quota is used up, or a file may not grow more."""
+REFUSED = {errno.EROFS, errno.EPERM, errno.EACCES, errno.EIO}
+"""Errors that say: not here, or not now. The file system became read-only after a fault, somebody
+changed the rights of a folder, a file server has forgotten who we are, or the disk itself fails."""
 SAY_EVERY_S = 60.0
 """How often a :class:`RecordFile` repeats that there is no room, in seconds."""
 PIECE_BYTES = 2**24
@@ -31,9 +35,11 @@ SYNC_BYTES = 2**28
 """A file is flushed to disk after each of these; else the last flush would move all of it."""
 
 
-@contextmanager
-def surviving_full_disk(path: Path, what: str = "", so: str = "") -> Iterator[None]:
-    """Leave the block where it meets want of room, and log an error; any other error is raised.
+@contextlib.contextmanager
+def surviving_disk_errors(path: Path, what: str = "", so: str = "") -> Iterator[None]:
+    """Leave the block where the disk is full or refuses (see above), and log an error.
+
+    Any other error is raised.
 
     Args:
         path: What is written, or where.
@@ -43,15 +49,27 @@ def surviving_full_disk(path: Path, what: str = "", so: str = "") -> Iterator[No
     try:
         yield
     except OSError as error:  # PyAV's errors are of this kind, too
-        if error.errno not in NO_ROOM:
+        if not is_disk_error(error):
             raise
         if what:
-            logger.error("%s (%s). %s Make room there.", what, describe_room(path, error), so)
+            logger.error("%s (%s). %s %s", what, describe(path, error), so, cure(error))
 
 
-def describe_room(path: Path, error: OSError) -> str:
-    """Return why a path could not be written, and how much is free there."""
+def is_disk_error(error: OSError) -> bool:
+    """Return whether an error says that the disk is full or refuses, rather than of a mistake."""
+    return error.errno in NO_ROOM | REFUSED
+
+
+def cure(error: OSError) -> str:
+    """Return the sentence on what helps against such an error."""
+    return "Make room there." if error.errno in NO_ROOM else "See that it can be written to again."
+
+
+def describe(path: Path, error: OSError) -> str:
+    """Return why a path could not be written, and how much is free there if that is why."""
     reason = error.strerror or type(error).__name__
+    if error.errno not in NO_ROOM:
+        return reason
     try:
         free = shutil.disk_usage(path if path.is_dir() else path.parent).free
     except OSError:
@@ -59,7 +77,7 @@ def describe_room(path: Path, error: OSError) -> str:
     return f"{reason}; {free / 2**20:,.1f} MiB are free"
 
 
-@contextmanager
+@contextlib.contextmanager
 def whole_file(path: Path, moved: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of ``path`` when the block is left without an error.
 
@@ -157,8 +175,8 @@ class _WatchedFile:
 def overwrite(path: Path, data: bytes) -> bool:
     """Write a small file over its own blocks, which needs no room, and return whether they do.
 
-    It is for where :func:`whole_file` has met a full disk: one call writes it, but a power cut in
-    its middle would damage it.
+    It is for where :func:`whole_file` could make no new file: one call writes it, but a power cut
+    in its middle would damage it.
     """
     if not path.is_file() or path.stat().st_blocks * 512 < len(data):
         return False
@@ -170,7 +188,7 @@ def overwrite(path: Path, data: bytes) -> bool:
 
 
 class RecordFile:
-    """A file that grows by whole records, which wait in memory while there is no room for them."""
+    """A file that grows by whole records, which wait in memory while they cannot be written."""
 
     def __init__(self, path: Path, what: str) -> None:
         """Write nothing yet.
@@ -181,6 +199,7 @@ class RecordFile:
         """
         self.path, self._what = path, what
         self._waiting: list[bytes] = []
+        self._end: int | None = None  # of the last whole record, once the file was looked at
         self._last_said: float | None = None
 
     @property
@@ -189,11 +208,11 @@ class RecordFile:
         return len(self._waiting)
 
     def append(self, record: bytes, *, flush: bool = True) -> None:
-        """Write a record, or keep it where there is no room or ``flush`` is false.
+        """Write a record, or keep it where the disk does not take it or ``flush`` is false.
 
         Raises:
             RunDirectoryError: If the folder is gone.
-            OSError: If writing failed for another reason than want of room.
+            OSError: If writing failed for another reason than the disk.
         """
         self._waiting.append(record)
         if flush:
@@ -204,12 +223,14 @@ class RecordFile:
 
         Raises:
             RunDirectoryError: If the folder is gone.
-            OSError: If writing failed for another reason than want of room.
+            OSError: If writing failed for another reason than the disk.
         """
         if not self._waiting:
             return
         try:
-            append_whole(self.path, b"".join(self._waiting))
+            if self._end is None:
+                self._end = self.path.stat().st_size if self.path.exists() else 0
+            self._end = append_whole(self.path, b"".join(self._waiting), self._end)
         except FileNotFoundError as problem:
             raise RunDirectoryError(
                 f"The run directory {self.path.parent} was removed while the run wrote to it. What "
@@ -217,13 +238,13 @@ class RecordFile:
                 same_on_all_ranks=False,
             ) from problem
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if not is_disk_error(error):
                 raise
             self._say(error)
             return
         if self._last_said is not None:
             logger.warning(
-                "There is room again: %d records of %s that had waited are in %s.",
+                "The disk takes writes again: %d records of %s that had waited are in %s.",
                 len(self._waiting),
                 self._what,
                 self.path,
@@ -237,25 +258,35 @@ class RecordFile:
             self._last_said = now
             logger.error(
                 "The %s cannot be written to %s (%s). The run goes on, and %d records wait in "
-                "memory. Make room there.",
+                "memory. %s",
                 self._what,
                 self.path,
-                describe_room(self.path, error),
+                describe(self.path, error),
                 len(self._waiting),
+                cure(error),
             )
 
 
-def append_whole(path: Path, data: bytes) -> None:
-    """Append bytes to a file; an error leaves it as long as it was.
+def append_whole(path: Path, data: bytes, end: int) -> int:
+    """Append bytes to a file; an error leaves it as long as it was, if the disk allows that.
+
+    Args:
+        path: The file, made if need be.
+        data: What to append.
+        end: Where; whatever lies beyond is what an earlier error has left.
+
+    Returns:
+        Where the file ends now.
 
     Raises:
         OSError: If they cannot be written.
     """
-    length = path.stat().st_size if path.exists() else 0
     try:
         with path.open("ab") as file:
+            file.truncate(end)
             file.write(data)
     except OSError:
-        if path.exists():
-            os.truncate(path, length)
+        with contextlib.suppress(OSError):  # a disk that has become read-only refuses this, too
+            os.truncate(path, end)
         raise
+    return end + len(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 
 from envlab.distributed.diagnosis import Diagnosis
-from envlab.distributed.disk import describe_room, temporary_name
+from envlab.distributed.disk import describe, temporary_name
 from envlab.distributed.heartbeat import Sighting
 from envlab.distributed.stacks import main_stack
 
@@ -78,8 +79,8 @@ def _line(seen: Sighting, is_guilty: bool) -> str:
 class HeartbeatFile:
     """``heartbeats.json`` of a run directory: what each rank does, for readers elsewhere.
 
-    A full disk is no reason to end a run: the old file stays until there is room again, and a
-    warning marks the beginning and the end of that.
+    A disk that is full or refuses is no reason to end a run: the old file stays until it takes
+    writes again, and a warning marks the beginning and the end of that.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -104,10 +105,11 @@ class HeartbeatFile:
                     "%s cannot be written (%s). The run goes on, and until it can, the file tells "
                     "an earlier state.",
                     path,
-                    describe_room(directory, error),
+                    describe(directory, error),
                 )
             self._is_failing = True
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it is not there, or cannot be removed either
+                temporary.unlink()
             return
         if self._is_failing:
             logger.warning("%s is written again.", path)

@@ -51,6 +51,12 @@ _ROW_FIELDS = frozenset(("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mo
 _LATE_FIELDS = frozenset(("actuator_force", "qacc", "qfrc_actuator", "qfrc_constraint"))
 """Fields of the acceleration stage: those of the last physics step, whatever is computed after."""
 
+_VIEWS = (
+    *("_batch", "_sources", "_params", "_qpos_rows", "_qvel_rows", "_ctrl_rows", "_wrench_rows"),
+    *("_warning_counts", "_warning_pairs"),
+)
+"""The attributes that hold the batch or its memory."""
+
 
 class MujocoSimulation(Simulation):
     """See :class:`envlab.sim.simulation.Simulation`."""
@@ -271,6 +277,11 @@ class MujocoSimulation(Simulation):
         data = self._batch.get_data(index)
         mujoco.mj_forward(self.model_of(index), data)
         return data
+
+    def close(self) -> None:
+        # The threads end with the batch, which each view of its memory keeps alive.
+        for name in _VIEWS:
+            self.__dict__.pop(name, None)
 
     def _call(self, function: Callable[[], None]) -> None:
         """Run a batch call; simulations in which MuJoCo raises are bad, the others went on."""

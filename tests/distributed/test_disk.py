@@ -118,7 +118,7 @@ def test_records_wait_for_room_and_none_is_cut(tmp_path: Path, caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         records.append(b"fourth\n")
     assert path.read_bytes() == b"first\nsecond\nthird\nfourth\n"
-    assert "There is room again: 3 records of metrics" in caplog.text
+    assert "The disk takes writes again: 3 records of metrics" in caplog.text
     assert records.num_waiting == 0
 
 
@@ -135,7 +135,23 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path: Path):
 
 def test_appending_adds_all_or_nothing(tmp_path: Path):
     path = tmp_path / "a"
-    append_whole(path, b"12345")
+    assert append_whole(path, b"12345", 0) == 5
     with no_file_beyond(8), pytest.raises(OSError, match="File too large"):
-        append_whole(path, b"67890")
+        append_whole(path, b"67890", 5)
     assert path.read_bytes() == b"12345"
+
+
+def test_what_an_error_left_half_written_is_cut_off_later(tmp_path: Path, monkeypatch):
+    """A disk that becomes read-only in the middle of a record cannot be tidied at once."""
+
+    def truncate(path: Path, length: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    records = RecordFile(tmp_path / "records", "metrics")
+    records.append(b"first\n")
+    with monkeypatch.context() as patch, no_file_beyond(8):
+        patch.setattr(disk.os, "truncate", truncate)
+        records.append(b"second\n")
+    assert (tmp_path / "records").read_bytes() == b"first\nse"
+    records.append(b"third\n")
+    assert (tmp_path / "records").read_bytes() == b"first\nsecond\nthird\n"

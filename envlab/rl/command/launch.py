@@ -145,7 +145,7 @@ class _Rank:
         self._ends_well = True
         assert self._context is not None
         if self._context.is_main:
-            saved = "saved" if interrupted.is_saved else "not saved, for want of room"
+            saved = "saved" if interrupted.is_saved else "not saved: the log says why"
             logger.warning(
                 "Preempted: %s, and %s; exit code %d.", interrupted, saved, interrupted.exit_code
             )

@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from envlab.errors import EnvlabError
+from envlab.distributed.disk import cure, describe, whole_file
+from envlab.errors import EnvlabError, RunDirectoryError
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +43,27 @@ def export_policy(
         The files.
 
     Raises:
+        RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return _export(policy, reference, obs_shape, directory, is_traced=is_traced)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"The policy cannot be exported to {directory} ({describe(directory, error)}). "
+            f"{cure(error)} With --no_export, the policy plays and nothing is written."
+        ) from error
+
+
+def _export(
+    policy: nn.Module,
+    reference: Callable[[torch.Tensor], torch.Tensor],
+    obs_shape: int | Sequence[int],
+    directory: Path,
+    *,
+    is_traced: bool,
+) -> list[Path]:
     policy = policy.cpu().eval()
     shape = (obs_shape,) if isinstance(obs_shape, int) else tuple(obs_shape)
     obs = torch.randn(64, *shape, generator=torch.Generator().manual_seed(0))
@@ -52,7 +71,8 @@ def export_policy(
         expected = reference(obs)
     jit_path = directory / "policy.pt"
     script = torch.jit.trace(policy, obs) if is_traced else torch.jit.script(policy)
-    script.save(str(jit_path))
+    with whole_file(jit_path) as file:  # torch's own writer hides why it fails (2.13)
+        torch.jit.save(script, file)
     _check("policy.pt", torch.jit.load(str(jit_path))(obs), expected)
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if missing:

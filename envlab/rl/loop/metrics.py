@@ -13,7 +13,7 @@ import torch
 from tqdm import tqdm
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.disk import surviving_full_disk
+from envlab.distributed.disk import surviving_disk_errors
 from envlab.distributed.statistics import Mean, WeightedMeans
 from envlab.rl.learner import Iteration, IterationRecord
 
@@ -157,7 +157,7 @@ class _Lines:
         text = text.strip()
         if text and text != self._last:
             self._last = text
-            with surviving_full_disk(Path()):  # the output may go to a file
+            with surviving_disk_errors(Path()):  # the output may go to a file
                 print(text, file=sys.stderr, flush=True)
 
     def flush(self) -> None:

@@ -101,8 +101,8 @@ class Saver:
         if self._context.broadcast(self.is_result_lost):
             raise ResultLostError(
                 "The run is done, but its last checkpoint could not be written, so its result is "
-                "lost. Make room, and go on from the last good one with --resume and the same "
-                "--max_iterations."
+                "lost; the log says why. Mend that, and go on from the last good one with --resume "
+                "and the same --max_iterations."
             )
 
     def restore(self, values: Mapping[str, Any], path: str) -> None:

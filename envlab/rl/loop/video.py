@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from envlab.distributed.disk import surviving_full_disk
+from envlab.distributed.disk import surviving_disk_errors
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.loop.opengl import INSTALL_HINT, opengl_problems, pin_opengl
@@ -52,11 +52,11 @@ class VideoRecorder:
         length: int = LENGTH,
         interval: int | None = INTERVAL,
     ) -> None:
-        """Make the directory.
+        """Write nothing yet.
 
         Args:
             env: The environment, with ``render_mode="rgb_array"``.
-            directory: Where to write.
+            directory: Where to write; it is made with the first clip.
             length: Steps of a clip.
             interval: Steps between the starts of two clips; None: one clip only. A clip that is
                 still running at the next start goes on to its length first.
@@ -67,7 +67,6 @@ class VideoRecorder:
         self._clip: _Clip | None = None
         self.paths: list[Path] = []
         """The clips, oldest first."""
-        directory.mkdir(parents=True, exist_ok=True)
 
     def after_step(self) -> None:
         """Record a frame if a clip is due or running. Call it after each environment step."""
@@ -79,8 +78,9 @@ class VideoRecorder:
         assert pictures is not None, "a recorder's environment has render_mode='rgb_array'"
         clip, self._clip = self._clip, None  # which it stays where the disk is full
         path = self._directory / f"step_{step}.mp4" if clip is None else clip.path
-        with surviving_full_disk(path, *_broken_off(path)):
+        with surviving_disk_errors(path, *_broken_off(path)):
             if clip is None:
+                self._directory.mkdir(parents=True, exist_ok=True)
                 clip = _Clip(path, pictures[0].shape, max(1, round(1.0 / self._env.step_dt)))
                 self.paths.append(path)
             clip.write(pictures[0])
@@ -92,7 +92,7 @@ class VideoRecorder:
         """Finish the running clip, if there is one."""
         if self._clip is not None:
             clip, self._clip = self._clip, None
-            with surviving_full_disk(clip.path, *_broken_off(clip.path)):
+            with surviving_disk_errors(clip.path, *_broken_off(clip.path)):
                 clip.close()
             logger.debug("Wrote %s (%d frames).", os.path.relpath(clip.path), clip.num_frames)
 

@@ -6,6 +6,7 @@ best one outlives the newest ones that are kept.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
-from envlab.distributed.disk import NO_ROOM, surviving_full_disk, sync_folder, whole_file
+from envlab.distributed.disk import NO_ROOM, surviving_disk_errors, sync_folder, whole_file
 from envlab.errors import CheckpointError
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class Checkpoints:
         return self.folder / f"model_{iteration}.pt"
 
     def save(self, iteration: int, values: dict[str, Any], *, is_best: bool) -> Path | None:
-        """Write a checkpoint; where there is no room, log an error and leave everything as it was.
+        """Write a checkpoint; where the disk is full or refuses, log an error and change nothing.
 
         Args:
             iteration: Iterations done.
@@ -61,20 +62,22 @@ class Checkpoints:
             is_best: Whether ``best.pt`` is to be this one.
 
         Returns:
-            The file, or None where there was no room.
+            The file, or None where the disk did not take it.
 
         Raises:
             OSError: If it cannot be written for another reason.
         """
         path = self.path(iteration)
-        older = [self.path(older) for older in self.iterations()]
-        last_good = self._last_good or (older[-1] if older else None)
+        if self._last_good is None and (older := self.iterations()):
+            self._last_good = self.path(older[-1])
+        last_good = self._last_good
         so = f"the last good one is {last_good}" if last_good else "there is no earlier one"
         what = f"The checkpoint {path} could not be written"
-        with surviving_full_disk(self.folder, what, f"The run goes on; {so}."):
+        with surviving_disk_errors(self.folder, what, f"The run goes on; {so}."):
             self.folder.mkdir(exist_ok=True)  # somebody may have removed it
             for leftover in self.folder.glob(".*.tmp"):  # of a process that was killed
-                leftover.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # another user's
+                    leftover.unlink()
             save_checkpoint(path, values, self._moved)
             self._last_good = path
             if is_best:
@@ -171,10 +174,10 @@ class Checkpoints:
                     yield path
 
     def _name(self, path: Path, name: str) -> bool:
-        """Give a file a second name, in place of what bore it; return whether there was room."""
+        """Give a file a second name, in place of what bore it; return whether the disk did."""
         temporary = self.folder / f".{name}.{os.getpid()}.tmp"
         so = f"The run goes on; {name} is still an earlier one."
-        with surviving_full_disk(self.folder, f"{path} could not be named {name}", so):
+        with surviving_disk_errors(self.folder, f"{path} could not be named {name}", so):
             try:
                 os.link(path, temporary)
                 temporary.replace(self.folder / name)
@@ -199,7 +202,10 @@ class Checkpoints:
         past = [iteration for iteration in self.iterations() if iteration <= newest]
         for iteration in past[: -self._keep]:
             if iteration != self._unlinked_best:
-                self.path(iteration).unlink(missing_ok=True)
+                path = self.path(iteration)
+                what = f"The old checkpoint {path} could not be removed"
+                with surviving_disk_errors(path, what, "The run goes on."):
+                    path.unlink(missing_ok=True)
 
 
 def _copy(path: Path, to: Path, moved: Callable[[], None]) -> None:

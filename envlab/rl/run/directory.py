@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.disk import RecordFile, surviving_full_disk
+from envlab.distributed.disk import RecordFile, surviving_disk_errors
 from envlab.distributed.interrupt import Interrupted, Preempted
 from envlab.distributed.progress import LostPeerError
 from envlab.errors import RunDirectoryError
@@ -214,7 +214,7 @@ class Run:
         """Write the manifest, unless the directory is gone: whoever writes next says so."""
         path = self.directory / "run.json"
         so = f"It still tells an earlier state, and not that the run is {manifest['status']}."
-        with surviving_full_disk(path, f"The manifest {path} could not be written", so):
+        with surviving_disk_errors(path, f"The manifest {path} could not be written", so):
             try:
                 write_json(path, manifest)
             except FileNotFoundError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from envlab.distributed.disk import surviving_full_disk
+from envlab.distributed.disk import surviving_disk_errors
 from envlab.distributed.interface import process_space
 from envlab.errors import RunDirectoryError
 
@@ -51,7 +51,7 @@ def hold_lock(directory: Path) -> FileLock | None:
         return None
     except OSError:  # no locks on this file system; or read-only, gone, full: the next write tells
         return None
-    with surviving_full_disk(path):
+    with surviving_disk_errors(path):
         path.write_text(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n")
     return lock
 

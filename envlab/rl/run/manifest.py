@@ -17,7 +17,7 @@ from typing import Any
 from envlab import __version__
 from envlab.commit import git_state
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.disk import NO_ROOM, overwrite, whole_file
+from envlab.distributed.disk import is_disk_error, overwrite, whole_file
 from envlab.errors import RunDirectoryError
 
 logger = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ def finite(values: Any) -> Any:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write JSON atomically; over its own blocks where the disk is full.
+    """Write JSON atomically; over its own blocks where the folder takes no new file.
 
     Raises:
         OSError: If it cannot be written.
@@ -83,7 +83,7 @@ def write_json(path: Path, values: Any) -> None:
         with whole_file(path) as file:
             file.write(data)
     except OSError as error:
-        if error.errno not in NO_ROOM or not overwrite(path, data):
+        if not is_disk_error(error) or not overwrite(path, data):
             raise
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from envlab.errors import EnvlabError
+from envlab.errors import EnvlabError, RunDirectoryError
 from envlab.rl.loop import export
 from envlab.rl.loop.export import TOLERANCE, export_policy
+from tests.disk import no_file_beyond
 
 
 class Doubler(torch.nn.Module):
@@ -31,6 +32,14 @@ def test_another_action_is_refused_by_name(value: float):
 def test_a_policy_that_acts_differently_is_refused(tmp_path: Path):
     with pytest.raises(EnvlabError, match=r"policy\.pt differs from the trained policy"):
         export_policy(Doubler(), lambda obs: 2.1 * obs, 3, tmp_path)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path):
+    with no_file_beyond(100), pytest.raises(RunDirectoryError, match="File too large") as caught:
+        export_policy(Doubler(), lambda obs: 2.0 * obs, 3, tmp_path)
+    assert f"The policy cannot be exported to {tmp_path} (" in str(caught.value)
+    assert "Make room there. With --no_export" in str(caught.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_tampered_onnx_file_is_refused(tmp_path: Path, monkeypatch):

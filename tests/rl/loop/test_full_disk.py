@@ -1,7 +1,8 @@
-"""A full disk: the run goes on and says so, and what was written before is not lost."""
+"""A disk that is full or refuses: the run goes on and says so, and nothing is lost."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -18,6 +20,7 @@ from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, SIGNALS
 from envlab.rl.learner import Iteration, IterationRecord
 from envlab.rl.loop.metrics import RunMetrics
+from envlab.rl.run import event_file
 from envlab.rl.run.checkpoints import Checkpoints
 from tests.disk import no_file_beyond
 from tests.launcher import run, torchrun
@@ -48,6 +51,51 @@ def test_a_run_whose_last_checkpoint_is_lost_says_so_and_fails(
     assert "could not be written" in manifest["error"]
     assert [record["iteration"] for record in metrics_of(directory)] == [1, 2, 3]
     assert not list((directory / "checkpoints").iterdir())
+
+
+REFUSALS = {
+    2: errno.EROFS,
+    3: errno.EPERM,
+    4: errno.EACCES,
+    5: errno.EIO,
+    6: errno.EDQUOT,
+}
+"""What the disk answers, by the iteration at whose end it is written to."""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_disk_that_refuses_is_survived_like_a_full_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(event_file, "FLUSH_S", 0.0)
+    problem: int | None = None
+    reduce, opened = RunMetrics.reduce, Path.open
+
+    def start_writing(metrics: RunMetrics, number: int, iteration: Iteration) -> IterationRecord:
+        nonlocal problem
+        problem = REFUSALS.get(number)
+        return reduce(metrics, number, iteration)
+
+    def open_if_allowed(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if problem is not None and mode[0] in "wa":
+            raise OSError(problem, os.strerror(problem), str(path))
+        return opened(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(RunMetrics, "reduce", start_writing)
+    monkeypatch.setattr(Path, "open", open_if_allowed)
+    assert train_in(tmp_path, *SMALL, "--max_iterations=7", "agent.save_interval=1") == 0
+    said = capsys.readouterr().err
+    directory = only_run(tmp_path)
+    for iteration, number in REFUSALS.items():
+        path = directory / f"checkpoints/model_{iteration}.pt"
+        assert f"{path} could not be written ({os.strerror(number)}" in said
+    assert "See that it can be written to again." in said
+    assert Checkpoints(directory / "checkpoints").iterations() == [1, 7]
+    assert manifest_of(directory)["status"] == "finished"
+    assert [record["iteration"] for record in metrics_of(directory)] == list(range(1, 8))
+    accumulator = EventAccumulator(str(directory), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    assert len(accumulator.Scalars("envlab/wall_s")) == 7
 
 
 @pytest.fixture
@@ -81,7 +129,7 @@ def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
     assert code == PREEMPTED_EXIT_CODE
     said = capsys.readouterr().err
     assert "model_2.pt could not be written (File too large" in said
-    wanted = "Preempted: received SIGTERM, and not saved, for want of room; exit code 75."
+    wanted = "Preempted: received SIGTERM, and not saved: the log says why; exit code 75."
     assert wanted in said
     directory = only_run(tmp_path)
     assert manifest_of(directory)["status"] == "preempted"
@@ -144,7 +192,7 @@ def test_curves_have_no_gap_where_room_came_back(full_disk: FullDisk):
     accumulator = EventAccumulator(str(full_disk.recovered), size_guidance={"scalars": 0})
     accumulator.Reload()
     assert len(accumulator.Scalars("envlab/wall_s")) == END
-    assert "There is room again" in full_disk.output
+    assert "The disk takes writes again" in full_disk.output
 
 
 def test_what_was_written_is_whole_where_room_never_came_back(full_disk: FullDisk):

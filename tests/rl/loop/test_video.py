@@ -116,6 +116,15 @@ def test_a_full_disk_breaks_a_clip_off_and_not_the_run(av, tmp_path: Path, caplo
     assert len(frames_of(av, tmp_path / "step_10.mp4")) == 4
 
 
+def test_a_folder_that_takes_no_clip_does_not_end_the_run(av, caplog) -> None:
+    folder = Path("/sys/clips")  # where nobody can make one
+    recorder = VideoRecorder(FakeEnv(), folder, length=4, interval=10)
+    record(recorder, 10)
+    recorder.close()
+    assert "The video /sys/clips/step_0.mp4 is broken off (" in caplog.text
+    assert "See that it can be written to again." in caplog.text
+
+
 def test_a_killed_process_loses_at_most_the_last_second(av, tmp_path: Path) -> None:
     recorder = VideoRecorder(FakeEnv(), tmp_path, length=1000)
     record(recorder, 150)
