@@ -6,10 +6,26 @@ from envlab.config.decoding import from_dict, merge
 from envlab.config.encoding import to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
 from envlab.config.overrides import compose, expand_sweep, overrides_of
+from envlab.config.ranges import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    check_ranges,
+)
 from envlab.config.references import reference_of, resolve
 from envlab.config.tree import paths
 
 __all__ = [
+    "NonNegativeFloat",
+    "NonNegativeInt",
+    "PositiveFloat",
+    "PositiveInt",
+    "Range",
+    "UnitInterval",
+    "check_ranges",
     "compose",
     "expand_sweep",
     "from_dict",

@@ -8,7 +8,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from envlab.config import PositiveFloat, PositiveInt, UnitInterval
 from envlab.envs.scene import SceneCfg
+from envlab.errors import ConfigurationError
 from envlab.sim.simulation import SimulationCfg
 
 T = TypeVar("T")
@@ -29,7 +31,7 @@ def default(value: T) -> T:
 class NanGuardCfg:
     """What happens when physics, observations or rewards are not finite (``env.nan_guard.*``)."""
 
-    max_bad_share: float = 0.05
+    max_bad_share: UnitInterval = 0.05
     """Share of environments that may be reset for it in one step (on a GPU: on average between two
     health checks). More stops the run, with the offending states saved."""
 
@@ -38,10 +40,10 @@ class NanGuardCfg:
 class EnvCfg:
     """What :class:`envlab.envs.VectorEnv` needs to know."""
 
-    decimation: int = 1
+    decimation: PositiveInt = 1
     """Physics steps per environment step."""
-    episode_length_s: float = 10.0
-    """Time limit of an episode, in seconds."""
+    episode_length_s: PositiveFloat = 10.0
+    """Time limit of an episode, in seconds; at least an environment step."""
     is_finite_horizon: bool = False
     """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
     seed: int | None = None
@@ -63,3 +65,17 @@ class EnvCfg:
         """Time limit in environment steps: ``ceil(episode_length_s / step_dt)``."""
         # The tolerance keeps 0.55 s / (11 * 0.001 s) at 50, where division gives 50.00000000000001.
         return math.ceil(self.episode_length_s / self.step_dt - 1e-6)
+
+    def check_values(self, path: str) -> None:
+        """Refuse an episode that is shorter than a step.
+
+        Raises:
+            ConfigurationError: With both durations.
+        """
+        if self.episode_length_s < self.step_dt * (1 - 1e-6):
+            raise ConfigurationError(
+                f"{path}.episode_length_s is {self.episode_length_s:g} s, but an environment step "
+                f"({path}.decimation = {self.decimation} physics steps of {path}.sim.dt = "
+                f"{self.sim.dt:g} s) takes {self.step_dt:g} s, and an episode must last for at "
+                f"least one. Give {path}.episode_length_s in seconds."
+            )

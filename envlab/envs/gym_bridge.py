@@ -16,12 +16,13 @@ import torch
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges
 from envlab.distributed.context import DistributedContext
 from envlab.envs.batched_env import BatchedEnv, Log
 from envlab.envs.cfg import NanGuardCfg
 from envlab.envs.checks import positive, unbounded
 from envlab.envs.discrete import DiscreteCfg
-from envlab.errors import ConfigurationError, SimulationError
+from envlab.errors import SimulationError
 from envlab.host.batch import Ended, find_time_limit
 from envlab.host.maker import EnvMaker, known_kwargs
 from envlab.host.spaces import Actions, Observations
@@ -37,7 +38,7 @@ RENDER_FPS = 30
 class GymSceneCfg:
     """The number of environments (``env.scene.*``)."""
 
-    num_envs: int = 16
+    num_envs: PositiveInt = 16
     """Environments per process."""
 
 
@@ -47,14 +48,14 @@ class GymEnvCfg:
 
     kwargs: dict[str, Any] = field(default_factory=dict)
     """What ``gymnasium.make`` is given; filled with the environment's own defaults."""
-    max_episode_steps: int | None = None
+    max_episode_steps: PositiveInt | None = None
     """Time limit of an episode, in steps; null: the registration's."""
     is_finite_horizon: bool = False
     """Whether the time limit is part of the task, so that it ends an episode as a failure does."""
-    num_workers: int | None = None
+    num_workers: NonNegativeInt | None = None
     """Processes that the environments are stepped in; 0: this one; null: what a measurement at the
     start finds faster. Results do not depend on it."""
-    worker_timeout_s: float = 120.0
+    worker_timeout_s: PositiveFloat = 120.0
     """How long workers may take for a step, or to start."""
     seed: int | None = None
     """Base seed of the environments; null: the agent's."""
@@ -109,7 +110,7 @@ class GymEnv(BatchedEnv):
         num_envs = positive(
             "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
         )
-        _check(cfg)
+        check_ranges(cfg, "env")
         super().__init__(
             cfg,
             context=context,
@@ -295,18 +296,6 @@ def _maker(spec: EnvSpec, cfg: GymEnvCfg) -> EnvMaker:
         if name not in known or value != known[name]
     }
     return EnvMaker(spec=spec, kwargs=changed, max_episode_steps=cfg.max_episode_steps)
-
-
-def _check(cfg: GymEnvCfg) -> None:
-    """Refuse numbers that make no environment."""
-    if cfg.max_episode_steps is not None:
-        positive("env.max_episode_steps", cfg.max_episode_steps)
-    positive("env.worker_timeout_s", cfg.worker_timeout_s)
-    if cfg.num_workers is not None and cfg.num_workers < 0:
-        raise ConfigurationError(
-            f"env.num_workers is {cfg.num_workers}, but must be at least 0, or null to measure "
-            "what pays."
-        )
 
 
 def _options(acted: Actions) -> DiscreteCfg | None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from envlab.config import NonNegativeFloat
 from envlab.envs.random import RandomStream
 
 
@@ -50,7 +51,7 @@ class GaussianNoiseCfg(NoiseCfg):
     """Normal noise."""
 
     mean: float = 0.0
-    std: float = 1.0
+    std: NonNegativeFloat = 1.0
 
     def sample(self, stream: RandomStream, num: int) -> torch.Tensor:
         return stream.normal(self.mean, self.std, num)

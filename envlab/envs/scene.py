@@ -7,6 +7,7 @@ from typing import Literal
 
 import mujoco
 
+from envlab.config import PositiveInt
 from envlab.envs.actuators import AnyActuatorCfg, apply_actuators
 from envlab.envs.gravity import disable_gravity
 from envlab.envs.initial_state import InitialStateCfg, place_root, set_home
@@ -20,7 +21,7 @@ from envlab.envs.terrain.ground import add_terrain
 class SceneCfg:
     """The scene of a task (``env.scene.*``)."""
 
-    num_envs: int = 4096
+    num_envs: PositiveInt = 4096
     """Environments per process."""
     model: str = ""
     """MJCF or URDF file: a path, ``package:path/inside/it.xml``, or ``menagerie:robot``."""

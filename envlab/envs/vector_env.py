@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import torch
 
+from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
 from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
@@ -79,13 +80,11 @@ class VectorEnv(BatchedEnv):
             ConfigurationError: For a value that makes no environment.
         """
         cfg = registered_cfg(cfg, env_cfg_entry_point, registry_kwargs)
+        check_ranges(cfg, "env")
         context = context or DistributedContext.single(None if device is None else str(device))
         num_envs = positive(
             "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
         )
-        positive("env.decimation", cfg.decimation)
-        positive("env.sim.dt", cfg.sim.dt)
-        positive("env.episode_length_s", cfg.episode_length_s)
         self.sim: Simulation = create_simulation(
             simulation_with_delays(cfg.sim, cfg.scene.actuators),
             build_model(cfg.scene, cfg.sim.dt),

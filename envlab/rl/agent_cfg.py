@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from envlab.config import merge
+from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, merge
 
 
 @dataclass(kw_only=True)
@@ -25,11 +25,11 @@ class AgentCfg:
     BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
     """Where batch sizes are that count samples, and that ``--global_num_envs`` divides."""
 
-    save_interval_minutes: float = 10.0
+    save_interval_minutes: NonNegativeFloat = 10.0
     """A checkpoint is also due when the last one is older; 0: by iterations only."""
-    keep_checkpoints: int = 10
+    keep_checkpoints: NonNegativeInt = 10
     """How many of the newest checkpoints are kept, besides the best one; 0 keeps all."""
-    audit_interval: int = 50
+    audit_interval: PositiveInt = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
     lr_scaling: Literal["none", "linear", "sqrt"] = "none"
     """Factor of the learning rates: 1, the number of processes, or its square root."""
@@ -94,11 +94,11 @@ class BasicAgentCfg(AgentCfg):
 
     seed: int = 42
     """Base seed; -1 draws one."""
-    num_steps_per_env: int = 24
+    num_steps_per_env: PositiveInt = 24
     """Steps of each environment per iteration."""
-    max_iterations: int = 1500
+    max_iterations: PositiveInt = 1500
     """Iterations in all, those before a resume included."""
-    save_interval: int = 50
+    save_interval: PositiveInt = 50
     """Iterations between two checkpoints."""
     experiment_name: str = "default"
     """Folder of the runs: ``logs/<library>/<experiment_name>``."""

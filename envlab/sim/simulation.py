@@ -19,6 +19,7 @@ import mujoco
 import numpy as np
 import torch
 
+from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt
 from envlab.errors import ConfigurationError, SimulationError, did_you_mean
 
 BACKENDS = {
@@ -43,7 +44,7 @@ values of another simulation (in ``mujoco.batch``)."""
 class SimulationCfg:
     """Physics settings of a task (``env.sim.*``)."""
 
-    dt: float = 1.0 / 120.0
+    dt: PositiveFloat = 1.0 / 120.0
     """Physics time step, in seconds."""
     backend: str = "auto"
     """``mujoco``, ``mujoco_warp``, or ``auto``: ``mujoco`` on a CPU, else ``mujoco_warp``. And, for
@@ -52,11 +53,11 @@ class SimulationCfg:
     """MjData fields that terms read beside ``qpos`` and ``qvel``: ``xpos``, ``sensordata``, ..."""
     model_fields: tuple[str, ...] = ()
     """MjModel fields that events randomise per environment (``body_mass``, ...)."""
-    num_threads: int = 0
+    num_threads: NonNegativeInt = 0
     """Threads of the ``mujoco`` backend; 0 divides the machine's cores by the local processes."""
-    num_contacts_max: int | None = None
+    num_contacts_max: PositiveInt | None = None
     """Contacts per environment that ``mujoco_warp`` has room for (``nconmax``); null: its guess."""
-    num_constraints_max: int | None = None
+    num_constraints_max: PositiveInt | None = None
     """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``)."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlab.config import compose, merge, overrides_of, read_yaml
+from envlab.config import check_ranges, compose, merge, overrides_of, read_yaml
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
@@ -106,6 +106,7 @@ def compose_session(
                 "folder: use letters, digits and _ . - = , + only, and begin with a letter or "
                 "digit."
             )
+    check_ranges({"agent": agent_cfg, "env": composed["env"]})
     return Session(
         library=library,
         task=task,

@@ -113,7 +113,7 @@ def prepare(
     session = settle(session, context)
     flags, resumed = session.flags, session.resumed
     cfg: AgentCfg = session.agent_cfg.resolved()
-    _check_agent(cfg)
+    check_logger(cfg.logger)
     scaling = scale(session, context)
     seed_everything(cfg.seed)
     context.progress.mark("reset")
@@ -133,22 +133,6 @@ def prepare(
             cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
         ),
     )
-
-
-def _check_agent(cfg: AgentCfg) -> None:
-    """Refuse numbers that no library could train with."""
-    for name in ("num_steps_per_env", "save_interval", "audit_interval", "max_iterations"):
-        if getattr(cfg, name) <= 0:
-            raise ConfigurationError(
-                f"agent.{cfg.FLAGS.get(name, name)} is {getattr(cfg, name)}, but must be greater "
-                "than 0."
-            )
-    for name in ("save_interval_minutes", "keep_checkpoints"):
-        if getattr(cfg, name) < 0:
-            raise ConfigurationError(
-                f"agent.{name} is {getattr(cfg, name)}, but must be 0 or greater."
-            )
-    check_logger(cfg.logger)
 
 
 def total_iterations(

@@ -14,13 +14,22 @@ import argparse
 import copy
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from envlab.config import merge
-from envlab.errors import ConfigurationError
+from envlab.config import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    merge,
+)
 from envlab.rl.agent_cfg import AgentCfg
 
 SAC = "sac"
+
+Momentum = Annotated[float, Range(at_least=0, below=1)]
 
 MLP = {"units": [256, 128, 64], "activation": "elu", "initializer": {"name": "default"}}
 """Hidden layers of the default networks."""
@@ -46,9 +55,9 @@ def _default_network() -> dict[str, Any]:
 class EnvKeysCfg:
     """What Isaac Lab's environment wrapper for rl_games reads."""
 
-    clip_observations: float = float("inf")
+    clip_observations: Annotated[float, Range(above=0)] = float("inf")
     """Bound of the observations that the networks get."""
-    clip_actions: float = float("inf")
+    clip_actions: Annotated[float, Range(above=0)] = float("inf")
     """Bound of the actions that the environment gets."""
     obs_groups: dict[str, list[str]] = field(
         default_factory=lambda: {"obs": ["policy"], "states": ["critic"]}
@@ -80,20 +89,20 @@ class CentralValueCfg:
     """``central_value``, and nothing else so far."""
     minibatch_size: int | None = None
     minibatch_size_per_env: int | None = None
-    mini_epochs: int = 4
-    learning_rate: float = 5e-4
+    mini_epochs: PositiveInt = 4
+    learning_rate: PositiveFloat = 5e-4
     lr_schedule: Literal["linear", "adaptive", "identity", "constant"] | None = None
     """Only ``linear`` has an effect in rl_games."""
     schedule_type: Literal["legacy", "standard"] = "legacy"
     """Without effect in rl_games."""
-    kl_threshold: float = 0.008
+    kl_threshold: NonNegativeFloat = 0.008
     """Without effect in rl_games."""
     clip_value: bool = True
-    e_clip: float = 0.2
+    e_clip: PositiveFloat = 0.2
     normalize_input: bool = True
     truncate_grads: bool = False
-    grad_norm: float = 1.0
-    weight_decay: float = 0.0
+    grad_norm: Annotated[float, Range(at_least=0)] = 1.0
+    weight_decay: NonNegativeFloat = 0.0
     mixed_precision: bool = False
     freeze_critic: bool = False
 
@@ -104,34 +113,34 @@ class PpoKeysCfg:
 
     ppo: bool = True
     """Whether ratios are clipped; otherwise it is A2C."""
-    horizon_length: int = 16
+    horizon_length: PositiveInt = 16
     """Steps of each environment per iteration."""
     minibatch_size: int | None = None
     """Samples of a minibatch on each process; must divide those of an iteration."""
     minibatch_size_per_env: int | None = None
     """The same per environment, where ``minibatch_size`` is null."""
-    mini_epochs: int = 8
-    tau: float = 0.95
+    mini_epochs: PositiveInt = 8
+    tau: UnitInterval = 0.95
     """GAE's lambda."""
-    learning_rate: float = 3e-4
+    learning_rate: PositiveFloat = 3e-4
     lr_schedule: Literal["adaptive", "linear", "identity", "constant"] | None = "adaptive"
     schedule_type: Literal["legacy", "standard"] = "legacy"
     """Whether the KL is looked at after each minibatch, or after each pass over the data."""
     schedule_entropy: bool = False
     """Whether a linear schedule lowers the entropy coefficient too."""
-    kl_threshold: float = 0.008
-    e_clip: float = 0.2
+    kl_threshold: NonNegativeFloat = 0.008
+    e_clip: PositiveFloat = 0.2
     clip_value: bool = True
-    critic_coef: float = 4.0
-    entropy_coef: float = 0.0
-    bounds_loss_coef: float = 0.0
+    critic_coef: NonNegativeFloat = 4.0
+    entropy_coef: NonNegativeFloat = 0.0
+    bounds_loss_coef: NonNegativeFloat = 0.0
     bound_loss_type: Literal["bound", "regularisation", "none"] = "bound"
     use_smooth_clamp: bool = False
     truncate_grads: bool = True
-    grad_norm: float = 1.0
+    grad_norm: Annotated[float, Range(at_least=0)] = 1.0
     normalize_advantage: bool = True
     normalize_value: bool = False
-    seq_length: int = 4
+    seq_length: PositiveInt = 4
     """Steps of the sequences that recurrent networks learn from."""
     seq_len: int | None = None
     """Old name of ``seq_length``, without effect in rl_games."""
@@ -158,27 +167,27 @@ class PpoKeysCfg:
 class SacKeysCfg:
     """Soft actor-critic: ``sac``."""
 
-    num_steps_per_episode: int = 1
+    num_steps_per_episode: PositiveInt = 1
     """Steps of each environment per iteration."""
-    num_updates_per_step: int = 1
-    num_warmup_steps: int = 1000
+    num_updates_per_step: PositiveInt = 1
+    num_warmup_steps: NonNegativeInt = 1000
     """Iterations of random actions at the start."""
-    num_warmup_frames: int | None = None
+    num_warmup_frames: NonNegativeInt | None = None
     """The same in environment steps of all environments; wins where given."""
-    batch_size: int = 4096
-    replay_buffer_size: int = 1_000_000
-    actor_lr: float = 5e-4
-    critic_lr: float = 5e-4
-    alpha_lr: float = 5e-3
-    actor_betas: list[float] = field(default_factory=lambda: [0.9, 0.999])
-    critic_betas: list[float] = field(default_factory=lambda: [0.9, 0.999])
-    alphas_betas: list[float] = field(default_factory=lambda: [0.9, 0.999])
-    init_alpha: float = 1.0
+    batch_size: PositiveInt = 4096
+    replay_buffer_size: PositiveInt = 1_000_000
+    actor_lr: PositiveFloat = 5e-4
+    critic_lr: PositiveFloat = 5e-4
+    alpha_lr: PositiveFloat = 5e-3
+    actor_betas: list[Momentum] = field(default_factory=lambda: [0.9, 0.999])
+    critic_betas: list[Momentum] = field(default_factory=lambda: [0.9, 0.999])
+    alphas_betas: list[Momentum] = field(default_factory=lambda: [0.9, 0.999])
+    init_alpha: PositiveFloat = 1.0
     learnable_temperature: bool = True
     target_entropy_coef: float = 1.0
-    critic_tau: float = 0.005
+    critic_tau: UnitInterval = 0.005
     critic_grad_clip: float = 5.0
-    policy_frequency: int = 2
+    policy_frequency: PositiveInt = 2
 
 
 @dataclass(kw_only=True)
@@ -210,15 +219,15 @@ class ConfigCfg(PpoKeysCfg, SacKeysCfg, InertKeysCfg):
 
     name: str = "default"
     """Folder of the runs: ``logs/rl_games/<name>``."""
-    max_epochs: int = 500
+    max_epochs: PositiveInt = 500
     """Iterations in all, those before a resume included."""
-    gamma: float = 0.99
+    gamma: UnitInterval = 0.99
     reward_shaper: dict[str, Any] = field(default_factory=lambda: {"scale_value": 1.0})
     """``scale_value``, ``shift_value``, ``min_val``, ``max_val``, ``log_val``."""
     value_bootstrap: bool = True
     """Whether an episode that a time limit ends is worth what its last state is."""
     normalize_input: bool = False
-    weight_decay: float = 0.0
+    weight_decay: NonNegativeFloat = 0.0
     mixed_precision: bool = False
     """bfloat16 forward passes on a GPU."""
     score_to_win: float = float("inf")
@@ -282,8 +291,14 @@ class RlGamesCfg(AgentCfg):
         "params.config.central_value_config.minibatch_size",
     )
 
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "params.network.mlp.units": Range(above=0),
+        "params.network.rnn.units": Range(above=0),
+        "params.network.rnn.layers": Range(above=0),
+    }
+
     params: ParamsCfg = field(default_factory=ParamsCfg)
-    save_interval: int = 50
+    save_interval: PositiveInt = 50
     """Iterations between two checkpoints."""
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``minibatch_size`` counts samples of each process or of all; ``--global_num_envs``
@@ -303,18 +318,9 @@ class RlGamesCfg(AgentCfg):
 
     @property
     def num_steps_per_env(self) -> int:
-        """Steps of each environment per iteration.
-
-        Raises:
-            ConfigurationError: If it is not positive, under rl_games' name of it.
-        """
-        name = "num_steps_per_episode" if self.is_sac else "horizon_length"
-        steps: int = getattr(self.params.config, name)
-        if steps <= 0:
-            raise ConfigurationError(
-                f"agent.params.config.{name} is {steps}, but must be greater than 0."
-            )
-        return steps
+        """Steps of each environment per iteration."""
+        config = self.params.config
+        return config.num_steps_per_episode if self.is_sac else config.horizon_length
 
     @property
     def experiment_name(self) -> str:

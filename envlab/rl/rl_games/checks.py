@@ -209,17 +209,8 @@ def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
             )
 
 
-def _check_positive(config: ConfigCfg, *names: str) -> None:
-    for name in names:
-        if getattr(config, name) <= 0:
-            raise ConfigurationError(
-                f"{_CONFIG}.{name} is {getattr(config, name)}, but must be greater than 0."
-            )
-
-
 def _check_sac(config: ConfigCfg, num_envs: int) -> None:
     """Refuse what SAC cannot work with."""
-    _check_positive(config, "batch_size", "num_updates_per_step", "policy_frequency")
     if config.replay_buffer_size < num_envs:
         raise ConfigurationError(
             f"{_CONFIG}.replay_buffer_size is {config.replay_buffer_size}, but must hold a step "
@@ -235,7 +226,6 @@ def _check_sac(config: ConfigCfg, num_envs: int) -> None:
 def _check_batches(cfg: RlGamesCfg, num_envs: int) -> None:
     """Refuse numbers that do not divide an iteration's samples."""
     config = cfg.params.config
-    _check_positive(config, "mini_epochs", "seq_length")
     horizon, length, central = config.horizon_length, config.seq_length, config.central_value_config
     batch, is_recurrent = horizon * num_envs, "rnn" in cfg.params.network
     samples = (

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+from envlab.config import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    UnitInterval,
+)
 from envlab.rl.agent_cfg import BasicAgentCfg
+
+LayerSize = Annotated[int, Range(above=0, also=-1)]
 
 
 @dataclass(kw_only=True)
@@ -15,8 +25,8 @@ class ModelCfg:
 
     class_name: str = "MLPModel"
     """``MLPModel``, ``RNNModel``, ``CNNModel``, or ``module:Class``."""
-    hidden_dims: list[int] = field(default_factory=lambda: [256, 256, 256])
-    """Sizes of the hidden layers."""
+    hidden_dims: list[LayerSize] = field(default_factory=lambda: [256, 256, 256])
+    """Sizes of the hidden layers; -1: that of the input."""
     activation: str = "elu"
     """Activation function."""
     obs_normalization: bool = False
@@ -25,9 +35,9 @@ class ModelCfg:
     """Action distribution; the actor needs one."""
     rnn_type: Literal["lstm", "gru"] | None = None
     """Recurrent cell of an ``RNNModel``."""
-    rnn_hidden_dim: int | None = None
+    rnn_hidden_dim: PositiveInt | None = None
     """Size of its state."""
-    rnn_num_layers: int | None = None
+    rnn_num_layers: PositiveInt | None = None
     """Number of its layers."""
     cnn_cfg: dict[str, Any] | None = None
     """Convolutions of a ``CNNModel``."""
@@ -39,19 +49,19 @@ class AlgorithmCfg:
 
     class_name: str = "PPO"
     """Only ``PPO`` so far."""
-    num_learning_epochs: int = 5
-    num_mini_batches: int = 4
-    clip_param: float = 0.2
-    gamma: float = 0.99
-    lam: float = 0.95
-    value_loss_coef: float = 1.0
-    entropy_coef: float = 0.01
-    learning_rate: float = 1e-3
-    max_grad_norm: float = 1.0
+    num_learning_epochs: PositiveInt = 5
+    num_mini_batches: PositiveInt = 4
+    clip_param: PositiveFloat = 0.2
+    gamma: UnitInterval = 0.99
+    lam: UnitInterval = 0.95
+    value_loss_coef: NonNegativeFloat = 1.0
+    entropy_coef: NonNegativeFloat = 0.01
+    learning_rate: PositiveFloat = 1e-3
+    max_grad_norm: Annotated[float, Range(above=0)] = 1.0
     optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = "adam"
     use_clipped_value_loss: bool = True
     schedule: Literal["adaptive", "fixed"] = "adaptive"
-    desired_kl: float = 0.01
+    desired_kl: NonNegativeFloat = 0.01
     normalize_advantage_per_mini_batch: bool = False
     use_mixed_precision: bool = False
     """bfloat16 forward passes."""
@@ -60,7 +70,7 @@ class AlgorithmCfg:
     symmetry_cfg: dict[str, Any] | None = None
     """Symmetry augmentation."""
     share_cnn_encoders: bool = False
-    grad_reduce_bucket_mb: float = 25.0
+    grad_reduce_bucket_mb: PositiveFloat = 25.0
     """Bucket size of the library's own gradient reduction, in MB."""
 
 
@@ -73,11 +83,19 @@ class RslRlCfg(BasicAgentCfg):
         "algorithm.rnd_cfg.learning_rate",
     )
 
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "actor.distribution_cfg.init_std": Range(above=0),
+        "algorithm.rnd_cfg.learning_rate": Range(above=0),
+        "algorithm.rnd_cfg.num_outputs": Range(above=0),
+        "algorithm.rnd_cfg.weight": Range(at_least=0),
+        "algorithm.symmetry_cfg.mirror_loss_coeff": Range(at_least=0),
+    }
+
     obs_groups: dict[str, list[str]] = field(
         default_factory=lambda: {"actor": ["policy"], "critic": ["policy"]}
     )
     """Observation groups of the actor and the critic."""
-    clip_actions: float | None = None
+    clip_actions: Annotated[float, Range(above=0)] | None = None
     """Bound of the actions that the environment gets."""
     check_for_nan: bool = True
     """Whether rsl_rl checks every step for non-finite values."""

@@ -33,12 +33,6 @@ def check_supported(cfg: RslRlCfg, env: BatchedEnv) -> None:
             "agent.actor.distribution_cfg is null, but the actor needs an action distribution "
             "such as {class_name: GaussianDistribution, init_std: 1.0}."
         )
-    for name in ("num_learning_epochs", "num_mini_batches"):
-        if getattr(cfg.algorithm, name) <= 0:
-            raise ConfigurationError(
-                f"agent.algorithm.{name} is {getattr(cfg.algorithm, name)}, but must be greater "
-                "than 0."
-            )
     batch = cfg.num_steps_per_env * env.num_envs
     if cfg.algorithm.num_mini_batches > batch:
         raise ConfigurationError(

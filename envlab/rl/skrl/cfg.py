@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
-from envlab.config import merge
+from envlab.config import NonNegativeInt, PositiveInt, Range, merge
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.skrl.defaults import default_memories, default_models, default_settings
@@ -39,6 +39,22 @@ _NO_EFFECT = {
 }
 """Settings of skrl's trainer that only its own loop and window would read."""
 
+_POSITIVE = (
+    *("rollouts", "learning_epochs", "mini_batches", "learning_rate", "ratio_clip"),
+    *("batch_size", "amp_batch_size", "gradient_steps", "policy_delay", "initial_entropy_value"),
+    *("update_interval", "target_update_interval", "max_kl_divergence"),
+    *("conjugate_gradient_steps", "max_backtrack_steps", "step_fraction"),
+)
+_NOT_NEGATIVE = (
+    *("entropy_loss_scale", "value_loss_scale", "kl_threshold", "alpha", "damping"),
+    *("accept_ratio", "random_timesteps", "learning_starts", "smooth_regularization_clip"),
+    *("task_reward_scale", "style_reward_scale", "discriminator_loss_scale"),
+    *("discriminator_logit_regularization_scale", "discriminator_gradient_penalty_scale"),
+    "discriminator_weight_decay_scale",
+)
+_SHARES = ("discount_factor", "gae_lambda", "polyak", "percentile")
+"""Settings of skrl's agents by the numbers that they may be."""
+
 
 @dataclass(kw_only=True)
 class ExperimentCfg:
@@ -48,7 +64,7 @@ class ExperimentCfg:
     """Folder of the runs: ``logs/skrl/<directory>``."""
     experiment_name: str = ""
     """Appended to the run's timestamp, algorithm and framework."""
-    write_interval: int | Literal["auto"] = "auto"
+    write_interval: NonNegativeInt | Literal["auto"] = "auto"
     """Timesteps between two values of skrl's own curves; ``auto``: an iteration; 0: none."""
     checkpoint_interval: int | Literal["auto"] = "auto"
     """Timesteps between two checkpoints; ``auto``: a tenth of the run; 0: only the last."""
@@ -88,16 +104,25 @@ class SkrlCfg(AgentCfg):
         "agent.amp_batch_size",
         "agent.discriminator_batch_size",
     )
+    # Not here: value_clip, grad_norm_clip and discriminator_batch_size, which any number below 0
+    # turns off, as 0 does.
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        **{f"agent.{name}": Range(above=0) for name in _POSITIVE},
+        **{f"agent.{name}": Range(at_least=0) for name in _NOT_NEGATIVE},
+        **{f"agent.{name}": Range(at_least=0, at_most=1) for name in _SHARES},
+        "trainer.timesteps": Range(above=0),
+        "memory.memory_size": Range(above=0, also=-1),
+    }
 
     seed: int = 42
     """Base seed; -1 draws one."""
-    max_iterations: int | None = None  # type: ignore[assignment]
+    max_iterations: PositiveInt | None = None  # type: ignore[assignment]
     """Iterations in all, those before a resume included; null: as many as ``trainer.timesteps``
     make."""
-    num_steps_per_env: int | None = None  # type: ignore[assignment]
+    num_steps_per_env: PositiveInt | None = None  # type: ignore[assignment]
     """Steps of each environment per iteration; null: ``agent.rollouts``, or 64 where the algorithm
     has none."""
-    save_interval: int | None = None  # type: ignore[assignment]
+    save_interval: PositiveInt | None = None  # type: ignore[assignment]
     """Iterations between two checkpoints; null: ``agent.experiment.checkpoint_interval`` rules."""
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``agent.batch_size`` counts samples of each process or of all; ``--global_num_envs``

@@ -53,11 +53,6 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
             "processes an early stop of one would hang the others. Set it to 0; the scheduler "
             "KLAdaptiveLR keeps the divergence in bounds, too."
         )
-    for name in ("rollouts", "learning_epochs", "mini_batches", "batch_size", "gradient_steps"):
-        if name in agent and agent[name] <= 0:
-            raise ConfigurationError(
-                f"agent.agent.{name} is {agent[name]}, but must be greater than 0."
-            )
     _check_roles(cfg)
     _check_memory(cfg, env.env.num_envs)
     _check_states(cfg, env)

@@ -1,0 +1,138 @@
+"""Which numbers a setting may be, declared at its field and judged over composed values.
+
+A field's annotation carries its range, which type checkers and :mod:`envlab.config.decoding` pass
+over; where a subclass declares the field anew, the range stays::
+
+    gamma: UnitInterval = 0.99
+    hidden_dims: list[Annotated[int, Range(above=0, also=-1)]]
+
+What lies in a free-form dict has no annotation; a dataclass above it names such ranges by dotted
+path in a class attribute ``RANGES``. What a single range cannot say, such as that one value must
+exceed another, a dataclass checks in a method ``check_values(path)``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from envlab.config.tree import children, is_group
+from envlab.errors import ConfigurationError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """Numbers that a setting may be; each bound that is None is not there.
+
+    In a list or a dict, it holds for every number. Null and text, where the type allows them, are
+    not judged.
+    """
+
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    """With infinity here, a number must be finite."""
+    at_most: float | None = None
+    also: float | None = None
+    """A number outside of the bounds that has a meaning of its own, such as -1 for "all"."""
+
+    def holds(self, value: float) -> bool:
+        """Return whether a setting may be ``value``."""
+        return value == self.also or (
+            (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.below is None or value < self.below)
+            and (self.at_most is None or value <= self.at_most)
+        )
+
+    def __str__(self) -> str:
+        if self.at_least is not None and self.at_most is not None:
+            text = f"from {self.at_least:g} to {self.at_most:g}"
+        else:
+            bounds = {
+                "greater than": self.above,
+                "at least": self.at_least,
+                "at most": self.at_most,
+                "less than": None if self.below == math.inf else self.below,
+            }
+            words = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
+            words += ["finite"] if self.below == math.inf else []
+            text = " and ".join(words)
+        return text if self.also is None else f"{text}, or {self.also:g}"
+
+
+PositiveInt = Annotated[int, Range(above=0)]
+NonNegativeInt = Annotated[int, Range(at_least=0)]
+PositiveFloat = Annotated[float, Range(above=0, below=math.inf)]
+NonNegativeFloat = Annotated[float, Range(at_least=0, below=math.inf)]
+UnitInterval = Annotated[float, Range(at_least=0, at_most=1)]
+
+
+def check_ranges(cfg: object, path: str = "") -> None:
+    """Refuse a configuration that holds a number outside of its declared range.
+
+    Args:
+        cfg: A dataclass, dict or list; all that is below it is judged too.
+        path: Its dotted name, for the error; "": ``cfg`` is a dict of configurations by name.
+
+    Raises:
+        ConfigurationError: Naming the key, its value and the range.
+    """
+    cls: Any = type(cfg)
+    declared = _ranges_of_fields(cls) if is_group(cfg) else {}
+    for name, child in children(cfg).items():
+        below = f"{path}.{name}".removeprefix(".")
+        for allowed in declared.get(name, ()):
+            _check(child, allowed, below)
+        check_ranges(child, below)
+    if is_group(cfg):
+        for key, allowed in getattr(cfg, "RANGES", {}).items():
+            value = functools.reduce(_child, key.split("."), cfg)
+            _check(value, allowed, f"{path}.{key}")
+        if hasattr(cfg, "check_values"):
+            cfg.check_values(path)
+
+
+def _child(node: object, name: str) -> object:
+    return children(node).get(name)
+
+
+def _check(value: object, allowed: Range, path: str) -> None:
+    for key, number in _numbers(value, path):
+        if not allowed.holds(number):
+            raise ConfigurationError(f"{key} is {number!r}, but must be {allowed}. Correct {key}.")
+
+
+def _numbers(value: object, path: str) -> Iterator[tuple[str, float]]:
+    """Yield all numbers of a setting with their paths."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield path, value
+    elif isinstance(value, Mapping | list | tuple):
+        for name, child in children(value).items():
+            yield from _numbers(child, f"{path}.{name}")
+
+
+@functools.cache
+def _ranges_of_fields(cls: type) -> dict[str, tuple[Range, ...]]:
+    """Return ranges by field; a field that a subclass declares anew without one keeps its own."""
+    found: dict[str, tuple[Range, ...]] = {}
+    for base in reversed(cls.__mro__):
+        try:
+            hints = typing.get_type_hints(base, include_extras=True)
+        except (NameError, TypeError):
+            # A class that dataclasses.make_dataclass made: it declares no ranges.
+            hints = {}
+        ranges = {name: tuple(_ranges_in(hint)) for name, hint in hints.items()}
+        found |= {name: declared for name, declared in ranges.items() if declared}
+    return found
+
+
+def _ranges_in(hint: Any) -> Iterator[Range]:
+    """Yield the ranges in an annotation, also of a union's members and a list's elements."""
+    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Range))
+    for argument in typing.get_args(hint):
+        yield from _ranges_in(argument)
