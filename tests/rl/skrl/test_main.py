@@ -79,7 +79,7 @@ def test_pytorch_loads_no_jax():
         (["--agent=skrl_nothing"], "has no agent configuration 'skrl_nothing'"),
         (["--algorithm=sac", "--agent=skrl_cfg_entry_point"], "is of ppo. Leave one of them out."),
         (["--algorithm=mappo"], "The algorithm trains several agents"),
-        (["agent.trainer.timesteps=0"], "agent.max_iterations is 0"),
+        (["agent.trainer.timesteps=0"], "agent.trainer.timesteps is 0"),
         (["agent.agent.rollouts=0"], "must be greater than 0"),
         (["agent.agent.learning_rate_scheduler=KLAdaptive"], "Did you mean KLAdaptiveLR"),
     ],

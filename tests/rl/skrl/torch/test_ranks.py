@@ -192,7 +192,6 @@ def test_amp_learns_from_motions_and_saves_its_memories():
     ("algorithm", "task", "values", "message"),
     [
         ("ppo", CARTPOLE, {"agent": {"mini_batches": 65}}, "only 64 samples"),
-        ("ppo", CARTPOLE, {"agent": {"learning_epochs": 0}}, "must be greater than 0"),
         ("ppo", CARTPOLE, {"memory": {"memory_size": 8}}, "agent.agent.rollouts = 16"),
         ("ppo", CARTPOLE, {"memory": {"class": "SharedMemory"}}, "only 'RandomMemory'"),
         ("sac", CARTPOLE, {"memory": {"memory_size": -1}}, "longer than a rollout"),
