@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import sys
@@ -10,7 +11,14 @@ from collections.abc import Callable, Sequence
 from envlab.cluster.interrupts import INTERRUPTED
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 from envlab.registry import get_task, load_entry_point
-from envlab.rl.command.arguments import play_parser, train_parser
+from envlab.rl.command.arguments import (
+    ArgumentParser,
+    checkpoint_file,
+    given_config,
+    play_parser,
+    train_parser,
+)
+from envlab.rl.command.isaac_lab import without_effect_line
 from envlab.rl.libraries import get_library, libraries
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
@@ -30,13 +38,31 @@ COMMANDS = {
     "cluster": "envlab.cluster.verbs:main",
     "completion": "envlab.completion:main",
 }
-"""What runs a command, but for ``train`` and ``play``, which a library's name follows."""
+"""What runs a command, but for those which a library's name follows."""
+OF_LIBRARIES = {
+    "train": "envlab.rl.command.launch:run_training",
+    "play": "envlab.rl.command.play:run_playing",
+    "config": "envlab.rl.command.config:run_config",
+}
+"""What runs a command that a library's name follows."""
+ELSEWHERE = {
+    "list_envs": "envlab list",
+    "random_agent": "envlab random",
+    "zero_agent": "envlab zero",
+    "export": "envlab play, which exports the policy",
+    "sweep": "envlab train ... -m, with several values in an override",
+    "train_multigpu": "python -m torch.distributed.run --nproc_per_node=2 -m envlab train ... "
+    "--distributed",
+}
+"""Commands that one may look for: Isaac Lab's, and what a flag does here."""
 
 USAGE = """usage: envlab COMMAND ...
 
   list [--keyword WORD]            tasks, and the libraries they are configured for
   train LIBRARY --task ID ...      train; what scripts/reinforcement_learning/LIBRARY/train.py does
-  play LIBRARY --task ID ...       run and export a trained policy
+  play LIBRARY --task ID ...       run and export a trained policy; of train and play, LIBRARY may
+                                   also be given as --rl_library LIBRARY, or left out
+  config LIBRARY --task ID ...     print the configuration that train would start with, as YAML
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
   compare RUN...                   runs of any library as a table and a picture, over seeds
@@ -90,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
         from envlab.completion import complete
 
-        complete([*COMMANDS, "train", "play"])
+        complete([*COMMANDS, *OF_LIBRARIES])
     given = sys.argv[1:] if arguments is None else arguments
     return _supervised(lambda: guarded(_dispatch, given))
 
@@ -109,20 +135,49 @@ def _dispatch(arguments: Sequence[str]) -> int:
     command, *rest = list(arguments) or ["--help"]
     if command in ("-h", "--help"):
         return _print_usage()
-    if command in ("train", "play"):
-        if not rest:
-            raise ConfigurationError(f"Name a library: envlab {command} rsl_rl --task ID ...")
-        library, *rest = rest
-        if library in ("-h", "--help"):
+    if command in OF_LIBRARIES:
+        if rest in (["-h"], ["--help"]):
             return _print_usage()
-        return _call(command, library, rest)
+        return _call(command, *_library_first(command, rest))
+    if command in ELSEWHERE:
+        raise ConfigurationError(f"There is no command {command!r}. Use {ELSEWHERE[command]}.")
     if command not in COMMANDS:
-        names = [*COMMANDS, "train", "play"]
+        names = [*COMMANDS, *OF_LIBRARIES]
         raise ConfigurationError(
             f"There is no command {command!r}.{did_you_mean(command, names)} See envlab --help."
         )
     code: int = load_entry_point(COMMANDS[command])(rest)
     return code
+
+
+def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], str]:
+    """Return the library, the other words, and what to say of the choice.
+
+    A library is named first, by ``--rl_library``, or not at all: then it is the first one that the
+    task has a configuration for.
+    """
+    if words and not words[0].startswith("-") and "=" not in words[0]:
+        return words[0], list(words[1:]), ""
+    parser = ArgumentParser(prog=command, add_help=False)
+    parser.add_argument("--rl_library", "--library", metavar="LIBRARY")
+    parser.add_argument("--task")
+    flags, rest = parser.parse_known_args(list(words))
+    if flags.task is None:
+        raise ConfigurationError(f"Name a library and a task: envlab {command} rsl_rl --task ID.")
+    rest = [f"--task={flags.task}", *rest]
+    if flags.rl_library is not None:
+        return flags.rl_library, rest, ""
+    configured = get_task(flags.task).libraries
+    library = next((name for name in configured if name in libraries()), "rsl_rl")
+    return library, rest, f"No library was named; taking {library} (--rl_library {library})."
+
+
+def _say(line: str) -> None:
+    """Print a line about the command line to standard error, once for all ranks."""
+    from envlab.distributed.ranks import launched_rank
+
+    if launched_rank() == 0:
+        print(line, file=sys.stderr)
 
 
 def _print_usage() -> int:
@@ -136,20 +191,38 @@ def _run_library(command: str, library: str, arguments: Sequence[str] | None) ->
     return _supervised(lambda: guarded(lambda words: _call(command, library, words), given))
 
 
-def _call(command: str, name: str, arguments: Sequence[str]) -> int:
-    """Train or play with a library.
+def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -> int:
+    """Train or play with a library, or print a configuration.
 
     Flags and the task are checked before torch and the library take their seconds to load.
     """
     library = get_library(name)
-    parser = train_parser(library) if command == "train" else play_parser(library)
+    parser = play_parser(library) if command == "play" else train_parser(library)
     flags, overrides = parser.parse_with_overrides(arguments)
     get_task(flags.task)
+    _check_early(command, flags, overrides)
+    for line in (choice, without_effect_line(flags)):
+        if line:
+            _say(line)
     if flags.video:
         _choose_opengl_early()
-    module = "launch:run_training" if command == "train" else "play:run_playing"
-    code: int = load_entry_point(f"envlab.rl.command.{module}")(library, flags, overrides)
+    code: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
     return code
+
+
+def _check_early(command: str, flags: argparse.Namespace, overrides: Sequence[str]) -> None:
+    """Refuse what takes neither torch nor the task's configuration to see."""
+    from envlab.config import check_grammar
+
+    check_grammar(overrides)
+    if command == "play":
+        checkpoint_file(flags)
+        return
+    given_config(flags)
+    if command == "train":
+        from envlab.distributed.ranks import read_ranks
+
+        read_ranks(flags.distributed, os.environ)
 
 
 def _choose_opengl_early() -> None:

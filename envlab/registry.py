@@ -51,7 +51,8 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
 def get_task(task_id: str) -> Task:
     """Return a task by its id; ``module:Id`` imports the module first, and ``-v0`` may be left out.
 
-    ``gym:Id-v0`` is an environment of Gymnasium's.
+    Isaac Lab 3's names lead to the tasks as Isaac Lab 2 calls them. ``gym:Id-v0`` is an environment
+    of Gymnasium's.
 
     Raises:
         UnknownTaskError: With the nearest ids.
@@ -68,7 +69,8 @@ def get_task(task_id: str) -> Task:
                 f"{error}."
             ) from error
     tasks = {task.id: task for task in list_tasks()}
-    for candidate in (name, f"{name}-v0"):
+    older = name.replace("IsaacContrib-", "Isaac-").replace("-Reorient-", "-Repose-")
+    for candidate in (name, f"{name}-v0", older, f"{older}-v0"):
         if candidate in tasks:
             return tasks[candidate]
     if not tasks:

@@ -56,7 +56,7 @@ def test_one_rank_a_node_speaks_and_the_others_of_what_is_their_own(
     ("arguments", "message"),
     [
         (["trian"], "no command 'trian'. Did you mean train"),
-        (["train"], "Name a library: envlab train rsl_rl"),
+        (["train"], "Name a library and a task: envlab train rsl_rl"),
         (["train", "rslrl"], "no library 'rslrl'; there are rsl_rl"),
         (["train", "rsl_rl", "--task", "Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
         (["play", "rsl_rl", "--task=nothing-like-it"], "'nothing-like-it'"),

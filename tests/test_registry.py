@@ -131,6 +131,18 @@ def test_an_id_may_lack_its_version_and_name_its_module(task_id):
 
 
 @pytest.mark.parametrize(
+    ("newer", "ours"),
+    [
+        ("IsaacContrib-Cart-Double-Pendulum-Direct", "Isaac-Cart-Double-Pendulum-Direct-v0"),
+        ("IsaacContrib-Lift-Cube-Franka-v0", "Isaac-Lift-Cube-Franka-v0"),
+        ("Isaac-Reorient-Cube-Allegro", "Isaac-Repose-Cube-Allegro-v0"),
+    ],
+)
+def test_isaac_lab_3s_names_lead_to_the_same_tasks(newer: str, ours: str):
+    assert registry.get_task(newer).id == ours
+
+
+@pytest.mark.parametrize(
     ("task_id", "nearest"),
     [("Isaac-Cartpol-v0", CARTPOLE), ("isaac-cartpole-direct-v0", DIRECT), ("Cartpole", CARTPOLE)],
 )

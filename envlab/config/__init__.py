@@ -5,7 +5,7 @@ from __future__ import annotations
 from envlab.config.decoding import from_dict, merge
 from envlab.config.encoding import to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
-from envlab.config.overrides import compose, expand_sweep, overrides_of
+from envlab.config.overrides import check_grammar, compose, expand_sweep, overrides_of
 from envlab.config.ranges import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -25,6 +25,7 @@ __all__ = [
     "PositiveInt",
     "Range",
     "UnitInterval",
+    "check_grammar",
     "check_ranges",
     "compose",
     "expand_sweep",

@@ -110,10 +110,14 @@ def write_yaml(path: str | Path, cfg: object) -> None:
 
 
 @overload
-def read_yaml(path: str | Path, target: type[Config], root: str = "env") -> Config: ...
+def read_yaml(
+    path: str | Path, target: type[Config], root: str = "env", *, part: bool = False
+) -> Config: ...
 @overload
-def read_yaml(path: str | Path, target: Config, root: str = "env") -> Config: ...
-def read_yaml(path: str | Path, target: Any, root: str = "env") -> Any:
+def read_yaml(
+    path: str | Path, target: Config, root: str = "env", *, part: bool = False
+) -> Config: ...
+def read_yaml(path: str | Path, target: Any, root: str = "env", *, part: bool = False) -> Any:
     """Return the config in a file, typed by ``target``; ``root`` is its name in errors.
 
     Args:
@@ -122,12 +126,15 @@ def read_yaml(path: str | Path, target: Any, root: str = "env") -> Any:
             and groups keep its classes where annotations name a base class only. A free-form dict
             takes exactly the keys in the file, so that what an override added or removed returns.
         root: First part of the dotted paths in errors.
+        part: Whether the file holds several configs, this one under the key ``root``.
 
     Raises:
         ConfigurationError: The file cannot be read, is not YAML, has a key that ``target`` does not
             know, or a value of another type.
     """
     values = load_yaml(path)
+    if part:
+        values = values.get(root) or {}
     try:
         if isinstance(target, type):
             return from_dict(target, values, root)

@@ -91,6 +91,16 @@ def overrides_of(root: str, overrides: Sequence[str]) -> list[str]:
     return [str(one.input_line) for one in parsed if one.key_or_group.partition(".")[0] == root]
 
 
+def check_grammar(overrides: Sequence[str]) -> None:
+    """Refuse an override that no configuration could make sense of.
+
+    Raises:
+        ConfigurationError: An override is malformed.
+    """
+    if overrides:  # else Hydra's parser need not be imported
+        _parse(overrides)
+
+
 def _parse(overrides: Sequence[str]) -> list[Override]:
     """Parse every override, or say in one sentence what is wrong with it."""
     from hydra.core.override_parser.overrides_parser import OverridesParser

@@ -1,13 +1,17 @@
 """Rotations and frames over a batch. Quaternions are (w, x, y, z), as MuJoCo's; names, Isaac Lab's.
 
+:func:`convert_quat` serves those that have them as (x, y, z, w): Isaac Lab 3, Isaac Gym, ROS.
 Formulas are the textbook ones (Diebel: "Representing attitude", Stanford 2006).
 """
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
+
+from envlab.errors import ConfigurationError
 
 
 def wrap_to_pi(angles: torch.Tensor) -> torch.Tensor:
@@ -18,6 +22,25 @@ def wrap_to_pi(angles: torch.Tensor) -> torch.Tensor:
 def normalize(values: torch.Tensor, eps: float = 1e-9) -> torch.Tensor:
     """Return vectors ``(..., k)`` of length 1; those shorter than ``eps`` stay short."""
     return values / values.norm(dim=-1, keepdim=True).clamp(min=eps)
+
+
+def convert_quat(quat: torch.Tensor, to: Literal["xyzw", "wxyz"] = "xyzw") -> torch.Tensor:
+    """Return quaternions with their scalar part moved to the other end; Isaac Lab 2's function.
+
+    Args:
+        quat: Quaternions ``(..., 4)``, in the order that ``to`` does not name.
+        to: ``xyzw`` for those of this project to others, ``wxyz`` for those of others to it.
+
+    Raises:
+        ConfigurationError: If ``to`` is another word, or the last dimension is not 4.
+    """
+    if to not in ("xyzw", "wxyz"):
+        raise ConfigurationError(f"to is {to!r}, but must be 'xyzw' or 'wxyz'.")
+    if quat.shape[-1:] != (4,):
+        raise ConfigurationError(
+            f"quat has the shape {tuple(quat.shape)}, but quaternions end in a dimension of 4."
+        )
+    return quat.roll(-1 if to == "xyzw" else 1, dims=-1)
 
 
 def quat_conjugate(q: torch.Tensor) -> torch.Tensor:

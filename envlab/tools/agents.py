@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import torch
 from gymnasium import spaces
 
-from envlab.config import compose, merge
-from envlab.distributed.context import DistributedContext
-from envlab.distributed.log import configure_logging
-from envlab.envs import BatchedEnv, DirectMarlEnv, multi_agent_to_single_agent
-from envlab.envs.random import RandomStream
-from envlab.errors import ConfigurationError
+from envlab.config import check_grammar, compose, merge
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import agent_parser
+
+if TYPE_CHECKING:  # torch is loaded once the words have been read
+    import torch
+
+    from envlab.envs import BatchedEnv
+    from envlab.envs.random import RandomStream
 
 NUM_ENVS = 64
 
@@ -31,7 +32,7 @@ def random_main(arguments: Sequence[str]) -> int:
 
 def zero_main(arguments: Sequence[str]) -> int:
     """Run ``zero_agent.py``."""
-    return _run("zero", arguments, lambda env: torch.zeros_like(env.actions))
+    return _run("zero", arguments, lambda env: env.actions.new_zeros(env.actions.shape))
 
 
 def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
@@ -39,6 +40,8 @@ def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
     if isinstance(space, spaces.Discrete):
         return stream.integers(0, int(space.n)).unsqueeze(1)
     if isinstance(space, spaces.MultiDiscrete):
+        import torch
+
         return torch.stack([stream.integers(0, int(num)) for num in space.nvec], dim=1)
     assert isinstance(space, spaces.Box), space
     if space.is_bounded():
@@ -48,12 +51,14 @@ def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
 
 def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.Tensor]) -> int:
     flags, overrides = agent_parser(kind).parse_with_overrides(arguments)
-    configure_logging(verbose=flags.verbose)
-    num_envs = NUM_ENVS if flags.num_envs is None else flags.num_envs
-    for name, value in (("--num_envs", num_envs), ("--num_steps", flags.num_steps)):
-        if value <= 0:
-            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
+    check_grammar(overrides)
     task = get_task(flags.task)
+    num_envs = NUM_ENVS if flags.num_envs is None else flags.num_envs
+    from envlab.distributed.context import DistributedContext
+    from envlab.distributed.log import configure_logging
+    from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
+
+    configure_logging(verbose=flags.verbose)
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
     env: BatchedEnv = task.make(

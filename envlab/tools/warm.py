@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
-from envlab.config import compose
-from envlab.distributed.context import DistributedContext
+from envlab.config import check_grammar, compose
 from envlab.errors import SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import ArgumentParser
@@ -26,11 +23,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
     flags, overrides = parser.parse_with_overrides(arguments)
+    check_grammar(overrides)
     task = get_task(flags.task)
     if task.kind == "gymnasium":
         raise SimulationError(f"{task.id} has no kernels to compile. Train it as it is.")
+    from envlab.distributed.context import DistributedContext  # loads torch
+
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
-    device: torch.device = DistributedContext.single(flags.device).device
+    device = DistributedContext.single(flags.device).device
     try:
         from envlab.sim.warp_backend import warm_kernel_cache
     except ModuleNotFoundError as error:

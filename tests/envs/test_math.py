@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from envlab.envs import math as rotations
+from envlab.errors import ConfigurationError
 
 QUATS = rotations.random_orientation(torch.rand(64, 3, generator=torch.Generator().manual_seed(1)))
 VECTORS = torch.randn(64, 3, generator=torch.Generator().manual_seed(2))
@@ -88,3 +89,15 @@ def test_angles_are_wrapped(angle: float, wrapped: float):
 def test_lengths_become_one_but_zero_stays():
     values = rotations.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     assert_close(values, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
+
+
+def test_quaternions_are_reordered_for_others_and_back():
+    quat = torch.tensor([[[1.0, 2.0, 3.0, 4.0]]])
+    assert rotations.convert_quat(quat).tolist() == [[[2.0, 3.0, 4.0, 1.0]]]
+    assert rotations.convert_quat(rotations.convert_quat(quat, to="xyzw"), to="wxyz").equal(quat)
+    for to, values, message in (
+        ("xzyw", quat, "'xyzw' or 'wxyz'"),
+        ("wxyz", quat[..., :3], "of 4"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
+            rotations.convert_quat(values, to=to)  # type: ignore[arg-type]

@@ -92,7 +92,7 @@ class DifferentialInverseKinematicsAction(ActionTerm):
         self.dim = cfg.controller.action_dim
 
     def frame_pose(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the frame's position in m, ``(num_envs, 3)``, and quaternion, in the world."""
+        """Return the frame's position in m, ``(num_envs, 3)``, and (w, x, y, z), in the world."""
         data = self._sim.data
         pos, quat = data.xpos[:, self._body], data.xquat[:, self._body]
         offset_pos = self._offset_pos.expand_as(pos)

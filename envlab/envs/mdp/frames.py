@@ -18,13 +18,22 @@ if TYPE_CHECKING:
 
 
 def base_pose(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the pose of an entity's topmost body in the world: position in m, quaternion."""
+    """Return the pose of an entity's topmost body in the world.
+
+    Returns:
+        Position in m, ``(num_envs, 3)``, and orientation as (w, x, y, z), ``(num_envs, 4)``.
+    """
     data = env.sim.data
     return data.xpos[:, entity.root_body], data.xquat[:, entity.root_body]
 
 
 def body_poses(env: VectorEnv, entity: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the poses of an entity's bodies in the world, ``(num_envs, num_bodies, 3 and 4)``."""
+    """Return the poses of an entity's bodies in the world.
+
+    Returns:
+        Positions in m, ``(num_envs, num_bodies, 3)``, and orientations as (w, x, y, z),
+        ``(num_envs, num_bodies, 4)``.
+    """
     data = env.sim.data
     return columns(data.xpos, entity.body_ids), columns(data.xquat, entity.body_ids)
 
@@ -35,7 +44,10 @@ def site_positions(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
 
 
 def site_orientations(env: VectorEnv, entity: SceneEntity) -> torch.Tensor:
-    """Return how an entity's sites are turned in the world, ``(num_envs, num_sites, 4)``."""
+    """Return how an entity's sites are turned in the world, ``(num_envs, num_sites, 4)``.
+
+    Orientations are (w, x, y, z).
+    """
     if "site_body" not in env.constants:
         model = env.sim.model
         env.constants["site_body"] = torch.as_tensor(

@@ -37,7 +37,8 @@ _OBJECT: Any = SceneEntityCfg("object")
 class InHandReOrientationCommandCfg(CommandTermCfg):
     """A pose for a free body: near where it starts, and turned at random.
 
-    The command is ``(num_envs, 7)``: position in m from the environment's origin, quaternion.
+    The command is ``(num_envs, 7)``: position in m from the environment's origin, then the
+    orientation as (w, x, y, z).
     """
 
     resampling_time_range: tuple[float, float] = (1e6, 1e6)
@@ -47,7 +48,7 @@ class InHandReOrientationCommandCfg(CommandTermCfg):
     init_pos_offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """The goal's position, from where the body starts, in m."""
     make_quat_unique: bool = False
-    """Whether goals have a scalar part that is not negative."""
+    """Whether goals have a scalar part w that is not negative."""
     orientation_success_threshold: float
     """Angle to the goal, in rad, within which it counts as reached."""
     update_goal_on_success: bool = True

@@ -48,7 +48,8 @@ class PoseRangesCfg:
 class UniformPoseCommandCfg(CommandTermCfg):
     """A pose in the frame of the robot's topmost body, each coordinate drawn uniformly.
 
-    Needs ``xpos`` and ``xquat`` in ``env.sim.data_fields``.
+    The command is ``(num_envs, 7)``: position in m, then the orientation as (w, x, y, z). It
+    needs ``xpos`` and ``xquat`` in ``env.sim.data_fields``.
     """
 
     asset_name: str = "robot"
@@ -57,7 +58,7 @@ class UniformPoseCommandCfg(CommandTermCfg):
     """Body that is to reach the pose, for the metrics ``position_error`` (m) and
     ``orientation_error`` (rad): what they are when the episode ends."""
     make_quat_unique: bool = False
-    """Whether quaternions have a scalar part that is not negative."""
+    """Whether quaternions have a scalar part w that is not negative."""
     ranges: PoseRangesCfg = field(default_factory=PoseRangesCfg)
     """What is drawn from."""
 

@@ -26,7 +26,7 @@ def root_pos_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor
 
 
 def root_quat_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return the root's orientation, (w, x, y, z), ``(num_envs, 4)``."""
+    """Return the root's orientation in the world, (w, x, y, z), ``(num_envs, 4)``."""
     return env.sim.data.qpos[:, asset_cfg.root_quat]
 
 

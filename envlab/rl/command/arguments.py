@@ -8,11 +8,31 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
+from envlab.config import load_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+from envlab.rl.command import isaac_lab
 from envlab.rl.libraries import Library
+from envlab.rl.run.manifest import read_manifest
+
+POSITIVE = (
+    *("num_envs", "global_num_envs", "num_episodes", "num_steps"),
+    *("max_iterations", "max_frames", "video_length", "video_interval"),
+)
+"""Flags that count something, and of which there must be one at least."""
+LAUNCHERS = (
+    "--nproc",
+    "--nnodes",
+    "--node_rank",
+    "--node-rank",
+    "--rdzv",
+    "--master_",
+    "--master-",
+)
+"""How flags of torchrun begin."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -30,13 +50,28 @@ class ArgumentParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Return the flags, and the overrides in the order given.
 
+        Whatever is wrong in the flags alone is said here, before torch takes its seconds to load.
+
         Raises:
-            ConfigurationError: For an unknown flag, with the nearest ones.
+            ConfigurationError: For an unknown flag, with the nearest ones, for one that makes no
+                sense, and for two that contradict each other.
+            CheckpointError: For a checkpoint to play that is not there.
         """
         flags, overrides = self.parse_known_args(list(arguments))
         for word in overrides:
+            if word.startswith(LAUNCHERS):
+                raise ConfigurationError(
+                    f"{word.split('=')[0]} is a flag of the launcher, so it stands before the "
+                    "script: python -m torch.distributed.run --nproc_per_node=2 -m envlab train "
+                    "... --distributed."
+                )
             if word.startswith("-"):
-                known = [option for action in self._actions for option in action.option_strings]
+                known = [
+                    option
+                    for action in self._actions
+                    for option in action.option_strings
+                    if action.help is not argparse.SUPPRESS
+                ]
                 raise ConfigurationError(
                     "There is no flag "
                     f"{word.split('=')[0]!r}.{did_you_mean(word.split('=')[0], known)} "
@@ -49,12 +84,88 @@ class ArgumentParser(argparse.ArgumentParser):
                 )
         _check_video_flags(flags)
         _check_timeout(flags)
-        if getattr(flags, "run_id", None) == "":  # as of a variable that is not set
+        _check_counts(flags)
+        _check_continuation(flags)
+        return flags, isaac_lab.translated(overrides)
+
+
+def _check_counts(flags: argparse.Namespace) -> None:
+    if getattr(flags, "num_envs", None) and getattr(flags, "global_num_envs", None):
+        raise ConfigurationError(
+            "--num_envs and --global_num_envs were both given; the first counts per process, the "
+            "second in all. Keep one."
+        )
+    for name in POSITIVE:
+        value = getattr(flags, name, None)
+        if value is not None and value <= 0:
+            raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")
+
+
+def _check_continuation(flags: argparse.Namespace) -> None:
+    if getattr(flags, "run_id", None) == "":  # as of a variable that is not set
+        raise ConfigurationError(
+            "--run_id is empty, so unrelated runs would share a name. "
+            "Give a name, or leave the flag out."
+        )
+    if getattr(flags, "resume", True):
+        return
+    for name in ("checkpoint", "load_run"):
+        if getattr(flags, name) is not None:
             raise ConfigurationError(
-                "--run_id is empty, so unrelated runs would share a name. "
-                "Give a name, or leave the flag out."
+                f"--{name} has no effect on a new run. Add --resume to continue one."
             )
-        return flags, overrides
+
+
+def checkpoint_file(flags: argparse.Namespace) -> Path | None:
+    """Return the file that ``--checkpoint`` names; None for one that is to be found in a run.
+
+    Raises:
+        CheckpointError: If there is no such file.
+        ConfigurationError: If ``--load_run`` names a run beside it.
+    """
+    selector = flags.checkpoint or "latest"
+    path = Path(selector).absolute()
+    if not ((path.suffix == ".pt" and "/" in selector) or path.is_file()):
+        return None
+    if not path.is_file():
+        raise CheckpointError(
+            f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
+        )
+    if flags.load_run is not None:
+        raise ConfigurationError(
+            f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
+        )
+    return path
+
+
+def given_config(flags: argparse.Namespace) -> Path | None:
+    """Return the run directory, or the file of ``envlab config``, that ``--config`` names, if any.
+
+    Raises:
+        EnvlabError: If it is neither.
+    """
+    if getattr(flags, "config", None) is None:
+        return None
+    path = Path(flags.config)
+    path = path.parent if path.name == "params" else path
+    if path.suffix not in (".yaml", ".yml"):
+        read_manifest(path)
+        return path
+    if path.parent.name == "params" and (path.parents[1] / "run.json").is_file():
+        raise ConfigurationError(
+            f"--config is {path}, one half of a run's configuration. Give the run: "
+            f"--config={path.parents[1]}."
+        )
+    values = load_yaml(path)
+    parts = ("task", "library", "env", "agent")
+    unknown = [name for name in values if name not in parts]
+    if unknown or "task" not in values:
+        found = f"has {unknown[0]!r}" if unknown else "names no task"
+        raise ConfigurationError(
+            f"--config is {path}, which {found}. It must hold {', '.join(parts)}, as "
+            "'envlab config' prints them."
+        )
+    return path
 
 
 def _check_timeout(flags: argparse.Namespace) -> None:
@@ -98,8 +209,13 @@ def train_parser(library: Library) -> ArgumentParser:
     parser.add_argument(
         "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
     )
-    parser.add_argument("--run_name", metavar="NAME", help="appended to the run's timestamp")
+    parser.add_argument(
+        *("--run_name", "--wandb-name"), metavar="NAME", help="appended to the run's timestamp"
+    )
     parser.add_argument("--logger", metavar="NAME", help="tensorboard (default), wandb or neptune")
+    parser.add_argument(  # Isaac Lab's script for rl_games
+        "--track", action="store_const", const="wandb", dest="logger", help="--logger wandb"
+    )
     parser.add_argument(
         "-m",
         "--multirun",
@@ -113,8 +229,9 @@ def train_parser(library: Library) -> ArgumentParser:
     )
     parser.add_argument(
         "--config",
-        metavar="RUN",
-        help="start from the params/ of this run instead of the task's defaults",
+        metavar="PATH",
+        help="start from the configuration of this run, or of a file of 'envlab config', instead "
+        "of the task's defaults",
     )
     _add_video_flags(parser)
     return parser
@@ -181,11 +298,24 @@ def play_parser(library: Library) -> ArgumentParser:
         metavar="RUN",
         help="the run's folder, a name or a pattern (default: the newest)",
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--checkpoint",
         metavar="CKPT",
         default="latest",
         help="latest (default), best, a file name, or a path",
+    )
+    which.add_argument(
+        "--use_last_checkpoint",
+        action="store_const",
+        const="latest",
+        dest="checkpoint",
+        help="--checkpoint latest",
+    )
+    parser.add_argument(
+        *("--real-time", "--real_time"),
+        action="store_true",
+        help="wait after each step until it is over in the world, too",
     )
     parser.add_argument(
         "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
@@ -215,6 +345,7 @@ def _parser(library: Library, command: str, description: str) -> ArgumentParser:
         epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
     )
     _add_task_flags(parser)
+    isaac_lab.add_flags(parser)
     if library.flags is not None:
         library.load("flags")(parser)
     parser.add_argument(
@@ -264,5 +395,3 @@ def _check_video_flags(flags: argparse.Namespace) -> None:
             raise ConfigurationError(
                 f"--{name} has no effect without --video. Add --video, or leave it out."
             )
-        if value is not None and value <= 0:
-            raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -43,7 +43,7 @@ def evaluate(
     env: BatchedEnv,
     policy: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     episodes_per_env: int = 1,
-    after_step: Callable[[], None] | None = None,
+    after_step: Sequence[Callable[[], None]] = (),
 ) -> Evaluation:
     """Run the same number of episodes in each environment, so that short ones are not over-counted.
 
@@ -72,8 +72,8 @@ def evaluate(
         obs, reward, terminated, truncated, _ = env.step(policy(obs))
         total += reward
         length += 1
-        if after_step is not None:
-            after_step()
+        for call in after_step:
+            call()
         ended = (terminated | truncated) & (left > 0)
         if bool(ended.any()):
             returns.append(total[ended].cpu())

@@ -19,11 +19,12 @@ from envlab.distributed.progress import LostPeerError
 from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
+from envlab.rl.command.arguments import given_config
 from envlab.rl.command.dry_run import default_flags, dry_run
 from envlab.rl.command.dry_run_text import dry_run_text
 from envlab.rl.command.requeue import check_requeue, requeue
 from envlab.rl.command.resume import continue_session
-from envlab.rl.command.session import Session, compose_session, run_params
+from envlab.rl.command.session import Session, compose_session
 from envlab.rl.command.train import train_session
 from envlab.rl.libraries import Library
 from envlab.rl.run.manifest import record_end
@@ -55,8 +56,11 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
     configure_logging(launched_rank(), verbose=flags.verbose)  # what is composed may speak already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     check_requeue(flags)
-    compose = functools.partial(_compose, flags, library)
-    sessions = [compose(job, run_params(flags)) for job in jobs]
+
+    def compose(job: Sequence[str], params: Path | None) -> Session:
+        return compose_session(flags, job, library, params)
+
+    sessions = [compose(job, given_config(flags)) for job in jobs]
     _check_sweep(sessions)
 
     def work(
@@ -67,7 +71,7 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
         if continued is None:
             return
         if flags.dry_run:
-            defaults = _compose(default_flags(flags), library, [], None)
+            defaults = compose_session(default_flags(flags), [], library)
             plan = dry_run(continued, context, defaults=defaults)
             if context.is_main:
                 print(dry_run_text(plan), flush=True)
@@ -177,16 +181,3 @@ def _check_sweep(sessions: Sequence[Session]) -> None:
             raise ConfigurationError(
                 f"--{name} sets agent.{key} in every run, but it is swept. Leave one of them out."
             )
-
-
-def _compose(
-    flags: argparse.Namespace, library: Library, job: Sequence[str], params: Path | None
-) -> Session:
-    """Compose a session, from a run's own configuration where there is one."""
-    if not flags.resume:
-        for name in ("checkpoint", "load_run"):
-            if getattr(flags, name) is not None:
-                raise ConfigurationError(
-                    f"--{name} has no effect on a new run. Add --resume to continue one."
-                )
-    return compose_session(flags, job, library, params)

@@ -6,7 +6,8 @@ import argparse
 import functools
 import math
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import multi_agent_to_single_agent
-from envlab.errors import ConfigurationError
 from envlab.rl.command.evaluation import evaluate
 from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.command.train import make_env
@@ -46,7 +46,8 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
     )
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(flags, overrides, library, params=run_directory)
-    num_envs, episodes_per_env = _divide_episodes(flags.num_envs, flags.num_episodes)
+    num_envs = flags.num_envs or min(NUM_ENVS, flags.num_episodes or NUM_ENVS)
+    episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
     seed = session.agent_cfg.seed
     changes = {"scene": {"num_envs": num_envs}, "seed": seed}
     session.env_cfg = merge(session.env_cfg, changes, "env")
@@ -82,7 +83,9 @@ def _play(
     if session.agent_cfg.is_multi_agent:  # returns are the team's, and the policy sees all agents
         env = multi_agent_to_single_agent(env)
     recorder = start_recording(session.flags, env, run_directory / "videos" / "play")
-    after_step = None if recorder is None else recorder.after_step
+    after_step: list[Callable[[], None]] = [] if recorder is None else [recorder.after_step]
+    if session.flags.real_time:
+        after_step.append(_Pace(env.step_dt))
     try:
         with torch.inference_mode():
             evaluation = evaluate(env, player.act, episodes_per_env, after_step)
@@ -95,10 +98,15 @@ def _play(
         print(f"Video {os.path.relpath(video)}")
 
 
-def _divide_episodes(num_envs: int | None, num_episodes: int | None) -> tuple[int, int]:
-    """Return environments and episodes of each; their product is at least ``num_episodes``."""
-    for name, value in (("--num_envs", num_envs), ("--num_episodes", num_episodes)):
-        if value is not None and value <= 0:
-            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
-    num_envs = num_envs or min(NUM_ENVS, num_episodes or NUM_ENVS)
-    return num_envs, math.ceil((num_episodes or num_envs) / num_envs)
+class _Pace:
+    """Waits, each time it is called, until another step is over in the world (``--real-time``)."""
+
+    def __init__(self, step_dt: float) -> None:
+        self._step_dt = step_dt
+        self._end = time.monotonic()
+
+    def __call__(self) -> None:
+        # One that took too long moves all later ones: nothing is made up for in a rush.
+        now = time.monotonic()
+        self._end = max(self._end + self._step_dt, now)
+        time.sleep(self._end - now)

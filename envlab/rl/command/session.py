@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlab.config import check_ranges, compose, merge, overrides_of, read_yaml
+from envlab.config import check_ranges, compose, load_yaml, merge, overrides_of, read_yaml
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import set_value, value_at
+from envlab.rl.command.arguments import checkpoint_file
 from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints
 from envlab.rl.run.find import find_run, flags_of
@@ -25,6 +26,7 @@ from envlab.rl.run.manifest import read_manifest
 
 logger = logging.getLogger(__name__)
 
+_ROOTS = ("env", "agent")
 ENVS_PER_CORE = 1024
 """Default environments per core on a CPU: enough to amortise a step's fixed cost (Cartpole gains
 nothing beyond it), and few enough that an iteration of the shipped tasks takes under a second."""
@@ -46,7 +48,7 @@ class Session:
     undone: dict[str, Any] = field(default_factory=dict)
     """Values that overrides changed and a flag then set, by the flag's name."""
     params: Path | None = None
-    """The run whose configuration this one began with, in place of the task's."""
+    """The run, or the file, whose configuration this one began with, in place of the task's."""
     checkpoint: Path | None = None
     """The checkpoint to resume."""
     resumed: dict[str, Any] | None = None
@@ -69,7 +71,8 @@ def compose_session(
         flags: Parsed flags; they win over overrides.
         overrides: Hydra overrides.
         library: What to train with.
-        params: A run directory whose ``params/`` to start from, in place of the task's defaults.
+        params: A run directory whose ``params/`` to start from, or a file of ``envlab config``, in
+            place of the task's defaults.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.
@@ -79,15 +82,7 @@ def compose_session(
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if params is not None:
-        trained = read_manifest(params).get("task")
-        if trained not in (task.id, task.trained_id):
-            raise ConfigurationError(
-                f"The run {params} is of the task {trained!r}, but {task.id!r} was asked for. Name "
-                "a run of this task."
-            )
-        if trained == task.id:  # else the environment to play in is another than that trained in
-            env_cfg = read_yaml(params / "params" / "env.yaml", env_cfg)
-        agent_cfg = read_yaml(params / "params" / "agent.yaml", agent_cfg, root="agent")
+        env_cfg, agent_cfg = _lay_given(params, task, library.name, env_cfg, agent_cfg)
     else:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
     roots = {"env": env_cfg, "agent": agent_cfg}
@@ -153,19 +148,10 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     it. Otherwise it is the task's default on a GPU, and what suits the machine on a CPU.
 
     Raises:
-        ConfigurationError: If a number is not positive, both flags are given, or the total cannot
-            be divided.
+        ConfigurationError: If the total cannot be divided.
     """
     flags = session.flags
     total = getattr(flags, "global_num_envs", None)
-    if flags.num_envs is not None and total is not None:
-        raise ConfigurationError(
-            "--num_envs and --global_num_envs were both given; the first counts per process, the "
-            "second in all. Keep one."
-        )
-    for name, value in (("--num_envs", flags.num_envs), ("--global_num_envs", total)):
-        if value is not None and value <= 0:
-            raise ConfigurationError(f"{name} is {value}, but must be greater than 0.")
     if flags.num_envs is not None:
         return flags.num_envs
     if total is not None:
@@ -208,18 +194,8 @@ def open_checkpoint(
     Raises:
         EnvlabError: If there is none, or it cannot be read or is refused.
     """
-    agent_cfg, load_run = session.agent_cfg, session.flags.load_run
-    selector = session.flags.checkpoint or "latest"
-    if (Path(selector).suffix == ".pt" and "/" in selector) or Path(selector).is_file():
-        path = Path(selector).absolute()
-        if not path.is_file():
-            raise CheckpointError(
-                f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
-            )
-        if load_run is not None:
-            raise ConfigurationError(
-                f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
-            )
+    agent_cfg, path = session.agent_cfg, checkpoint_file(session.flags)
+    if path is not None:
         values = load_checkpoint(path)
         accept(values, path)
         run = path.parent.parent
@@ -227,10 +203,11 @@ def open_checkpoint(
     run = find_run(
         session.library.name,
         agent_cfg.experiment_name,
-        load_run,
+        session.flags.load_run,
         origin=agent_cfg.origin,
         tasks=tasks,
     )
+    selector = session.flags.checkpoint or "latest"
     return *Checkpoints(run / "checkpoints").find(selector, accept), run
 
 
@@ -253,14 +230,26 @@ def check_origin(
             )
 
 
-def run_params(flags: argparse.Namespace) -> Path | None:
-    """Return the run directory that ``--config`` names, if any."""
-    if getattr(flags, "config", None) is None:
-        return None
-    directory = Path(flags.config)
-    directory = directory.parent if directory.name == "params" else directory
-    read_manifest(directory)
-    return directory
+def _lay_given(
+    given: Path, task: Task, library: str, env_cfg: Any, agent_cfg: Any
+) -> tuple[Any, Any]:
+    """Return the configurations of a run, or of a file of ``envlab config``."""
+    of_run = given.is_dir()
+    facts = read_manifest(given) if of_run else load_yaml(given)
+    trained, by = facts.get("task"), facts.get("library", library)
+    if trained not in (task.id, task.trained_id):
+        raise ConfigurationError(
+            f"{'The run ' if of_run else ''}{given} is of the task {trained!r}, but {task.id!r} "
+            "was asked for. Name one of this task."
+        )
+    if by != library:
+        raise ConfigurationError(
+            f"{given} is a configuration for {by}, but {library} was asked for. Name {by}."
+        )
+    env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
+    if trained == task.id:  # else the environment to play in is another than that trained in
+        env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run)
+    return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run)
 
 
 def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:

@@ -12,13 +12,15 @@ import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envlab import __version__
 from envlab.commit import git_state
-from envlab.distributed.context import DistributedContext
 from envlab.distributed.disk import is_disk_error, overwrite, whole_file
 from envlab.errors import RunDirectoryError
+
+if TYPE_CHECKING:  # which loads torch
+    from envlab.distributed.context import DistributedContext
 
 logger = logging.getLogger(__name__)
 

@@ -58,7 +58,7 @@ def test_the_last_second_is_that_of_the_episodes():
 
 def test_a_callback_sees_every_step():
     steps = []
-    evaluate(CountingEnv([3, 4]), lambda obs: None, after_step=lambda: steps.append(1))
+    evaluate(CountingEnv([3, 4]), lambda obs: None, after_step=[lambda: steps.append(1)])
     assert len(steps) == 4
 
 

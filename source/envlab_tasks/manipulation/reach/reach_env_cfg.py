@@ -59,7 +59,7 @@ class ActionsCfg:
 
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
-    """Joint positions and velocities (9 each), the goal's position and quaternion, last action."""
+    """Joint positions and velocities (9 each), the goal (position, w, x, y, z), last action."""
 
     enable_corruption: bool = True
     joint_pos: ObservationTermCfg = default(
