@@ -348,7 +348,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             )
         if choices is not None and self.device.type == "cpu":  # a GPU would have to be waited for
             choices.check_range(actions)
-        return actions
+        return actions.detach()  # physics has no gradient, and a graph would grow without end
 
     def _clear_lengths(self, mask: torch.Tensor) -> None:
         """Let the environments of ``mask`` count the steps of a new episode."""

@@ -6,6 +6,7 @@ Pictures are rendered from the simulation, and curves are drawn from run directo
 
     python scripts/documentation/tasks.py                            # the text
     python scripts/documentation/tasks.py --pictures Isaac-Ant-v0    # and pictures of these
+    python scripts/documentation/tasks.py --pictures Isaac-Ant-v0 --policy RUN_DIRECTORY --steps 200
     python scripts/documentation/tasks.py --curve Isaac-Ant-v0 RUN_DIRECTORY
 """
 
@@ -64,12 +65,15 @@ def main(arguments: Sequence[str]) -> int:
     """Write the page, and the pictures and curves asked for."""
     parser = ArgumentParser(prog="tasks", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pictures", nargs="*", metavar="ID", help="render these tasks; none: all")
-    parser.add_argument("--steps", type=int, default=8, metavar="N", help="zero actions before")
+    parser.add_argument("--steps", type=int, default=8, metavar="N", help="steps before a picture")
+    parser.add_argument(
+        "--policy", type=Path, metavar="RUN", help="whose exported policy acts; else nobody does"
+    )
     parser.add_argument("--curve", nargs=2, metavar=("ID", "RUN"), help="draw a run's curve")
     flags = parser.parse_args(arguments)
     if flags.pictures is not None:
         for task in [get_task(name) for name in flags.pictures] or pictured():
-            print(render(task, flags.steps))
+            print(render(task, flags.steps, flags.policy))
     if flags.curve is not None:
         print(draw_curve(get_task(flags.curve[0]), Path(flags.curve[1])))
     (DOCS / "tasks.md").write_text(page())
@@ -137,16 +141,17 @@ def rewards(cfg: Any) -> str:
     return ", ".join(f"{name} {getattr(cfg, name):g}" for name in names)
 
 
-def render(task: Task, steps: int) -> Path:
-    """Write the picture of a task after some steps of zero actions."""
+def render(task: Task, steps: int, run: Path | None = None) -> Path:
+    """Write the picture of a task after some steps: of zero actions, or of a run's policy."""
     from PIL import Image
 
     context = DistributedContext.single("cpu")
     env = task.make(
         load_env_cfg(task), num_envs=1, context=context, seed=1, render_mode="rgb_array"
     )
+    policy = torch.jit.load(run / "exported/policy.pt") if run else None
     for _ in range(steps):
-        env.step(_zeros(env))
+        env.step(policy(env.obs_buf["policy"]) if policy else _zeros(env))
     picture = Image.fromarray(env.render()[0]).resize(SIZE, Image.Resampling.LANCZOS)
     env.close()
     IMAGES.mkdir(parents=True, exist_ok=True)

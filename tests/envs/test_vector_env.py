@@ -116,6 +116,14 @@ def test_numpy_actions_do_what_tensors_do(task_id):
     assert torch.equal(first.obs_buf["policy"], second.obs_buf["policy"])
 
 
+def test_actions_of_a_network_bring_no_graph_along(env):
+    policy = torch.nn.Linear(env.obs_buf["policy"].shape[1], 1)
+    for _ in range(2):
+        obs, reward, *_ = env.step(policy(env.obs_buf["policy"]))
+    assert not obs["policy"].requires_grad
+    assert not reward.requires_grad
+
+
 @pytest.mark.parametrize("shape", [(NUM_ENVS,), (NUM_ENVS, 2), (NUM_ENVS - 1, 1), (1, NUM_ENVS)])
 def test_actions_of_another_shape_are_refused(env, shape):
     with pytest.raises(ValueError, match=r"actions have shape .* must be \(4, 1\)"):
