@@ -30,6 +30,8 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 COMMANDS = {
     "list": "envlab.tools.listing:main",
+    "runs": "envlab.tools.runs:main",
+    "terms": "envlab.tools.terms:main",
     "random": "envlab.tools.agents:random_main",
     "zero": "envlab.tools.agents:zero_main",
     "warm": "envlab.tools.warm:main",
@@ -63,6 +65,8 @@ USAGE = """usage: envlab COMMAND ...
   play LIBRARY --task ID ...       run and export a trained policy; of train and play, LIBRARY may
                                    also be given as --rl_library LIBRARY, or left out
   config LIBRARY --task ID ...     print the configuration that train would start with, as YAML
+  runs [FOLDER]                    run directories: how far each is, and how it ended
+  terms [KIND]                     what tasks are made of: observations, rewards, events, ...
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
   compare RUN...                   runs of any library as a table and a picture, over seeds

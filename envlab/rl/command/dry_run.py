@@ -204,7 +204,7 @@ def _directory(session: Session, context: DistributedContext) -> Path:
             f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
             "that you may write to, and where there is room."
         )
-    return parent / ("<date>_<time>" + (f"_{cfg.run_name}" if cfg.run_name else ""))
+    return parent / "_".join(filter(None, ("<date>_<time>", session.run_name)))
 
 
 def _existing(path: Path) -> Path:

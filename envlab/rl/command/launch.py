@@ -25,6 +25,7 @@ from envlab.rl.command.dry_run_text import dry_run_text
 from envlab.rl.command.requeue import check_requeue, requeue
 from envlab.rl.command.resume import continue_session
 from envlab.rl.command.session import Session, compose_session
+from envlab.rl.command.sweep import sweep_table, swept_values
 from envlab.rl.command.train import train_session
 from envlab.rl.libraries import Library
 from envlab.rl.run.manifest import record_end
@@ -61,7 +62,10 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
         return compose_session(flags, job, library, params)
 
     sessions = [compose(job, given_config(flags)) for job in jobs]
+    for session, swept in zip(sessions, swept_values(jobs), strict=True):
+        session.swept = swept
     _check_sweep(sessions)
+    directories: list[Path | None] = []
 
     def work(
         number: int, session: Session, context: DistributedContext, flag: InterruptFlag
@@ -69,17 +73,21 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
         again = functools.partial(compose, session.overrides)
         continued = continue_session(session, context, again, number=number)
         if continued is None:
-            return
-        if flags.dry_run:
+            directories.append(None)
+        elif flags.dry_run:
             defaults = compose_session(default_flags(flags), [], library)
             plan = dry_run(continued, context, defaults=defaults)
             if context.is_main:
                 print(dry_run_text(plan), flush=True)
         else:
-            train_session(continued, context, flag)
+            directories.append(train_session(continued, context, flag))
 
-    with interruptible() as flag:
-        return _Rank(flags, flag).run(sessions, work)
+    try:
+        with interruptible() as flag:
+            return _Rank(flags, flag).run(sessions, work)
+    finally:
+        if len(sessions) > 1 and directories and launched_rank() == 0:
+            print(f"\n{sweep_table([session.swept for session in sessions], directories)}")
 
 
 class _Rank:

@@ -19,6 +19,7 @@ from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.command.arguments import checkpoint_file
+from envlab.rl.command.sweep import folder_label
 from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints
 from envlab.rl.run.find import find_run, flags_of
@@ -45,6 +46,8 @@ class Session:
     flags: argparse.Namespace
     sets_num_envs: bool = False
     """Whether overrides set ``env.scene.num_envs``, be it to the task's default."""
+    swept: dict[str, str] = field(default_factory=dict)
+    """What a sweep varies, and its values here, by override key."""
     undone: dict[str, Any] = field(default_factory=dict)
     """Values that overrides changed and a flag then set, by the flag's name."""
     params: Path | None = None
@@ -57,6 +60,11 @@ class Session:
     """The run directory to go on in, after a restart of the same launch; None: a new one."""
     launch: dict[str, Any] = field(default_factory=dict)
     """What the manifest says of the launch, by which its restarts find the run again."""
+
+    @property
+    def run_name(self) -> str:
+        """What the run's folder is called after the time: its name, and what is swept."""
+        return "_".join(filter(None, (self.agent_cfg.run_name, folder_label(self.swept))))
 
 
 def compose_session(

@@ -29,8 +29,8 @@ from envlab.rl.run.directory import Run
 logger = logging.getLogger(__name__)
 
 
-def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> None:
-    """Train one session to the end of its budget.
+def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> Path:
+    """Train one session to the end of its budget; return its run directory.
 
     Args:
         session: What to train.
@@ -82,6 +82,7 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
             env.close()
     if context.is_main:
         print_summary(session, run, training.saver.last_checkpoint)
+    return run.directory
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -223,6 +224,7 @@ def open_run(
         "grad_sync": flags.grad_sync if context.is_distributed else None,
         "scaling": dict(scaling),
         "overrides": session.overrides,
+        "swept": session.swept,
         "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
         "services": (session.resumed or {}).get("services", {}),
@@ -241,7 +243,7 @@ def open_run(
         context,
         library=session.library.name,
         experiment=session.agent_cfg.experiment_name,
-        run_name=session.agent_cfg.run_name,
+        run_name=session.run_name,
         facts=facts,
         configs={"env": session.env_cfg, "agent": session.agent_cfg},
     )

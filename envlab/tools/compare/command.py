@@ -59,8 +59,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--by",
         metavar="KEY[,KEY]",
-        help="manifest keys that runs of a group agree in, as library,world.size "
-        "(default: library, algorithm, framework and sizes)",
+        help="keys of run.json or params/*.yaml that runs of a group agree in, as library,"
+        "agent.algorithm.learning_rate (default: library, algorithm, framework and sizes)",
     )
     parser.add_argument(
         "--format", choices=tuple(FORMATS), default="text", help="of the table (default: text)"

@@ -1,12 +1,14 @@
-"""Groups of runs that differ in their seed only, by keys of their manifests."""
+"""Groups of runs that differ in their seed only, by keys of their manifests and configurations."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from envlab.config import load_yaml, paths
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.tools.compare.results import RunResult, dotted_names, value_at
 
@@ -28,26 +30,25 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> list[Group]:
-    """Group runs by keys of their manifests.
+    """Group runs by keys of their manifests, or of their ``params/*.yaml``.
 
     Args:
         runs: The runs, of one task.
-        by: Keys, dotted such as ``world.size``. None: :data:`GROUP_KEYS`.
+        by: Keys, dotted such as ``world.size`` or ``agent.algorithm.learning_rate``. None:
+            :data:`GROUP_KEYS`.
 
     Raises:
-        ConfigurationError: If no manifest has a key.
+        ConfigurationError: If no run has a key.
     """
-    for key in by or ():
-        known = {name for run in runs for name in [*dotted_names(run.manifest), *run.manifest]}
-        if key not in known:
-            raise ConfigurationError(
-                f"--by names {key!r}, which no run's manifest has.{did_you_mean(key, known)} "
-                f"There are {', '.join(sorted(known))}."
-            )
     keys = tuple(by or GROUP_KEYS)
+    known = {name for run in runs for name in [*dotted_names(run.manifest), *run.manifest]}
+    facts = [run.manifest for run in runs]
+    if not known.issuperset(by or ()):  # these files take longer to read than all the rest
+        facts = [run.manifest | _params(run.directory) for run in runs]
+        _check_keys(keys, known, facts)
     members: dict[str, list[RunResult]] = {}
-    for run in runs:
-        values = [value_at(run.manifest, key) for key in keys]
+    for run, values_of in zip(runs, facts, strict=True):
+        values = [value_at(values_of, key) for key in keys]
         members.setdefault(json.dumps(values, sort_keys=True), []).append(run)
     groups = [dict(zip(keys, json.loads(values), strict=True)) for values in members]
     shown = keys if by else [key for key in keys if key in _ALWAYS_SHOWN or _differs(key, groups)]
@@ -56,6 +57,33 @@ def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> li
         for group, members_of in zip(groups, members.values(), strict=True)
     ]
     return sorted(labelled, key=lambda group: [_order(value) for value in group.keys.values()])
+
+
+def _params(directory: Path) -> dict[str, Any]:
+    """Return a run's ``params/*.yaml``, as ``{"env": ..., "agent": ...}``."""
+    return {path.stem: load_yaml(path) for path in sorted(directory.glob("params/*.yaml"))}
+
+
+def _check_keys(
+    keys: Sequence[str], of_manifests: set[str], facts: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse a key that no run has, with the nearest ones, or those that end like it."""
+    configured = {
+        name
+        for values in facts
+        for root in ("env", "agent")
+        for name in paths(values.get(root, {}), root)
+    }
+    for key in keys:
+        if key in of_manifests | configured:
+            continue
+        same = sorted(name for name in configured if name.endswith(f".{key}"))[:3]
+        hint = f" Did you mean {', '.join(same)}?" if same else ""
+        raise ConfigurationError(
+            f"--by names {key!r}, which no run has."
+            f"{hint or did_you_mean(key, of_manifests | configured)} Manifests have "
+            f"{', '.join(sorted(of_manifests))}; params/*.yaml have env.* and agent.*."
+        )
 
 
 def _differs(key: str, groups: Sequence[Mapping[str, Any]]) -> bool:

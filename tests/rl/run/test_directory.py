@@ -191,11 +191,12 @@ def test_flags_win_over_overrides_and_both_are_recorded(tmp_path: Path):
     assert "num_envs: 8" in (directory / "params/env.yaml").read_text()
 
 
-def test_a_sweep_makes_a_run_per_combination(tmp_path: Path):
+def test_a_sweep_makes_a_run_per_combination(tmp_path: Path, capsys):
     sweep = ["-m", "agent.seed=1,2", "env.rewards.alive.weight=1.0,2.0", "--max_iterations=1"]
     task = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=4"]
     assert train_in(tmp_path, *task, *sweep) == 0
-    runs = [manifest_of(path.parent) for path in tmp_path.glob("logs/*/*/*/run.json")]
+    folders = sorted(tmp_path.glob("logs/*/*/*/run.json"))
+    runs = [manifest_of(path.parent) for path in folders]
     found = sorted(run["overrides"] for run in runs)
     assert found == [
         [f"agent.seed={seed}", f"env.rewards.alive.weight={weight}"]
@@ -203,6 +204,14 @@ def test_a_sweep_makes_a_run_per_combination(tmp_path: Path):
         for weight in (1.0, 2.0)
     ]
     assert {run["status"] for run in runs} == {"finished"}
+    names = {path.parent.name[len("2026-01-01_00-00-00") :] for path in folders}
+    assert names == {f"_seed={seed},weight={weight}" for seed in (1, 2) for weight in (1.0, 2.0)}
+    lines = capsys.readouterr().out.strip().splitlines()[-6:]
+    assert lines[0].split() == ["seed", "weight", "Final", "return", "Frames", "Minutes", "Run"]
+    returns = [json.loads((path.parent / "metrics.jsonl").read_text()) for path in folders]
+    for line, path, record in zip(lines[2:], folders, returns, strict=True):
+        mean = "-" if record["mean_return"] is None else f"{record['mean_return']:.3f}"
+        assert line.split()[2:] == [mean, "64", "0.0", str(path.parent.relative_to(tmp_path))]
 
 
 def test_max_frames_is_a_budget_of_environment_steps(tmp_path: Path):

@@ -52,6 +52,21 @@ def test_other_keys_of_the_manifest_can_divide(tmp_path: Path):
     assert sizes(group_runs(read(tmp_path), ["library"])) == {"library=rsl_rl": 3}
 
 
+def test_keys_of_the_configuration_can_divide(tmp_path: Path):
+    for name, rate in (("a", "0.001"), ("b", "1e-3"), ("c", "0.01")):
+        params = write_run(tmp_path, [1.0], name=name) / "params"
+        params.mkdir()
+        (params / "agent.yaml").write_text(f"algorithm:\n  learning_rate: {rate}\n")
+        (params / "env.yaml").write_text("decimation: 2\n")
+    key = "agent.algorithm.learning_rate"
+    assert sizes(group_runs(read(tmp_path), [key])) == {f"{key}=0.001": 2, f"{key}=0.01": 1}
+    assert sizes(group_runs(read(tmp_path), ["library", "env.decimation"])) == {
+        "library=rsl_rl, env.decimation=2": 3
+    }
+    with pytest.raises(ConfigurationError, match=rf"'learning_rate', .*Did you mean {key}\?"):
+        group_runs(read(tmp_path), ["learning_rate"])
+
+
 def test_a_key_that_no_manifest_has_is_answered_with_the_nearest(tmp_path: Path):
     write_run(tmp_path, [1.0])
     with pytest.raises(ConfigurationError, match=r"'world\.sise'.*Did you mean world\.size"):

@@ -1,0 +1,60 @@
+"""The last records of ``metrics.jsonl``: how far a run is, read in a moment however long it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_TAIL_BYTES = 2**16
+"""What is read of the end: tens of records, so that one has a return if episodes end at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How far a run is; null where no record tells."""
+
+    iteration: int | None = None
+    """Iterations done."""
+    frames: int | None = None
+    """Environment steps of all processes."""
+    wall_s: float | None = None
+    """Seconds since the run's start."""
+    mean_return: float | None = None
+    """The last mean return of the episodes that ended in an iteration."""
+
+
+def read_standing(directory: Path) -> Standing:
+    """Return how far the run in a directory is; a line that is not whole does not count."""
+    records = list(_last_records(directory / "metrics.jsonl"))
+    if not records:
+        return Standing()
+    returns = (record.get("mean_return") for record in records)
+    newest = records[0]
+    return Standing(
+        iteration=newest.get("iteration"),
+        frames=newest.get("frames"),
+        wall_s=newest.get("wall_s"),
+        mean_return=next((value for value in returns if value is not None), None),
+    )
+
+
+def _last_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records at a file's end, the newest first."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return
+    for line in reversed(lines):
+        try:
+            record = json.loads(line)
+        except ValueError:  # the first of the tail, or one that is being written
+            continue
+        if isinstance(record, dict):
+            yield record

@@ -1,0 +1,112 @@
+"""``envlab runs``: run directories, how far each is, and how it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from envlab.errors import RunDirectoryError
+from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.run.manifest import read_manifests
+from envlab.rl.run.records import read_standing
+
+SILENT_S = 3600.0
+"""A run that is said to be running and has written nothing for so long has probably died."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A run, as it is listed."""
+
+    directory: str
+    task: str | None
+    library: str | None
+    status: str
+    """As the manifest has it; ``silent`` for one that runs and writes nothing."""
+    iteration: int | None
+    mean_return: float | None
+    """The last one."""
+    age_s: float
+    """Time since it last wrote, in seconds."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the runs, the newest last, and return 0.
+
+    Raises:
+        RunDirectoryError: If there is no such folder.
+    """
+    parser = ArgumentParser(prog="envlab runs", description="List run directories.")
+    parser.add_argument(
+        "folder", nargs="?", default="logs", metavar="FOLDER", help="where to look (default: logs)"
+    )
+    parser.add_argument("--task", metavar="WORD", help="only runs of tasks whose id has this")
+    parser.add_argument("--library", metavar="NAME", help="only runs of this library")
+    parser.add_argument("--json", action="store_true", help="for scripts: a list of objects")
+    flags = parser.parse_args(list(arguments))
+    folder = Path(flags.folder)
+    if not folder.is_dir():
+        raise RunDirectoryError(
+            f"There is no folder {flags.folder!r}. Give one that contains runs; training makes "
+            "'logs' where it is started."
+        )
+    rows = [
+        row(directory, manifest)
+        for directory, manifest in read_manifests(folder, "**").items()
+        if (flags.task or "").lower() in str(manifest.get("task")).lower()
+        and flags.library in (None, manifest.get("library"))
+    ]
+    if flags.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    elif rows:
+        print(table(rows))
+    else:
+        print(f"No run in {flags.folder} matches.")
+    return 0
+
+
+def row(directory: Path, manifest: dict[str, Any]) -> Row:
+    """Return what is listed of a run."""
+    at = read_standing(directory)
+    age_s = datetime.now().timestamp() - _last_write(directory)
+    status = str(manifest.get("status", "unknown"))
+    return Row(
+        directory=str(directory),
+        task=manifest.get("task"),
+        library=manifest.get("library"),
+        status="silent" if status == "running" and age_s > SILENT_S else status,
+        iteration=at.iteration,
+        mean_return=at.mean_return,
+        age_s=round(age_s, 1),
+    )
+
+
+def _last_write(directory: Path) -> float:
+    files = (directory / name for name in ("run.json", "metrics.jsonl", "heartbeats.json"))
+    return max(file.stat().st_mtime for file in files if file.exists())
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return runs as aligned columns under a heading."""
+    headers = ("Run", "Task", "Library", "State", "Iterations", "Return", "Age")
+    lines = [
+        (
+            *(row.directory, row.task, row.library, row.status, row.iteration, row.mean_return),
+            _age(row.age_s),
+        )
+        for row in rows
+    ]
+    return tabulate(lines, headers=headers, floatfmt=".3f", missingval="-", disable_numparse=[6])
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -1,0 +1,225 @@
+"""``envlab terms``: what managers' tasks are made of, with parameters and defaults.
+
+The sources are parsed and not imported, so that this takes as long as ``envlab list``. A term is a
+public function whose first parameter is ``env``, or the configuration of an action or a command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.metadata
+import importlib.util
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.rl.command.arguments import ArgumentParser
+from envlab.task import ENTRY_POINT_GROUP
+
+SHARED = "envlab.envs.mdp"
+"""Terms that tasks share; those of one family of tasks lie beside them."""
+_BASES = "envlab.envs.managers"
+"""What configurations of terms inherit fields from."""
+KINDS = ("action", "command", "observation", "reward", "termination", "event", "curriculum")
+_OF_CONFIG = {
+    "ObservationTermCfg": "observation",
+    "RewardTermCfg": "reward",
+    "TerminationTermCfg": "termination",
+}
+_OBSERVE = ("observations", "root", "height_scan")
+"""Modules of terms that are observations, whether or not a task uses them."""
+_GIVEN = ("env", "mask", "stream")
+"""Parameters that the managers give."""
+
+
+@dataclass(kw_only=True)
+class Term:
+    """A term, as it is listed."""
+
+    name: str
+    """As in ``mdp.NAME``, or ``module:NAME``."""
+    kinds: list[str]
+    """What it may be; a function of the state may be both an observation and a reward."""
+    params: dict[str, str]
+    """Parameters or fields, and their defaults as they are written; ``...`` where there is none."""
+    summary: str
+    """The first line of its docstring."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the terms, and return 0."""
+    flags = _parse(arguments)
+    found = [
+        term
+        for term in find_terms()
+        if (flags.kind is None or flags.kind in term.kinds)
+        and (flags.keyword or "").lower() in f"{term.name} {term.summary}".lower()
+    ]
+    if flags.json:
+        print(json.dumps([asdict(term) for term in found], indent=2))
+    elif found:
+        print(text(found))
+    else:
+        print("No term matches.")
+    return 0
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = ArgumentParser(
+        prog="envlab terms",
+        description="List the terms that tasks are made of, with their parameters and defaults.",
+        epilog="Shared ones are mdp.NAME, after 'from envlab.envs import mdp'.",
+    )
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument(
+        "--keyword", metavar="WORD", help="only terms whose name or description has it"
+    )
+    parser.add_argument("--json", action="store_true", help="for scripts: a list of objects")
+    flags = parser.parse_args(list(arguments))
+    if flags.kind is not None:
+        singular = {**{f"{kind}s": kind for kind in KINDS}, "curricula": "curriculum"}
+        flags.kind = singular.get(flags.kind, flags.kind)
+        if flags.kind not in KINDS:
+            raise ConfigurationError(
+                f"There is no kind of term {flags.kind!r}.{did_you_mean(flags.kind, KINDS)} There "
+                f"are {', '.join(KINDS)}."
+            )
+    return flags
+
+
+def text(terms: Sequence[Term]) -> str:
+    """Return terms below their kinds; one of several kinds stands below the first."""
+    parts = []
+    for kind in KINDS:
+        of_kind = [term for term in terms if term.kinds[0] == kind]
+        if of_kind:
+            parts.append(f"{kind.upper()}S" if kind != "curriculum" else "CURRICULA")
+        for term in of_kind:
+            also = f"  (also {', '.join(term.kinds[1:])})" if term.kinds[1:] else ""
+            params = ", ".join(
+                name if default == "..." else f"{name}={default}"
+                for name, default in term.params.items()
+            )
+            parts += [f"  {term.name}({params}){also}", f"      {term.summary}"]
+    return "\n".join(parts)
+
+
+def find_terms() -> list[Term]:
+    """Return envlab's terms, and those of the installed suites of tasks, by kind and name."""
+    packages = (SHARED, _BASES, *_suites())
+    sources = {name: tree for package in packages for name, tree in _modules(package)}
+    uses = _uses(sources.values())
+    classes = {
+        node.name: node
+        for tree in sources.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    exported = {node.value for node in ast.walk(sources[SHARED]) if isinstance(node, ast.Constant)}
+    terms = []
+    for module, tree in sources.items():
+        is_shared = module.startswith(SHARED)
+        for node in () if module.startswith(_BASES) else tree.body:
+            if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or node.name.startswith("_"):
+                continue
+            kinds = _kinds(node, module, uses.get(node.name, ()))
+            if not kinds or (is_shared and node.name not in exported):
+                continue
+            term = Term(
+                name=f"mdp.{node.name}" if is_shared else f"{module}:{node.name}",
+                kinds=kinds,
+                params=(
+                    _params(node, tree)
+                    if isinstance(node, ast.FunctionDef)
+                    else _fields(node, classes)
+                ),
+                summary=(ast.get_docstring(node) or "").partition("\n")[0],
+            )
+            terms.append(term)
+    return sorted(terms, key=lambda term: (KINDS.index(term.kinds[0]), term.name))
+
+
+def _suites() -> list[str]:
+    """Return the packages of the installed suites of tasks."""
+    entry_points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    return sorted({one.module.partition(".")[0] for one in entry_points})
+
+
+def _modules(package: str) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the modules of a package by name, parsed; none if it cannot be found."""
+    outer, *inner = package.split(".")
+    spec = importlib.util.find_spec(outer)
+    for place in (spec and spec.submodule_search_locations) or ():
+        folder = Path(place, *inner)
+        for path in sorted(folder.rglob("*.py")):
+            below = path.relative_to(folder).with_suffix("").parts
+            name = ".".join((package, *(part for part in below if part != "__init__")))
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _uses(trees: Iterable[ast.Module]) -> dict[str, list[str]]:
+    """Return what tasks use functions as: kinds by the function's name."""
+    uses: dict[str, list[str]] = {}
+    for call in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        kind = _OF_CONFIG.get(_last_name(call.func))
+        for keyword in call.keywords if kind else ():
+            kinds = uses.setdefault(_last_name(keyword.value), [])
+            if keyword.arg == "func" and kind not in kinds:
+                kinds.append(str(kind))
+    return uses
+
+
+def _last_name(node: ast.AST) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _kinds(node: ast.FunctionDef | ast.ClassDef, module: str, uses: Sequence[str]) -> list[str]:
+    """Return what a definition may be; nothing if it is no term."""
+    if isinstance(node, ast.ClassDef):
+        found = re.search(r"(Action|Command)Cfg$", node.name)
+        return [found[1].lower()] if found else []
+    names = [each.arg for each in node.args.args]
+    if names[:1] != ["env"] or "entity" in names:  # which is for other terms to call
+        return []
+    if "mask" in names:
+        return ["event" if "stream" in names else "curriculum"]
+    if uses:
+        return sorted(uses, key=KINDS.index)
+    if node.returns is None or _last_name(node.returns) != "Tensor":
+        return []
+    if (ast.get_docstring(node) or "").startswith("Return whether"):
+        return ["termination"]
+    return ["observation" if module.rpartition(".")[2] in _OBSERVE else "reward"]
+
+
+def _params(function: ast.FunctionDef, tree: ast.Module) -> dict[str, str]:
+    """Return parameters and defaults; a default that the module gives a name is looked up."""
+    named = {
+        _last_name(target): ast.unparse(line.value)
+        for line in tree.body
+        if isinstance(line, (ast.Assign, ast.AnnAssign)) and line.value is not None
+        for target in (line.targets if isinstance(line, ast.Assign) else [line.target])
+    }
+    arguments = function.args.args
+    missing = ["..."] * (len(arguments) - len(function.args.defaults))
+    defaults = [*missing, *(ast.unparse(default) for default in function.args.defaults)]
+    return {
+        each.arg: named.get(default, default)
+        for each, default in zip(arguments, defaults, strict=True)
+        if each.arg not in _GIVEN
+    }
+
+
+def _fields(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> dict[str, str]:
+    """Return the fields of a dataclass, inherited ones first."""
+    fields: dict[str, str] = {}
+    for base in (classes[name] for name in map(_last_name, node.bases) if name in classes):
+        fields |= _fields(base, classes)
+    for line in node.body:
+        if isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation):
+            fields[_last_name(line.target)] = ast.unparse(line.value) if line.value else "..."
+    return fields

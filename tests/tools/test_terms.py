@@ -1,0 +1,75 @@
+"""``envlab terms`` parses sources; what it lists must be what an import finds."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import pytest
+
+from envlab import cli
+from envlab.envs import mdp
+from envlab.envs.managers import ActionTermCfg, CommandTermCfg
+from envlab.tools.terms import KINDS, find_terms
+
+LISTED = {term.name: term for term in find_terms()}
+
+
+def test_shared_functions_are_listed_with_their_parameters():
+    for name in mdp.__all__:
+        value = getattr(mdp, name)
+        if not inspect.isfunction(value) or "frames" in value.__module__:  # which terms call
+            continue
+        term = LISTED[f"mdp.{name}"]
+        parameters = inspect.signature(value).parameters.values()
+        wanted = {
+            each.name: "..." if each.default is each.empty else "given"
+            for each in parameters
+            if each.name not in ("env", "mask", "stream")
+        }
+        found = {key: "..." if text == "..." else "given" for key, text in term.params.items()}
+        assert found == wanted
+        assert term.summary == (value.__doc__ or "").partition("\n")[0]
+
+
+def test_actions_and_commands_are_listed_with_inherited_fields():
+    for kind, base in (("action", ActionTermCfg), ("command", CommandTermCfg)):
+        wanted = {
+            f"mdp.{name}"
+            for name in mdp.__all__
+            if inspect.isclass(getattr(mdp, name)) and issubclass(getattr(mdp, name), base)
+        }
+        listed = {name for name, term in LISTED.items() if term.kinds == [kind]}
+        assert wanted == {name for name in listed if name.startswith("mdp.")}
+    assert LISTED["mdp.UniformCommandCfg"].params == {
+        "resampling_time_range": "...",
+        "ranges": "...",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("mdp.base_pos_z", ["observation"]),
+        ("mdp.track_lin_vel_xy_exp", ["reward"]),
+        ("mdp.bad_orientation", ["termination"]),
+        ("mdp.push_by_setting_velocity", ["event"]),
+        ("mdp.modify_reward_weight", ["curriculum"]),
+        ("envlab_tasks.classic.locomotion.terms:progress_reward", ["reward"]),
+    ],
+)
+def test_a_term_is_of_the_kind_it_is_used_as(name: str, kinds: list[str]):
+    assert LISTED[name].kinds == kinds
+
+
+def test_terms_are_chosen_by_kind_and_word(capsys):
+    assert cli.main(["terms", "curricula", "--json"]) == 0
+    names = [term["name"] for term in json.loads(capsys.readouterr().out)]
+    assert names == ["mdp.modify_reward_weight", "mdp.terrain_levels_vel"]
+    assert cli.main(["terms", "--keyword=FORCE on any"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "TERMINATIONS",
+        "  mdp.illegal_contact(threshold, sensor_cfg)",
+        "      Return whether the force on any of the bodies is above ``threshold``, in N.",
+    ]
+    assert {kind for term in LISTED.values() for kind in term.kinds} == set(KINDS)
