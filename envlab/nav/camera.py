@@ -1,0 +1,211 @@
+"""Cameras: depth, colour and labels of what agents see, for all environments at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+import warp as wp
+
+from envlab.errors import ConfigurationError
+from envlab.nav.camera_kernels import (
+    Images,
+    Light,
+    Paint,
+    Primitive,
+    Scene,
+    Scratch,
+    View,
+    Wall,
+    draw,
+    draw_tilted,
+    paint,
+)
+from envlab.nav.house import CEILING_HEIGHT, CELL
+from envlab.nav.house_set import HouseSet
+
+ImageKind = Literal["depth", "rgb", "labels", "goal_mask"]
+CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
+    "depth": (1, torch.float32),
+    "rgb": (3, torch.uint8),
+    "labels": (1, torch.uint8),
+    "goal_mask": (1, torch.uint8),
+}
+"""Channels of a camera's image, and their type."""
+CPU_BATCH = 64
+"""Environments that a CPU thread draws between two looks at its work: 2 MB of scratch memory."""
+
+
+@dataclass(kw_only=True)
+class CameraCfg:
+    """Pinhole cameras with square pixels (``env.camera.*``)."""
+
+    width: int = 64
+    """Pixels from left to right."""
+    height: int = 64
+    """Pixels from top to bottom."""
+    hfov_deg: float = 79.0
+    """Horizontal field of view; 79° as in RoboTHOR's and Habitat's ObjectNav challenges."""
+    mount_m: float = 0.88
+    """Height above the floor; that of Habitat's ObjectNav challenge."""
+    headings_deg: list[float] = field(default_factory=lambda: [0.0])
+    """Directions of the cameras, to the left of straight ahead: one camera for each, whose images
+    follow one another in the channels."""
+    pitch: Literal["shift", "tilt"] = "shift"
+    """What looking up or down does: ``shift`` moves the image plane, as an architect's camera does,
+    so that upright edges stay upright; ``tilt`` turns the camera, which takes 25 times as long on a
+    CPU."""
+
+
+class Camera:
+    """Draws what the agents of a batch of environments see."""
+
+    def __init__(
+        self,
+        cfg: CameraCfg,
+        houses: HouseSet,
+        *,
+        slot: torch.Tensor,
+        pose: torch.Tensor,
+        goal_class: torch.Tensor,
+        kinds: tuple[ImageKind, ...],
+        num_threads: int = 1,
+    ) -> None:
+        """Prepare to draw.
+
+        Args:
+            cfg: Sizes and directions.
+            houses: The houses in memory.
+            slot: House of each environment, int32 ``(num_envs,)``; read at each picture.
+            pose: x, y, height of the camera in m, yaw in rad and tangent of the pitch, float32
+                ``(num_envs, 5)``; read at each picture.
+            goal_class: Class of the goal, int32 ``(num_envs,)``; -1: none.
+            kinds: What images are wanted of.
+            num_threads: Threads on a CPU.
+
+        Raises:
+            ConfigurationError: If ``cfg`` makes no image.
+        """
+        _check(cfg)
+        self.cfg, self.kinds, self.device = cfg, kinds, pose.device
+        self._num_envs, self._cameras = len(pose), len(cfg.headings_deg)
+        headings = torch.tensor(cfg.headings_deg, device=self.device).deg2rad()
+        self._scene = _scene(houses, slot, pose, goal_class, headings)
+        is_cpu = self.device.type == "cpu"
+        self._strip = cfg.width if is_cpu else 1
+        self._strips = -(-cfg.width // self._strip)
+        self._device = wp.device_from_torch(self.device)
+        self._view = _view(cfg, kinds, self._strip)
+        self._seen = torch.zeros(
+            self._num_envs, self._cameras, self._strips, dtype=torch.int32, device=self.device
+        )
+        num_threads = max(1, min(num_threads, -(-self._num_envs // CPU_BATCH))) if is_cpu else 1
+        self._batch = CPU_BATCH if is_cpu else self._num_envs
+        self._scratches = [self._make_scratch() for _ in range(num_threads)]
+        self._map: Callable[..., object] = map
+        if num_threads > 1:
+            self._map = ThreadPoolExecutor(num_threads, thread_name_prefix="camera").map
+
+    def shape(self, kind: ImageKind) -> tuple[int, int, int]:
+        """Return the shape of an image: height, width, channels."""
+        return (self.cfg.height, self.cfg.width, CHANNELS[kind][0] * self._cameras)
+
+    def new_images(self) -> dict[ImageKind, torch.Tensor]:
+        """Return images that nothing is drawn on yet, ``(num_envs, height, width, channels)``."""
+        return {
+            kind: torch.empty(
+                self._num_envs, *self.shape(kind), dtype=CHANNELS[kind][1], device=self.device
+            )
+            for kind in self.kinds
+        }
+
+    def draw(self, images: dict[ImageKind, torch.Tensor], mask: torch.Tensor) -> None:
+        """Draw the images of some environments.
+
+        Args:
+            images: From :meth:`new_images`; their other rows stay as they are.
+            mask: Which environments to draw, bool ``(num_envs,)``.
+        """
+        arrays = Images()
+        arrays.seen = wp.from_torch(self._seen)
+        for kind, values in images.items():
+            if kind == "rgb":
+                values = values.view(*values.shape[:3], self._cameras, 3)
+            dtype = {"depth": wp.float32, "rgb": wp.vec3ub}.get(kind, wp.uint8)
+            setattr(arrays, kind, wp.from_torch(values, dtype=dtype))
+        wanted = wp.from_torch(mask)
+
+        def work(thread: int) -> None:
+            step = self._batch * len(self._scratches)
+            for first in range(thread * self._batch, self._num_envs, step):
+                self._launch(first, wanted, arrays, self._scratches[thread][0])
+
+        list(self._map(work, range(len(self._scratches))))  # type: ignore[call-overload]
+
+    def goal_pixels(self) -> torch.Tensor:
+        """Return how many pixels of the latest images show the goal's class, ``(num_envs,)``."""
+        return self._seen.sum(dim=(1, 2))
+
+    def _launch(self, first: int, wanted: wp.array, images: Images, scratch: Scratch) -> None:
+        count = min(self._batch, self._num_envs - first)
+        inputs = [self._scene, self._view, wanted, first, scratch]
+        size = {"dim": (count, self._cameras, self._strips), "device": self._device}
+        wp.launch(draw_tilted if self.cfg.pitch == "tilt" else draw, inputs=inputs, **size)
+        wp.launch(paint, inputs=[*inputs, images], **size)
+
+    def _make_scratch(self) -> tuple[Scratch, tuple[torch.Tensor, ...]]:
+        """Return what a thread draws on, and the tensors that hold it."""
+        height, width = self.cfg.height, self.cfg.width
+        rows = min(self._batch, self._num_envs) * self._cameras
+        near_wall = torch.empty(rows, width, device=self.device)
+        depth = torch.empty(rows, width, height, device=self.device)
+        hit = torch.empty(rows, width, height, dtype=torch.int32, device=self.device)
+        scratch = Scratch()
+        scratch.near_wall, scratch.depth, scratch.hit = map(wp.from_torch, (near_wall, depth, hit))
+        return scratch, (near_wall, depth, hit)
+
+
+def _scene(houses: HouseSet, *tensors: torch.Tensor) -> Scene:
+    scene = Scene()
+    rows = {"walls": Wall, "primitives": Primitive, "colours": wp.vec3}
+    for name, dtype in (rows | {"paints": Paint, "light": Light, "room_of": wp.uint8}).items():
+        setattr(scene, name, wp.from_torch(houses.arrays[name], dtype=dtype))
+    for name, values in zip(("slot", "pose", "goal_class", "headings"), tensors, strict=True):
+        setattr(scene, name, wp.from_torch(values))
+    scene.ceiling, scene.cells_per_m = CEILING_HEIGHT, 1.0 / CELL
+    return scene
+
+
+def _view(cfg: CameraCfg, kinds: tuple[ImageKind, ...], strip: int) -> View:
+    view = View()
+    view.height, view.width, view.strip = cfg.height, cfg.width, strip
+    view.pixel = 2.0 * math.tan(math.radians(cfg.hfov_deg) / 2) / cfg.width
+    view.tilts = cfg.pitch == "tilt"
+    view.wants_depth, view.wants_rgb = "depth" in kinds, "rgb" in kinds
+    view.wants_labels, view.wants_mask = "labels" in kinds, "goal_mask" in kinds
+    return view
+
+
+def _check(cfg: CameraCfg) -> None:
+    if cfg.width < 1 or cfg.height < 1:
+        raise ConfigurationError(
+            f"env.camera makes images of {cfg.height} x {cfg.width} pixels, but needs at least "
+            "one. Set env.camera.height and env.camera.width."
+        )
+    if not 0.0 < cfg.hfov_deg < 180.0:
+        raise ConfigurationError(
+            f"env.camera.hfov_deg is {cfg.hfov_deg}, but must lie between 0 and 180 degrees."
+        )
+    if not 0.0 < cfg.mount_m < CEILING_HEIGHT:
+        raise ConfigurationError(
+            f"env.camera.mount_m is {cfg.mount_m}, but must lie between the floor, 0, and the "
+            f"ceiling, {CEILING_HEIGHT} m."
+        )
+    if not cfg.headings_deg:
+        raise ConfigurationError(
+            "env.camera.headings_deg is empty, but needs a direction for each camera, such as [0]."
+        )

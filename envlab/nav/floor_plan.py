@@ -1,0 +1,138 @@
+"""Floor plans: a rectangle split into rooms, with a door in every wall between them.
+
+Lengths are in metres; x and y span the floor, and z is up.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+MAX_ROOMS = 8
+WIDTH_RANGE = (6.5, 11.0)
+"""Of a house along x."""
+DEPTH_RANGE = (5.5, 9.0)
+"""Of a house along y."""
+MARGIN = 0.1
+"""Between the origin and the centre lines of the outer walls."""
+MIN_ROOM = 2.2
+"""Shortest side of a room."""
+WALL_HALF = 0.05
+DOOR_WIDTH, DOOR_HEIGHT = 0.95, 2.05
+SECOND_DOOR = 0.4
+"""Probability of two doors in a wall that is long enough."""
+
+
+class Room(NamedTuple):
+    """A rectangle between the centre lines of walls."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    @property
+    def area(self) -> float:
+        """In square metres."""
+        return (self.x1 - self.x0) * (self.y1 - self.y0)
+
+
+class Rectangle(NamedTuple):
+    """Centre and half sizes, along the axes."""
+
+    x: float
+    y: float
+    half_x: float
+    half_y: float
+
+
+class FloorPlan(NamedTuple):
+    """Rooms, the walls around and between them, and the doors in these."""
+
+    rooms: list[Room]
+    walls: list[Rectangle]
+    """From the floor to the ceiling."""
+    doors: list[Rectangle]
+    """Openings, above which a lintel closes the wall."""
+
+
+class _Split(NamedTuple):
+    """A wall across a room: on the line where coordinate ``axis`` is ``at``."""
+
+    axis: int
+    at: float
+    low: float
+    high: float
+
+
+def draw_floor_plan(rng: np.random.Generator) -> FloorPlan:
+    """Return a floor plan whose rooms can all be reached.
+
+    The largest room is split again and again. Each wall of a split gets a door, which joins what
+    the split has parted, so that by induction all rooms are connected.
+    """
+    width, depth = rng.uniform(*WIDTH_RANGE), rng.uniform(*DEPTH_RANGE)
+    rooms = [Room(MARGIN, MARGIN, MARGIN + width, MARGIN + depth)]
+    splits: list[_Split] = []
+    for _ in range(rng.integers(2, MAX_ROOMS - 1)):
+        room = max(rooms, key=lambda one: one.area)
+        axis = 0 if room.x1 - room.x0 >= room.y1 - room.y0 else 1
+        low, high = room[axis], room[axis + 2]
+        if high - low < 2 * MIN_ROOM + 0.2:
+            break
+        at = float(rng.uniform(low + MIN_ROOM, high - MIN_ROOM))
+        ends, starts = list(room), list(room)
+        ends[axis + 2], starts[axis] = at, at
+        rooms.remove(room)
+        rooms += [Room(*ends), Room(*starts)]
+        splits.append(_Split(axis, at, room[1 - axis], room[3 - axis]))
+    plan = FloorPlan(rooms, [], [])
+    for split in splits:
+        _build_wall(plan, split, _door_centres(split, splits, rng))
+    outline = _Split(0, MARGIN, MARGIN, MARGIN + depth), _Split(1, MARGIN, MARGIN, MARGIN + width)
+    for side, across in zip(outline, outline[::-1], strict=True):
+        for at in (side.at, across.high):
+            low, high = side.low - WALL_HALF, side.high + WALL_HALF
+            plan.walls.append(_stretch(side.axis, at, low, high))
+    return plan
+
+
+def _door_centres(split: _Split, splits: list[_Split], rng: np.random.Generator) -> list[float]:
+    """Return where along its wall a split gets one or two doors, clear of the walls that join it."""
+    joints = [
+        other.at
+        for other in splits
+        if other.axis != split.axis
+        and split.low < other.at < split.high
+        and split.at in (other.low, other.high)
+    ]
+    corners = sorted([split.low, *joints, split.high])
+    pieces = list(zip(corners, corners[1:], strict=False))
+    wide = [piece for piece in pieces if piece[1] - piece[0] > DOOR_WIDTH + 0.3]
+    wide = wide or [max(pieces, key=lambda piece: piece[1] - piece[0])]
+    count = 1 + int(rng.random() < SECOND_DOOR)
+    centres = []
+    for index in rng.permutation(len(wide))[:count]:
+        low, high = wide[index]
+        room = max((high - low - DOOR_WIDTH) / 2 - 0.12, 0.0)
+        centres.append((low + high) / 2 + float(rng.uniform(-room, room)))
+    return sorted(centres)
+
+
+def _build_wall(plan: FloorPlan, split: _Split, doors: list[float]) -> None:
+    start = split.low
+    for centre in doors:
+        low, high = centre - DOOR_WIDTH / 2, centre + DOOR_WIDTH / 2
+        plan.doors.append(_stretch(split.axis, split.at, low, high))
+        plan.walls.append(_stretch(split.axis, split.at, start, low))
+        start = high
+    plan.walls.append(_stretch(split.axis, split.at, start, split.high))
+
+
+def _stretch(axis: int, at: float, low: float, high: float) -> Rectangle:
+    """Return a piece of wall on the line where coordinate ``axis`` is ``at``."""
+    along, half = (low + high) / 2, (high - low) / 2
+    if axis == 0:
+        return Rectangle(at, along, WALL_HALF, half)
+    return Rectangle(along, at, half, WALL_HALF)

@@ -1,0 +1,160 @@
+"""Pictures of houses: maps from above, ways on them, and what agents see beside them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw, ImageFont
+
+from envlab.nav.camera import Camera, CameraCfg
+from envlab.nav.furniture import BOX, CLASSES, FIRST_TARGET
+from envlab.nav.house import CELL, GRID, MAX_WALLS
+from envlab.nav.house_cache import Arrays
+from envlab.nav.house_set import HouseSet
+
+PIXELS_PER_M = 48
+WALL_COLOUR = (40, 40, 45)
+OUTSIDE_COLOUR = (245, 245, 245)
+WAY_COLOUR = (20, 90, 220)
+GOAL_COLOUR = (30, 170, 60)
+
+
+def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
+    """Return a house seen from above, with x to the right and y upwards.
+
+    Args:
+        house: The house.
+        goal: A goal whose cells of arrival are shown in green.
+    """
+    height, width = (round(cells * CELL * PIXELS_PER_M) for cells in GRID)
+    floor = (255 * house["paints"][:, 0, :3]).clip(0, 255).astype(np.uint8)[house["room_of"]]
+    floor[~_is_inside(house)] = OUTSIDE_COLOUR
+    if goal is not None:
+        floor[house["fields"][goal] == 0] = GOAL_COLOUR
+    picture = Image.fromarray(np.ascontiguousarray(floor[::-1])).resize((width, height), 0)
+    pen = ImageDraw.Draw(picture)
+    for x, y, half_x, half_y in house["walls"]:
+        if half_x > 0:
+            pen.rectangle(_box(x, y, half_x, half_y, height), fill=WALL_COLOUR)
+    shapes = house["primitives"]
+    for index in np.argsort(shapes[:, 5], kind="stable"):  # the highest last
+        x, y, half_x, half_y, low, _, kind, number = shapes[index]
+        if half_x > 0 and low < 2.0:  # without lintels
+            colour = tuple((255 * house["colours"][index]).astype(int).tolist())
+            pen_shape = pen.rectangle if kind == BOX else pen.ellipse
+            pen_shape(_box(x, y, half_x, half_y, height), fill=colour, outline=(0, 0, 0))
+    _label_targets(pen, shapes, height)
+    return picture
+
+
+def draw_way(picture: Image.Image, way: Sequence[tuple[float, float]], yaw: float | None) -> None:
+    """Draw where an agent went on a map, and where it is and looks.
+
+    Args:
+        picture: From :func:`draw_map`; it is changed.
+        way: Positions, in m.
+        yaw: Where it looks, in rad; None: an agent is not shown.
+    """
+    pen = ImageDraw.Draw(picture)
+    points = [(x * PIXELS_PER_M, picture.height - y * PIXELS_PER_M) for x, y in way]
+    if len(points) > 1:
+        pen.line(points, fill=WAY_COLOUR, width=3)
+    if yaw is not None and points:
+        (x, y), size = points[-1], 9
+        pen.ellipse(
+            (x - size, y - size, x + size, y + size), fill=(255, 255, 255), outline=(0,) * 3
+        )
+        nose = (x + 2 * size * np.cos(yaw), y - 2 * size * np.sin(yaw))
+        pen.line([(x, y), nose], fill=(220, 30, 30), width=4)
+
+
+def draw_views(house: Arrays, size: int = 192, seed: int = 0) -> Image.Image:
+    """Return what an agent sees at four places of a house: colour above labels above depth."""
+    houses = _alone(house)
+    rng = np.random.default_rng(seed)
+    rows, columns = np.nonzero(house["free"])
+    chosen = rng.integers(len(rows), size=4)
+    pose = torch.zeros(4, 5)
+    pose[:, 0] = torch.from_numpy((columns[chosen] + 0.5) * CELL)
+    pose[:, 1] = torch.from_numpy((rows[chosen] + 0.5) * CELL)
+    pose[:, 2] = CameraCfg().mount_m
+    pose[:, 3] = torch.from_numpy(rng.uniform(0.0, 2.0 * np.pi, 4))
+    camera = Camera(
+        CameraCfg(width=size, height=size),
+        houses,
+        slot=torch.zeros(4, dtype=torch.int32),
+        pose=pose,
+        goal_class=torch.full((4,), -1, dtype=torch.int32),
+        kinds=("rgb", "labels", "depth"),
+    )
+    images = camera.new_images()
+    camera.draw(images, torch.ones(4, dtype=torch.bool))
+    colours = images["rgb"].numpy()
+    labels = label_colours()[images["labels"].numpy()[..., 0]]
+    depth = np.repeat((255 * (images["depth"].numpy() / 8).clip(0, 1)).astype(np.uint8), 3, axis=3)
+    return Image.fromarray(np.vstack([np.hstack(list(kind)) for kind in (colours, labels, depth)]))
+
+
+@functools.cache
+def label_colours() -> np.ndarray:
+    """Return a colour for each class, uint8 ``(num_classes, 3)``; targets are the bright ones."""
+    rng = np.random.default_rng(7)
+    colours = rng.integers(40, 150, (len(CLASSES), 3))
+    colours[FIRST_TARGET:] = rng.integers(60, 256, (len(CLASSES) - FIRST_TARGET, 3))
+    colours[:3] = ((90, 80, 70), (200, 200, 200), (140, 140, 150))
+    return colours.astype(np.uint8)
+
+
+def beside(*pictures: Image.Image) -> Image.Image:
+    """Return pictures side by side, each as high as the first."""
+    height = pictures[0].height
+    scaled = [one.resize((round(one.width * height / one.height), height)) for one in pictures]
+    joined = Image.new("RGB", (sum(one.width for one in scaled), height))
+    left = 0
+    for one in scaled:
+        joined.paste(one, (left, 0))
+        left += one.width
+    return joined
+
+
+def _alone(house: Arrays) -> HouseSet:
+    """Return a set that holds one house, for a camera."""
+    houses = HouseSet.__new__(HouseSet)
+    houses.arrays = {name: torch.from_numpy(values[None]) for name, values in house.items()}
+    return houses
+
+
+def _is_inside(house: Arrays) -> np.ndarray:
+    """Return the cells within the outer walls, bool ``GRID``."""
+    walls = house["walls"][house["walls"][:, 2] > 0]
+    assert len(walls) <= MAX_WALLS
+    x = (np.arange(GRID[1]) + 0.5) * CELL
+    y = (np.arange(GRID[0]) + 0.5) * CELL
+    within_x = (x > walls[:, 0].min()) & (x < walls[:, 0].max())
+    within_y = (y > walls[:, 1].min()) & (y < walls[:, 1].max())
+    return within_y[:, None] & within_x[None, :]
+
+
+def _box(x: float, y: float, half_x: float, half_y: float, height: int) -> list[float]:
+    """Return a rectangle in pixels, from the upper left to the lower right."""
+    return [
+        (x - half_x) * PIXELS_PER_M,
+        height - (y + half_y) * PIXELS_PER_M,
+        (x + half_x) * PIXELS_PER_M,
+        height - (y - half_y) * PIXELS_PER_M,
+    ]
+
+
+def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, height: int) -> None:
+    font = ImageFont.load_default(11)
+    named = set()
+    for x, y, half_x, _, _, _, _, number in shapes:
+        place = (round(float(x), 1), round(float(y), 1), int(number))
+        if half_x > 0 and number >= FIRST_TARGET and place not in named:
+            named.add(place)
+            where = (x * PIXELS_PER_M + 5, height - y * PIXELS_PER_M - 6)
+            outline = {"stroke_width": 2, "stroke_fill": (255, 255, 255)}
+            pen.text(where, CLASSES[int(number)], fill=(0, 0, 0), font=font, **outline)
