@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -26,7 +26,6 @@ from envlab.nav.camera_kernels import (
     paint,
 )
 from envlab.nav.house import CEILING_HEIGHT, CELL
-from envlab.nav.house_set import HouseSet
 
 ImageKind = Literal["depth", "rgb", "labels", "goal_mask"]
 CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
@@ -67,7 +66,7 @@ class Camera:
     def __init__(
         self,
         cfg: CameraCfg,
-        houses: HouseSet,
+        houses: Mapping[str, torch.Tensor],
         *,
         slot: torch.Tensor,
         pose: torch.Tensor,
@@ -79,7 +78,7 @@ class Camera:
 
         Args:
             cfg: Sizes and directions.
-            houses: The houses in memory.
+            houses: The houses in memory, ``(num_slots, ...)`` each: ``HouseSet.arrays``.
             slot: House of each environment, int32 ``(num_envs,)``; read at each picture.
             pose: x, y, height of the camera in m, yaw in rad and tangent of the pitch, float32
                 ``(num_envs, 5)``; read at each picture.
@@ -169,11 +168,11 @@ class Camera:
         return scratch, (near_wall, depth, hit)
 
 
-def _scene(houses: HouseSet, *tensors: torch.Tensor) -> Scene:
+def _scene(houses: Mapping[str, torch.Tensor], *tensors: torch.Tensor) -> Scene:
     scene = Scene()
     rows = {"walls": Wall, "primitives": Primitive, "colours": wp.vec3}
     for name, dtype in (rows | {"paints": Paint, "light": Light, "room_of": wp.uint8}).items():
-        setattr(scene, name, wp.from_torch(houses.arrays[name], dtype=dtype))
+        setattr(scene, name, wp.from_torch(houses[name], dtype=dtype))
     for name, values in zip(("slot", "pose", "goal_class", "headings"), tensors, strict=True):
         setattr(scene, name, wp.from_torch(values))
     scene.ceiling, scene.cells_per_m = CEILING_HEIGHT, 1.0 / CELL

@@ -132,7 +132,7 @@ def upward(view: View, i: int) -> float:
 def ray_of(view: View, eye: Eye, i: int, j: int) -> wp.vec3:
     """Return a pixel's ray, of length 1 along the camera's axis."""
     x = across(view, j)
-    ahead = 1.0
+    ahead = float(1.0)
     up = upward(view, i)
     if view.tilts:
         cos = 1.0 / wp.sqrt(1.0 + eye.tan_pitch * eye.tan_pitch)
@@ -212,7 +212,7 @@ def normal_of(face: int, ray: wp.vec3, from_middle: wp.vec3) -> wp.vec3:
 @wp.func
 def middle_to(shape: Primitive, face: int, point: wp.vec3) -> wp.vec3:
     """Return the way from a cylinder's axis, or a sphere's middle, to its surface, of length 1."""
-    up = 0.0
+    up = float(0.0)
     if face == BALL:
         up = point[2] - 0.5 * (shape[4] + shape[5])
     return wp.vec3(point[0] - shape[0], point[1] - shape[1], up) / shape[2]
@@ -254,7 +254,7 @@ def draw_structure(
     idx = 1.0 / (eye.cos + eye.sin * x)
     idy = 1.0 / (eye.sin - eye.cos * x)
     wall = FAR
-    face = 0
+    face = int(0)
     for k in range(walls.shape[1]):
         box = walls[h, k]
         if box[2] < 0.0:
@@ -356,7 +356,7 @@ def meet_in_row(
             face = float(TOP)
         leave = wp.min(leave, z0 / ray[2])
     elif z0 > 0.0 or z1 < 0.0:
-        leave = -1.0
+        leave = float(-1.0)
     return wp.vec3(enter, leave, face)
 
 
@@ -522,19 +522,19 @@ def paint(
     eye = eye_of(scene, n, camera)
     lamp = scene.light[h]
     lamp_colour = wp.vec3(lamp[0], lamp[1], lamp[2])
-    seen = 0
+    seen = int(0)
     for j in range(strip * view.strip, wp.min((strip + 1) * view.strip, view.width)):
         finish = Paint()
-        finish_of = -1  # the row that it was last looked up for; a wall's holds for a column
+        finish_of = int(-1)  # the row that it was last looked up for; a wall's holds for a column
         for i in range(view.height):
             t = scratch.depth[row, j, i]
             surface = scratch.hit[row, j, i] >> 3
             label = surface + 4
             if surface >= 0:
                 label = int(scene.primitives[h, surface][7])
-            is_goal = 0
+            is_goal = int(0)
             if label == scene.goal_class[n]:
-                is_goal = 1
+                is_goal = int(1)
             seen += is_goal
             if view.wants_depth:
                 images.depth[n, i, j, camera] = t
@@ -548,7 +548,7 @@ def paint(
                 point = wp.vec3(eye.x, eye.y, eye.z) + t * ray
                 colour = wp.vec3(0.9, 0.9, 0.9)
                 from_middle = wp.vec3(0.0, 0.0, 0.0)
-                light = 1.0
+                light = float(1.0)
                 if surface >= 0:
                     colour = scene.colours[h, surface]
                     if face >= ROUND:
@@ -571,7 +571,7 @@ def paint(
                         along = point[1]
                     light = patterned(int(finish[3]), finish[4], along, point[2])
                     if point[2] < 0.1:  # a skirting board
-                        light = 0.45
+                        light = float(0.45)
                 normal = normal_of(face, ray, from_middle)
                 lit = normal[0] * lamp[3] + normal[1] * lamp[4]
                 light = light * (204.0 + 41.0 * lit + 46.0 * normal[2]) / (1.0 + lamp[5] * t * t)

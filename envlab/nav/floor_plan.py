@@ -5,6 +5,7 @@ Lengths are in metres; x and y span the floor, and z is up.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +100,7 @@ def draw_floor_plan(rng: np.random.Generator) -> FloorPlan:
 
 
 def _door_centres(split: _Split, splits: list[_Split], rng: np.random.Generator) -> list[float]:
-    """Return where along its wall a split gets one or two doors, clear of the walls that join it."""
+    """Return where along its wall a split gets one or two doors, clear of walls that join it."""
     joints = [
         other.at
         for other in splits
@@ -108,7 +109,7 @@ def _door_centres(split: _Split, splits: list[_Split], rng: np.random.Generator)
         and split.at in (other.low, other.high)
     ]
     corners = sorted([split.low, *joints, split.high])
-    pieces = list(zip(corners, corners[1:], strict=False))
+    pieces = list(itertools.pairwise(corners))
     wide = [piece for piece in pieces if piece[1] - piece[0] > DOOR_WIDTH + 0.3]
     wide = wide or [max(pieces, key=lambda piece: piece[1] - piece[0])]
     count = 1 + int(rng.random() < SECOND_DOOR)

@@ -77,7 +77,7 @@ class HouseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as file:  # not flushed: reading finds what a crash has lost
-                np.savez(file, **_packed(arrays))
+                np.savez(file, allow_pickle=False, **_packed(arrays))
             temporary.replace(path)
         except OSError as error:
             self._is_writable = False
@@ -95,14 +95,14 @@ class HouseCache:
 def _packed(arrays: Arrays) -> Arrays:
     """Return a house with its distances only where there are some: a third of the size."""
     fields = arrays["fields"]
-    here = (fields < UNREACHABLE).any(axis=0)
+    here = np.asarray((fields < UNREACHABLE).any(axis=0))
     rest = {name: values for name, values in arrays.items() if name != "fields"}
     return rest | {"here": here, "distances": fields[:, here]}
 
 
 def _read(path: Path) -> Arrays:
     with np.load(path) as entry:  # checks each array's CRC
-        arrays = dict(entry)
+        arrays: Arrays = dict(entry)
     here, distances = arrays.pop("here"), arrays.pop("distances")
     fields = np.full((len(distances), *here.shape), UNREACHABLE, np.int16)
     fields[:, here] = distances

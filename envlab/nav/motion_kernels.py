@@ -179,7 +179,7 @@ def sweep(
     ny = free.shape[0]
     nx = free.shape[1]
     for _ in range(max_sweeps):
-        changed = 0
+        changed = int(0)
         for direction in range(4):
             for ii in range(ny):
                 i = ii
@@ -205,7 +205,7 @@ def sweep(
                             d = 0.5 * (a + b + wp.sqrt(2.0 * cell * cell - (a - b) * (a - b)))
                         if d < distance[m, i, j] - 1.0e-5:
                             distance[m, i, j] = d
-                            changed = 1
+                            changed = int(1)
         if changed == 0:
             break
 
@@ -246,7 +246,7 @@ def draw_start(
     nx = free.shape[2]
     num_cells = free.shape[1] * nx
     state = wp.rand_init(bits[n])
-    at = 0
+    at = int(0)
     for tried in range(256 + num_cells):
         if tried < 256:
             at = wp.min(int(wp.randf(state) * float(num_cells)), num_cells - 1)

@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
-from envlab.nav.camera import Camera, CameraCfg
+from envlab.nav.camera import Camera, CameraCfg, ImageKind
 from envlab.nav.furniture import BOX, CLASSES, FIRST_TARGET
-from envlab.nav.house import CELL, GRID, MAX_WALLS
+from envlab.nav.house import CELL, GRID
 from envlab.nav.house_cache import Arrays
-from envlab.nav.house_set import HouseSet
 
 PIXELS_PER_M = 48
 WALL_COLOUR = (40, 40, 45)
@@ -41,7 +40,7 @@ def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
             pen.rectangle(_box(x, y, half_x, half_y, height), fill=WALL_COLOUR)
     shapes = house["primitives"]
     for index in np.argsort(shapes[:, 5], kind="stable"):  # the highest last
-        x, y, half_x, half_y, low, _, kind, number = shapes[index]
+        x, y, half_x, half_y, low, _, kind, _ = shapes[index]
         if half_x > 0 and low < 2.0:  # without lintels
             colour = tuple((255 * house["colours"][index]).astype(int).tolist())
             pen_shape = pen.rectangle if kind == BOX else pen.ellipse
@@ -72,30 +71,41 @@ def draw_way(picture: Image.Image, way: Sequence[tuple[float, float]], yaw: floa
 
 
 def draw_views(house: Arrays, size: int = 192, seed: int = 0) -> Image.Image:
-    """Return what an agent sees at four places of a house: colour above labels above depth."""
-    houses = _alone(house)
+    """Return what an agent sees at four places of a house: colour above labels above depth.
+
+    Of many places drawn at random they are those where it sees the most classes.
+    """
     rng = np.random.default_rng(seed)
     rows, columns = np.nonzero(house["free"])
-    chosen = rng.integers(len(rows), size=4)
-    pose = torch.zeros(4, 5)
-    pose[:, 0] = torch.from_numpy((columns[chosen] + 0.5) * CELL)
-    pose[:, 1] = torch.from_numpy((rows[chosen] + 0.5) * CELL)
-    pose[:, 2] = CameraCfg().mount_m
-    pose[:, 3] = torch.from_numpy(rng.uniform(0.0, 2.0 * np.pi, 4))
+    chosen = rng.integers(len(rows), size=48)
+    pose = np.zeros((48, 5), np.float32)
+    pose[:, 0], pose[:, 1] = (columns[chosen] + 0.5) * CELL, (rows[chosen] + 0.5) * CELL
+    pose[:, 2], pose[:, 3] = CameraCfg().mount_m, rng.uniform(0.0, 2.0 * np.pi, 48)
+    seen = take_pictures(house, pose, size=32)["labels"]
+    best = np.argsort([-len(np.unique(labels)) for labels in seen], kind="stable")[:4]
+    images = take_pictures(house, pose[best], size=size)
+    labels = label_colours()[images["labels"][..., 0]]
+    depth = np.repeat((255 * (images["depth"] / 8).clip(0, 1)).astype(np.uint8), 3, axis=3)
+    kinds = (images["rgb"], labels, depth)
+    return Image.fromarray(np.vstack([np.hstack(list(kind)) for kind in kinds]))
+
+
+def take_pictures(house: Arrays, pose: np.ndarray, *, size: int) -> dict[ImageKind, np.ndarray]:
+    """Return colours, labels and depths, ``(num, size, size, channels)``, from ``(num, 5)`` poses.
+
+    A pose is x, y, height of the camera in m, yaw in rad and tangent of the pitch.
+    """
     camera = Camera(
         CameraCfg(width=size, height=size),
-        houses,
-        slot=torch.zeros(4, dtype=torch.int32),
-        pose=pose,
-        goal_class=torch.full((4,), -1, dtype=torch.int32),
+        {name: torch.from_numpy(values[None]) for name, values in house.items()},
+        slot=torch.zeros(len(pose), dtype=torch.int32),
+        pose=torch.from_numpy(pose),
+        goal_class=torch.full((len(pose),), -1, dtype=torch.int32),
         kinds=("rgb", "labels", "depth"),
     )
     images = camera.new_images()
-    camera.draw(images, torch.ones(4, dtype=torch.bool))
-    colours = images["rgb"].numpy()
-    labels = label_colours()[images["labels"].numpy()[..., 0]]
-    depth = np.repeat((255 * (images["depth"].numpy() / 8).clip(0, 1)).astype(np.uint8), 3, axis=3)
-    return Image.fromarray(np.vstack([np.hstack(list(kind)) for kind in (colours, labels, depth)]))
+    camera.draw(images, torch.ones(len(pose), dtype=torch.bool))
+    return {kind: values.numpy() for kind, values in images.items()}
 
 
 @functools.cache
@@ -120,17 +130,9 @@ def beside(*pictures: Image.Image) -> Image.Image:
     return joined
 
 
-def _alone(house: Arrays) -> HouseSet:
-    """Return a set that holds one house, for a camera."""
-    houses = HouseSet.__new__(HouseSet)
-    houses.arrays = {name: torch.from_numpy(values[None]) for name, values in house.items()}
-    return houses
-
-
 def _is_inside(house: Arrays) -> np.ndarray:
     """Return the cells within the outer walls, bool ``GRID``."""
     walls = house["walls"][house["walls"][:, 2] > 0]
-    assert len(walls) <= MAX_WALLS
     x = (np.arange(GRID[1]) + 0.5) * CELL
     y = (np.arange(GRID[0]) + 0.5) * CELL
     within_x = (x > walls[:, 0].min()) & (x < walls[:, 0].max())
@@ -150,11 +152,12 @@ def _box(x: float, y: float, half_x: float, half_y: float, height: int) -> list[
 
 def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, height: int) -> None:
     font = ImageFont.load_default(11)
-    named = set()
-    for x, y, half_x, _, _, _, _, number in shapes:
-        place = (round(float(x), 1), round(float(y), 1), int(number))
-        if half_x > 0 and number >= FIRST_TARGET and place not in named:
-            named.add(place)
+    last = np.zeros(8)
+    for shape in shapes:
+        x, y, half_x, number = (float(shape[i]) for i in (0, 1, 2, 7))
+        is_part = number == last[7] and np.abs(shape[:2] - last[:2]).max() < 0.2
+        last = shape
+        if half_x > 0 and number >= FIRST_TARGET and not is_part:
             where = (x * PIXELS_PER_M + 5, height - y * PIXELS_PER_M - 6)
-            outline = {"stroke_width": 2, "stroke_fill": (255, 255, 255)}
-            pen.text(where, CLASSES[int(number)], fill=(0, 0, 0), font=font, **outline)
+            name, white = CLASSES[int(number)], (255, 255, 255)
+            pen.text(where, name, (0, 0, 0), font, stroke_width=2, stroke_fill=white)
