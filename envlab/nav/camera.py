@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 import warp as wp
 
+from envlab.config import PositiveInt, Range, check_ranges
 from envlab.errors import ConfigurationError
 from envlab.nav.camera_kernels import (
     Images,
@@ -43,13 +44,13 @@ CPU_BATCH = 64
 class CameraCfg:
     """Pinhole cameras with square pixels (``env.camera.*``)."""
 
-    width: int = 64
+    width: PositiveInt = 64
     """Pixels from left to right."""
-    height: int = 64
+    height: PositiveInt = 64
     """Pixels from top to bottom."""
-    hfov_deg: float = 79.0
+    hfov_deg: Annotated[float, Range(above=0, below=180)] = 79.0
     """Horizontal field of view; 79° as in RoboTHOR's and Habitat's ObjectNav challenges."""
-    mount_m: float = 0.88
+    mount_m: Annotated[float, Range(above=0, below=CEILING_HEIGHT)] = 0.88
     """Height above the floor; that of Habitat's ObjectNav challenge."""
     headings_deg: list[float] = field(default_factory=lambda: [0.0])
     """Directions of the cameras, to the left of straight ahead: one camera for each, whose images
@@ -58,6 +59,17 @@ class CameraCfg:
     """What looking up or down does: ``shift`` moves the image plane, as an architect's camera does,
     so that upright edges stay upright; ``tilt`` turns the camera, which takes 25 times as long on a
     CPU."""
+
+    def check_values(self, path: str) -> None:
+        """Refuse no camera at all.
+
+        Raises:
+            ConfigurationError: If there is no heading.
+        """
+        if not self.headings_deg:
+            raise ConfigurationError(
+                f"{path}.headings_deg is empty, but needs a direction for each camera, such as [0]."
+            )
 
 
 class Camera:
@@ -89,7 +101,7 @@ class Camera:
         Raises:
             ConfigurationError: If ``cfg`` makes no image.
         """
-        _check(cfg)
+        check_ranges(cfg, "env.camera")
         self.cfg, self.kinds, self.device = cfg, kinds, pose.device
         self._num_envs, self._cameras = len(pose), len(cfg.headings_deg)
         headings = torch.tensor(cfg.headings_deg, device=self.device).deg2rad()
@@ -187,24 +199,3 @@ def _view(cfg: CameraCfg, kinds: tuple[ImageKind, ...], strip: int) -> View:
     view.wants_depth, view.wants_rgb = "depth" in kinds, "rgb" in kinds
     view.wants_labels, view.wants_mask = "labels" in kinds, "goal_mask" in kinds
     return view
-
-
-def _check(cfg: CameraCfg) -> None:
-    if cfg.width < 1 or cfg.height < 1:
-        raise ConfigurationError(
-            f"env.camera makes images of {cfg.height} x {cfg.width} pixels, but needs at least "
-            "one. Set env.camera.height and env.camera.width."
-        )
-    if not 0.0 < cfg.hfov_deg < 180.0:
-        raise ConfigurationError(
-            f"env.camera.hfov_deg is {cfg.hfov_deg}, but must lie between 0 and 180 degrees."
-        )
-    if not 0.0 < cfg.mount_m < CEILING_HEIGHT:
-        raise ConfigurationError(
-            f"env.camera.mount_m is {cfg.mount_m}, but must lie between the floor, 0, and the "
-            f"ceiling, {CEILING_HEIGHT} m."
-        )
-    if not cfg.headings_deg:
-        raise ConfigurationError(
-            "env.camera.headings_deg is empty, but needs a direction for each camera, such as [0]."
-        )

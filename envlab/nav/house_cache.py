@@ -16,7 +16,7 @@ from types import ModuleType
 
 import numpy as np
 
-from envlab.distributed.disk import describe_room, temporary_name
+from envlab.distributed.disk import cure, describe, temporary_name
 from envlab.nav import floor_plan, furnishing, furniture, geodesics, house, motion_kernels
 from envlab.nav.geodesics import UNREACHABLE, distance_fields
 from envlab.nav.house import check_split, make_house
@@ -82,9 +82,9 @@ class HouseCache:
         except OSError as error:
             self._is_writable = False
             logger.warning(
-                "Houses cannot be kept in %s (%s), and this process makes them anew each time. "
-                "Make room there, or set env.houses.cache_dir to another folder.",
-                *(path.parent, describe_room(path.parent, error)),
+                "Houses cannot be kept in %s (%s), and this process makes them anew each time. %s "
+                "Or set env.houses.cache_dir to another folder.",
+                *(path.parent, describe(path.parent, error), cure(error)),
             )
             try:
                 temporary.unlink(missing_ok=True)

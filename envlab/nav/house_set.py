@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from envlab.config import NonNegativeInt, PositiveInt, check_ranges
 from envlab.errors import ConfigurationError
 from envlab.nav.house import HOUSES_PER_SPLIT, check_split
 from envlab.nav.house_cache import Arrays, HouseCache
@@ -25,17 +26,44 @@ class HousesCfg:
 
     split: str = "train"
     """``train``, ``val`` or ``test``."""
-    first_house: int = 0
+    first_house: NonNegativeInt = 0
     """Index of the first house in its split."""
-    num_houses: int = 1000
+    num_houses: PositiveInt = 1000
     """Houses from there on."""
-    num_slots: int = 128
+    num_slots: PositiveInt = 128
     """Houses in memory at a time, of 0.5 MB each."""
-    rotate_every: int = 50
+    rotate_every: PositiveInt = 50
     """Steps after which one slot goes on to the next house, where there are more houses than
     slots."""
     cache_dir: str | None = "~/.cache/envlab/houses"
     """Where houses are kept on disk, of 0.2 MB each; null: nowhere."""
+
+    def check_values(self, path: str) -> None:
+        """Refuse a split or houses that there are not.
+
+        Raises:
+            ConfigurationError: With what there is.
+        """
+        check_split(self.split)
+        if self.first_house + self.num_houses > HOUSES_PER_SPLIT:
+            raise ConfigurationError(
+                f"{path} asks for {self.num_houses} houses from {self.first_house} on, but a split "
+                f"has {HOUSES_PER_SPLIT}. Lower {path}.first_house or {path}.num_houses."
+            )
+
+    def check_turns(self, max_episode_length: int) -> None:
+        """Refuse so few slots that no episode could begin before its house's turn ends.
+
+        Raises:
+            ConfigurationError: With the number that is needed.
+        """
+        needed = max_episode_length // self.rotate_every + 2
+        if self.num_houses > self.num_slots and self.num_slots < needed:
+            raise ConfigurationError(
+                f"env.houses.num_slots is {self.num_slots}, but episodes of {max_episode_length} "
+                f"steps and a turn every {self.rotate_every} steps need {needed}. Raise num_slots "
+                "or rotate_every, or take no more houses than slots."
+            )
 
 
 class HouseSet:
@@ -70,7 +98,8 @@ class HouseSet:
         Raises:
             ConfigurationError: If there are no such houses, or no episode can begin in them.
         """
-        _check(cfg, max_episode_length)
+        check_ranges(cfg, "env.houses")
+        cfg.check_turns(max_episode_length)
         self.cfg, self.device = cfg, device
         self.num_slots = min(cfg.num_slots, cfg.num_houses)
         self._episode_length = max_episode_length
@@ -177,24 +206,3 @@ class HouseSet:
         if self.device.type == "cuda":  # only pinned memory is copied without waiting
             source = source.pin_memory()
         tensor.copy_(source, non_blocking=True)
-
-
-def _check(cfg: HousesCfg, max_episode_length: int) -> None:
-    check_split(cfg.split)
-    for name in ("num_houses", "num_slots", "rotate_every"):
-        if getattr(cfg, name) < 1:
-            raise ConfigurationError(
-                f"env.houses.{name} is {getattr(cfg, name)}, but must be at least 1."
-            )
-    if not 0 <= cfg.first_house <= HOUSES_PER_SPLIT - cfg.num_houses:
-        raise ConfigurationError(
-            f"env.houses.first_house is {cfg.first_house}, but must be at least 0 and leave "
-            f"room for {cfg.num_houses} of {HOUSES_PER_SPLIT} houses."
-        )
-    needed = max_episode_length // cfg.rotate_every + 2
-    if cfg.num_houses > cfg.num_slots and cfg.num_slots < needed:
-        raise ConfigurationError(
-            f"env.houses.num_slots is {cfg.num_slots}, but episodes of {max_episode_length} steps "
-            f"and a turn every {cfg.rotate_every} steps need {needed}. Raise num_slots or "
-            "rotate_every, or take no more houses than slots."
-        )

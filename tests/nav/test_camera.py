@@ -145,9 +145,9 @@ def test_lighting_differs_between_houses_and_colours_are_shaded(houses):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"width": 0}, "64 x 0 pixels, but needs at least one"),
-        ({"hfov_deg": 180.0}, "hfov_deg is 180.0, but must lie between"),
-        ({"mount_m": 3.0}, "mount_m is 3.0, but must lie between the floor"),
+        ({"width": 0}, "env.camera.width is 0, but must be greater than 0"),
+        ({"hfov_deg": 180.0}, "hfov_deg is 180.0, but must be"),
+        ({"mount_m": 3.0}, "mount_m is 3.0, but must be"),
         ({"headings_deg": []}, "headings_deg is empty"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(tmp_path, caplog, monkeypa
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "Houses cannot be kept in" in record.getMessage()
-    assert "set env.houses.cache_dir" in record.getMessage()
+    assert "Or set env.houses.cache_dir" in record.getMessage()
 
 
 def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path, caplog, monkeypatch):

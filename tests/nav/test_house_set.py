@@ -85,8 +85,8 @@ def test_a_house_offers_the_goals_that_have_a_start_in_the_range():
     ("fields", "message"),
     [
         ({"split": "tests"}, "no split 'tests' of houses. Did you mean test"),
-        ({"num_houses": 0}, "num_houses is 0, but must be at least 1"),
-        ({"first_house": -1}, "first_house is -1, but must be at least 0"),
+        ({"num_houses": 0}, "env.houses.num_houses is 0, but must be greater than 0"),
+        ({"first_house": -1}, "env.houses.first_house is -1, but must be at least 0"),
         (
             {"num_houses": 9, "num_slots": 2, "rotate_every": 10},
             "num_slots is 2, but episodes of 20",
