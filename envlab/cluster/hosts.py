@@ -79,6 +79,8 @@ def choose_hosts(
             "in the current folder."
         )
     _check_distinct(hosts)
+    _check_path(path, "--envlab_path")
+    _check_path(activate, "--env_activate_path")
     return [
         replace(
             host,
@@ -136,6 +138,8 @@ def _check_keys(values: dict[str, Any], where: str, forbidden: Sequence[str] = (
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool) or value in ("", 0):
             kind = "a number above 0" if _TYPES[key] is int else "text"
             raise ConfigurationError(f"{where}: {key} is {value!r}, but must be {kind}.")
+        if _TYPES[key] is str:
+            _check_path(value, f"{where}: {key}")
         if key == "port" and isinstance(value, int):
             _check_port(value, f"{where}: port")
 
@@ -174,6 +178,14 @@ def _parse_entry(word: str) -> Host:
 def _check_port(port: int, what: str) -> None:
     if not 0 < port <= 65535:
         raise ConfigurationError(f"{what} is {port}, but must be from 1 to 65535.")
+
+
+def _check_path(path: str | None, what: str) -> None:
+    """Refuse line breaks and the like: what the hosts answer about it is read line by line."""
+    if path is not None and not path.isprintable():
+        raise ConfigurationError(
+            f"{what} is {path!r}, but must be without line breaks and other control characters."
+        )
 
 
 def _check_distinct(hosts: list[Host]) -> None:

@@ -186,10 +186,10 @@ def _check_values(flags: argparse.Namespace) -> None:
             raise ConfigurationError(f"{spelled(name)} is {value!r}, but must be {meaning}.")
     for name in (*OPTIONS, "envlab_path", "log_dir"):
         value = getattr(flags, name)
-        if value is not None and (not value or re.search(r"[\"'\\`$%]", value)):
+        if value is not None and (not value or re.search(r"[\"'\\`$%\x00-\x1f]", value)):
             raise ConfigurationError(
                 f"{spelled(name)} is {value!r}, but must be a word or path without quotes, "
-                "backslashes, $ and %, which sbatch reads in its own way."
+                "backslashes, line breaks, $ and %, which sbatch reads in its own way."
             )
     names = {spelled(name) for name in (*OPTIONS, "nodes", "gpus_per_node", "output")}
     for kind in ("sbatch", "srun"):

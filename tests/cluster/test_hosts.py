@@ -48,6 +48,7 @@ def test_a_file_has_defaults_that_a_host_may_change(tmp_path: Path):
         ("hosts: [{name: a, slots: 0}]", "slots is 0, but must be a number above 0"),
         ("hosts: [{user: a}]", "has neither a name nor an address"),
         ("hosts: [a, a]", "The host 'a' is named 2 times"),
+        ('hosts: [{name: a, path: "a\\nb"}]', "host a: path is .* must be without line breaks"),
         ("hosts: [3]", "host 1 is 3, but must be a mapping"),
         ("name: a\nhosts: [a]", "there is no key 'name'"),
         ("hosts: [{name: a, port: 70000}]", "host a: port is 70000, but must be from 1 to 65535"),
@@ -79,6 +80,12 @@ def test_the_file_in_the_current_folder_is_meant_where_its_names_are(
     ]
     with pytest.raises(ConfigurationError, match=r"--runs_on names 'other', but hosts.yaml has"):
         choose_hosts("big,other", None)
+
+
+@pytest.mark.parametrize("flag", ["path", "activate"])
+def test_a_path_with_a_line_break_is_refused(flag: str):
+    with pytest.raises(ConfigurationError, match=r"path is 'a\\nb', but must be without line"):
+        choose_hosts("a", None, **{flag: "a\nb"})
 
 
 def test_a_port_that_cannot_be_is_refused():

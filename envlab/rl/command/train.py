@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -267,9 +268,11 @@ def print_summary(session: Session, run: Run, checkpoint: Path | None) -> None:
         return
     path = os.path.relpath(checkpoint)
     script = Path(sys.argv[0]).with_name("play.py")
-    play = f"python {script}" if script.is_file() else f"envlab play {session.library.name}"
+    words = (
+        ["python", str(script)] if script.is_file() else ["envlab", "play", session.library.name]
+    )
     prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
     print(f"Last checkpoint: {path}")
-    words = [*([prefix] if prefix else []), play, f"--task={session.task.id}"]
+    words = [*([prefix] if prefix else []), *words, f"--task={session.task.id}"]
     words += [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
-    print("Play it:", *words, f"--checkpoint={path}")
+    print("Play it:", shlex.join([*words, f"--checkpoint={path}"]))

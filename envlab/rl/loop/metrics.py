@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import deque
@@ -147,6 +148,19 @@ class RunMetrics:
         return sum(mean.value * mean.weight for mean in means) / sum(mean.weight for mean in means)
 
 
+_FORMAT = "{n_fmt}/{total_fmt} iterations BAR{elapsed}<{remaining}{postfix}"
+_BARS = ("|{bar:20}| ", "|{bar:8}| ", "")
+_COLUMNS = 80
+"""What a terminal is taken for that does not tell its width, as in some containers."""
+
+
+def _columns() -> int | None:
+    """Return the width of the terminal that standard error is; None where it is none."""
+    if not sys.stderr.isatty():
+        return None
+    return os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
+
+
 class _Lines:
     """A stream for tqdm in place of a terminal: a line per redraw, which a log file can keep."""
 
@@ -165,7 +179,11 @@ class _Lines:
 
 
 class ProgressLine:
-    """The progress line on rank 0: ETA, mean return, episode length, frames per second."""
+    """The progress line on rank 0: ETA, mean return, episode length, frames per second.
+
+    On a terminal without room for all of it, the bar goes first, then the length, then the speed;
+    tqdm would cut the line wherever it ends.
+    """
 
     def __init__(self, context: DistributedContext, *, done: int, total: int) -> None:
         is_terminal = sys.stderr.isatty()
@@ -175,22 +193,33 @@ class ProgressLine:
             unit="it",
             file=sys.stderr if is_terminal else _Lines(),
             disable=not context.is_main,
-            dynamic_ncols=True,
+            ncols=_columns(),
+            nrows=2,  # else tqdm draws nothing on a terminal that tells no height
             mininterval=0.5 if is_terminal else 5.0,
             maxinterval=0.5 if is_terminal else 5.0,
-            bar_format="{n_fmt}/{total_fmt} iterations |{bar:20}| {elapsed}<{remaining}{postfix}",
+            bar_format=_FORMAT.replace("BAR", _BARS[0]),
         )
 
     def show(self, record: IterationRecord) -> None:
         """Advance by one iteration."""
         returns, length = record.mean_return, record.mean_episode_length
-        self._bar.set_postfix_str(
-            f"return {'-' if returns is None else f'{returns:.2f}'}, "
-            f"length {'-' if length is None else f'{length:.0f}'}, "
-            f"{record.fps:,.0f} frames/s",
-            refresh=False,
-        )
+        told = f"return {'-' if returns is None else f'{returns:.2f}'}"
+        lasts = f"length {'-' if length is None else f'{length:.0f}'}"
+        speed = f"{record.fps:,.0f} frames/s"
+        self._bar.ncols = _columns()
+        variants = [(bar, f"{told}, {lasts}, {speed}") for bar in _BARS]
+        for bar, text in (*variants, ("", f"{told}, {speed}"), ("", told), ("", "")):
+            self._bar.bar_format = _FORMAT.replace("BAR", bar)
+            self._bar.set_postfix_str(text, refresh=False)
+            if self._fits():
+                break
         self._bar.update()
+
+    def _fits(self) -> bool:
+        """Return whether the line fits the terminal, also when its numbers grow by some digits."""
+        values = self._bar.format_dict
+        line = self._bar.format_meter(**values | {"n": values["n"] + 1, "ncols": None})
+        return values["ncols"] is None or len(line) + 4 < values["ncols"]
 
     def close(self) -> None:
         """Leave the line as it stands, drawn for the last time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -84,6 +85,10 @@ def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, 
         "Last checkpoint: logs/run/checkpoints/model_1.pt",
         f"Play it: python {PLAY} {flags}",
     ]
+    monkeypatch.setenv("ENVLAB_SH", "./my $(folder)/envlab.sh")
+    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
+    words = ["./my $(folder)/envlab.sh", "envlab", "play", "rsl_rl", *flags.split()]
+    assert shlex.split(command.removeprefix("Play it: ")) == words
     # Through envlab.sh, nothing is activated; through `envlab train`, there is no script beside.
     monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
     command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
