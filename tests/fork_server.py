@@ -248,7 +248,7 @@ def execute(words: Sequence[str]) -> None:
         rest.pop(0)
     if rest[0] == "-m":
         module, *sys.argv[1:] = rest[1:]
-        if module == "torch.distributed.run":
+        if module in ("torch.distributed.run", "envlab.distributed.torchrun"):
             _fork_workers()
         sys.modules.pop(module, None)  # else runpy warns that it is there
         sys.path[0] = os.getcwd()

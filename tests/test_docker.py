@@ -153,6 +153,7 @@ def words_on_node(rank: int) -> list[str]:
     lines = [line.split() for line in page.splitlines() if line.startswith("    python -m torch")]
     (found,) = [line for line in lines if {"--nnodes=2", f"--node_rank={rank}"} <= set(line)]
     page_words = " ".join(found)
+    page_words = page_words.replace("--rdzv_id=$RDZV_ID", "--rdzv_id=123")  # a network of their own
     return re.sub(
         r"--rdzv_endpoint=(<[^>]*>|\S+?):(\d+)", r"--rdzv_endpoint=node0:\2", page_words
     ).split()

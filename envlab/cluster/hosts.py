@@ -138,7 +138,7 @@ def _check_keys(values: dict[str, Any], where: str, forbidden: Sequence[str] = (
         if not isinstance(value, _TYPES[key]) or isinstance(value, bool) or value in ("", 0):
             kind = "a number above 0" if _TYPES[key] is int else "text"
             raise ConfigurationError(f"{where}: {key} is {value!r}, but must be {kind}.")
-        if _TYPES[key] is str:
+        if isinstance(value, str):
             _check_path(value, f"{where}: {key}")
         if key == "port" and isinstance(value, int):
             _check_port(value, f"{where}: port")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -124,6 +125,7 @@ class Launch:
 
     def __init__(self, flags: argparse.Namespace) -> None:
         self.id = new_id()
+        self._rdzv_id = f"{self.id}-{secrets.token_hex(8)}"
         self._flags = flags
         self._hosts = hosts_of(flags)
         self._address, self._port = parse_endpoint(flags.distributed_ip_and_port)
@@ -240,7 +242,11 @@ class Launch:
     def _script(self, run: RunState, node: Node, facts: Facts, code: str, meeting: Meeting) -> str:
         """Return the script that runs a node's part, with the code in a folder there."""
         torchrun = torchrun_words(
-            run, node, is_host=node.host == meeting.host, max_restarts=self._flags.max_restarts
+            run,
+            node,
+            rdzv_id=self._rdzv_id,
+            is_host=node.host == meeting.host,
+            max_restarts=self._flags.max_restarts,
         )
         words = for_several_hosts(run.command, run.id)
         return node_script(

@@ -66,20 +66,23 @@ def _on_lines(words: Sequence[str]) -> str:
     return " \\\n    ".join(" ".join(line) for line in lines if line)
 
 
-def torchrun_words(run: RunState, node: Node, *, is_host: bool, max_restarts: int) -> list[str]:
+def torchrun_words(
+    run: RunState, node: Node, *, rdzv_id: str, is_host: bool, max_restarts: int
+) -> list[str]:
     """Return the command that starts a node's processes.
 
     There is no ``--node_rank``: torch 2.13 ignores it under c10d, with a warning, and gives ranks
     in the order of the nodes' addresses as text (dynamic_rendezvous.py).
 
-    ``is_host`` says which node keeps the rendezvous. Otherwise torch 2.13 decides by what its own
-    host name resolves to, which /etc/hosts often has as 127.0.1.1.
+    ``rdzv_id`` is the same on all nodes, and nobody can guess it. ``is_host`` says which node keeps
+    the rendezvous. Otherwise torch 2.13 decides by what its own host name resolves to, which
+    /etc/hosts often has as 127.0.1.1.
     """
     conf = f"is_host={str(is_host).lower()},join_timeout={JOIN_TIMEOUT_S}"
     return [
-        *("python", "-m", "torch.distributed.run"),
+        *("python", "-m", "envlab.distributed.torchrun"),
         *(f"--nnodes={len(run.nodes)}", f"--nproc_per_node={node.num_processes}"),
-        *("--rdzv_backend=c10d", f"--rdzv_id={run.id}", f"--rdzv_endpoint={run.endpoint}"),
+        *("--rdzv_backend=c10d", f"--rdzv_id={rdzv_id}", f"--rdzv_endpoint={run.endpoint}"),
         *(f"--rdzv_conf={conf}", f"--local_addr={node.local_address}"),
         *(f"--max_restarts={max_restarts}", f"--log_dir={node.folder}/ranks", "--tee=3"),
     ]

@@ -10,10 +10,13 @@ set -eo pipefail
 @activate@
 set -u
 
-# The nodes meet at the first of them, at a port that no other job has at the same time.
+# The nodes meet at the first of them, at a port that no other job has at the same time, by a name
+# that nobody can guess.
 nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
 export FIRST_NODE=${nodes%%$'\n'*}
 export MEETING_PORT=$((10000 + SLURM_JOB_ID % 20000))
+MEETING_NAME=$SLURM_JOB_ID-$(od -An -N8 -tx8 /dev/urandom | tr -d " ")
+export MEETING_NAME
 echo "Job $SLURM_JOB_ID, restart ${SLURM_RESTART_COUNT:-0}, on:" "${nodes//$'\n'/ }"
 
 train=(
@@ -24,9 +27,9 @@ train=(
 # longer for: hence its last three options. A node that has left must not have the others killed
 # while they save: hence those of srun.
 srun @srun@ bash -c '
-    exec python -m torch.distributed.run \
+    exec python -m envlab.distributed.torchrun \
         --nnodes="$SLURM_NNODES" --nproc_per_node=@processes@ --max_restarts=@max_restarts@ \
-        --rdzv_backend=c10d --rdzv_id="$SLURM_JOB_ID" \
+        --rdzv_backend=c10d --rdzv_id="$MEETING_NAME" \
         --rdzv_endpoint="$FIRST_NODE:$MEETING_PORT" \
         --rdzv_conf="is_host=$([ "$SLURMD_NODENAME" = "$FIRST_NODE" ] && echo 1 || echo 0)" \
         --signals_to_handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 \

@@ -26,7 +26,7 @@ from envlab.distributed.limits import usable_cores
 from envlab.distributed.network import settle_network
 from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.ranks import meeting_point, read_ranks
-from envlab.distributed.rendezvous import meet
+from envlab.distributed.rendezvous import REACH_S, meet
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.errors import DeviceError, EnvlabError, LaunchError
 
@@ -58,6 +58,12 @@ class DistributedContext:
     """CPU threads for this process: the node's cores divided by its processes."""
     progress: Progress = field(default_factory=Progress, compare=False)
     """What this process is doing."""
+    store: dist.Store | None = field(default=None, compare=False, repr=False)
+    """What the ranks met by. It may be this process that keeps it, for as long as this lives."""
+
+    def __deepcopy__(self, memo: object) -> DistributedContext:
+        """Return itself: a process has one, whatever libraries copy that refers to it."""
+        return self
 
     @property
     def is_main(self) -> bool:
@@ -97,11 +103,11 @@ class DistributedContext:
         torch.set_num_threads(num_threads)
         if resolved.type == "cuda":
             torch.cuda.set_device(resolved)
-        backend = None
+        backend = store = None
         if ranks["world_size"] > 1:
             backend = "cpu:gloo,cuda:nccl" if resolved.type == "cuda" else "gloo"
             patience = timedelta(seconds=max(STARTUP_TIMEOUT_S, timeout_s) + 60.0)
-            _join(backend, ranks["rank"], ranks["world_size"], patience)
+            store = _join(backend, ranks["rank"], ranks["world_size"], patience, timeout_s)
             if resolved.type == "cuda":
                 _check_gpus_differ(resolved)
         return cls(
@@ -109,6 +115,7 @@ class DistributedContext:
             backend=backend,
             num_threads=num_threads,
             progress=Progress(),
+            store=store,
             **ranks,
         )
 
@@ -206,8 +213,17 @@ class DistributedContext:
                 dist.destroy_process_group()
 
 
-def _join(backend: str, rank: int, world_size: int, patience: timedelta) -> None:
-    """Join the process group where the launcher said; a collective may take ``patience``.
+def _join(
+    backend: str, rank: int, world_size: int, patience: timedelta, timeout_s: float
+) -> dist.Store:
+    """Join the process group where the launcher said, and return the store that is there.
+
+    Args:
+        backend: The group's backend.
+        rank: Global rank of this process.
+        world_size: Number of processes.
+        patience: How long a collective may take.
+        timeout_s: The user's ``--timeout_s``, 0 if there is none.
 
     Raises:
         LaunchError: If the ranks cannot meet there.
@@ -215,7 +231,8 @@ def _join(backend: str, rank: int, world_size: int, patience: timedelta) -> None
     point = meeting_point(os.environ)
     try:
         with default_signals():
-            store = meet(point, rank, world_size, TIMEOUT)
+            answer_s = min(REACH_S, timeout_s or REACH_S)
+            store = meet(point, rank, world_size, TIMEOUT, answer_s=answer_s)
             has_nccl = "nccl" in backend
             settle_network(
                 store, rank, world_size, towards=point.host, nccl=has_nccl, timeout=TIMEOUT
@@ -229,6 +246,7 @@ def _join(backend: str, rank: int, world_size: int, patience: timedelta) -> None
             f"Rank {rank} cannot meet the other ranks at {point} ({reason}). {point.cure}",
             same_on_all_ranks=False,
         ) from problem
+    return store
 
 
 def resolve_device(

@@ -58,6 +58,31 @@ def address_towards(host: str) -> str:
         return str(probe.getsockname()[0])
 
 
+def listen(host: str, port: int, *, has_other_nodes: bool = False) -> socket.socket | None:
+    """Listen on the interface that others reach as ``host``, and on no other.
+
+    Args:
+        host: A name or address of this node.
+        port: 0: one that is free.
+        has_other_nodes: Whether others than processes of this node are to reach it.
+
+    Returns:
+        The socket. None where the name does not tell the interface, because it resolves to the
+        loopback: Debian's /etc/hosts says 127.0.1.1 of this node's own name, which others know by
+        another address.
+
+    Raises:
+        OSError: If the name does not resolve, this node does not bear its address, or the port is
+            taken.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, *_, target = min(found, key=lambda one: one[0] != socket.AF_INET)
+    means_loopback = host in ("localhost", target[0]) and not has_other_nodes
+    if is_loopback(str(target[0])) and not means_loopback:
+        return None
+    return socket.create_server((str(target[0]), port), family=family)
+
+
 def is_loopback(address: str) -> bool:
     """Return whether an address is one at which every node reaches itself."""
     return ipaddress.ip_address(address).is_loopback

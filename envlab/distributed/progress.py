@@ -49,10 +49,6 @@ class Progress:
         """Set by the watchdog: returns which other rank an error follows from, if any, looking for
         a while or, if the second argument is false, only once."""
 
-    def __deepcopy__(self, memo: object) -> Progress:
-        """Return itself: a process has one, also in copies that libraries make of its context."""
-        return self
-
     def begin(self) -> None:
         """Start a run, the next of a sweep perhaps: what is slow the first time is allowed for."""
         self.is_warm, self.directory, self.iteration = False, None, 0

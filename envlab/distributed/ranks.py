@@ -141,8 +141,11 @@ def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
+_TORCHRUN = {"torch.distributed.run", "envlab.distributed.torchrun"}
+
+
 def _is_torchrun(words: list[str]) -> bool:
-    return "torch.distributed.run" in words or any(
+    return not _TORCHRUN.isdisjoint(words) or any(
         word.rpartition("/")[2] == "torchrun" for word in words[:3]
     )
 
@@ -176,16 +179,18 @@ def restartable_launch(environ: Mapping[str, str]) -> str | None:
 def tell_launcher(error: BaseException) -> None:
     """Leave torchrun an error for its report on the launch.
 
-    It is what ``@record`` of torch.distributed.elastic does, which would load torch before the
-    flags are read, and show a traceback of bad input, too.
+    It is what ``@record`` of torch.distributed.elastic does, in its format (torch 2.13), but that
+    would load torch before the flags are read, and show a traceback of bad input, too.
     """
     file = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if file is None:
         return
-    is_expected = isinstance(error, EnvlabError)
-    text = f"error: {error}" if is_expected else "".join(traceback.format_exception(error))
+    text, extra = f"error: {error}", {"timestamp": str(int(time.time()))}
+    if not isinstance(error, EnvlabError):
+        text = f"{type(error).__name__}: {error}"
+        extra["py_callstack"] = "".join(traceback.format_exception(error))
     with contextlib.suppress(OSError):
-        Path(file).write_text(json.dumps({"message": text, "timestamp": int(time.time())}))
+        Path(file).write_text(json.dumps({"message": {"message": text, "extraInfo": extra}}))
 
 
 def slurm_job(environ: Mapping[str, str]) -> str | None:

@@ -9,14 +9,21 @@ agrees on a token, and keeps all its keys below it.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
+import math
+import queue
 import secrets
 import socket
+import threading
 import time
 from datetime import timedelta
+from typing import Any
 
 import torch.distributed as dist
 
+from envlab.distributed.interface import listen
 from envlab.distributed.ranks import MeetingPoint
 from envlab.errors import LaunchError
 
@@ -28,9 +35,17 @@ REACH_S = 30.0
 PATIENCE_S = 20.0
 """How long to wait for other ranks in silence."""
 RETRY_S = 0.2
+TURN_S = 0.2
 
 
-def meet(point: MeetingPoint, rank: int, world_size: int, timeout: timedelta) -> dist.Store:
+def meet(
+    point: MeetingPoint,
+    rank: int,
+    world_size: int,
+    timeout: timedelta,
+    *,
+    answer_s: float = REACH_S,
+) -> dist.Store:
     """Return a store that the ranks of this start share.
 
     Args:
@@ -38,45 +53,46 @@ def meet(point: MeetingPoint, rank: int, world_size: int, timeout: timedelta) ->
         rank: Global rank of this process.
         world_size: Number of processes.
         timeout: How long to wait for the others.
+        answer_s: How long the store may take to answer once it is connected.
 
     Raises:
         LaunchError: If the place cannot be reached.
         torch.distributed.DistError: If the other ranks do not come in time, or the store breaks.
     """
     prefix = f"envlab/{point.name}"
-    whole = open_store(point, rank, timeout)
+    whole = open_store(point, rank, timeout, answer_s=answer_s)
     token = _agree(dist.PrefixStore(prefix, whole), rank, world_size, timeout)
     return dist.PrefixStore(f"{prefix}/{token}", whole)
 
 
-def open_store(point: MeetingPoint, rank: int, timeout: timedelta) -> dist.Store:
+def open_store(
+    point: MeetingPoint, rank: int, timeout: timedelta, *, answer_s: float = REACH_S
+) -> dist.Store:
     """Connect to the store, or keep it where nobody does.
 
     Args:
         point: Where it is.
         rank: This process's rank.
         timeout: How long to wait for rank 0 where it keeps the store, and the store's timeout.
+        answer_s: How long the store may take to answer once it is connected.
 
     Raises:
-        LaunchError: If the place cannot be reached, is not on rank 0's node, or is taken.
+        LaunchError: If the place cannot be reached, is not on rank 0's node, or is taken, or if
+            what listens there is no store.
     """
     keeps = rank == 0 and not point.is_kept
+    options: dict[str, Any] = {"is_master": keeps}
     if keeps:
-        _check_is_here(point)
+        listener = _listen(point)
+        if listener is not None:
+            options["master_listen_fd"] = listener.detach()
     else:
         _await_answer(point, rank, timeout)
     try:
-        store = dist.TCPStore(
-            point.host,
-            point.port,
-            is_master=keeps,
-            timeout=timedelta(seconds=REACH_S),
-            multi_tenant=True,
-            wait_for_workers=False,
-        )
-    except dist.DistError as problem:
+        store = _connect(point, answer_s, options)
+    except (dist.DistError, TimeoutError) as problem:
         raise LaunchError(
-            f"Rank {rank} cannot meet the other ranks at {point} "
+            f"Rank {rank} on {socket.gethostname()} cannot meet the other ranks at {point} "
             f"({str(problem).splitlines()[0]}). {point.cure}",
             same_on_all_ranks=False,
         ) from problem
@@ -84,16 +100,61 @@ def open_store(point: MeetingPoint, rank: int, timeout: timedelta) -> dist.Store
     return store
 
 
-def _check_is_here(point: MeetingPoint) -> None:
-    """Refuse to keep a store at an address that this node does not have."""
+def _connect(point: MeetingPoint, answer_s: float, options: dict[str, Any]) -> dist.Store:
+    """Return a store's client, and the store itself if the options say so.
+
+    torch 2.13 waits for ever where a connection is accepted and nothing is answered. So it does
+    that in a thread, which such a process leaves behind when it ends.
+
+    Raises:
+        TimeoutError: If nothing is answered.
+        DistError: If torch finds another problem.
+    """
+    made: queue.SimpleQueue[dist.Store | dist.DistError] = queue.SimpleQueue()
+
+    def connect() -> None:
+        try:
+            store = dist.TCPStore(
+                point.host,
+                point.port,
+                timeout=timedelta(seconds=REACH_S),
+                multi_tenant=True,
+                wait_for_workers=False,
+                **options,
+            )
+        except dist.DistError as problem:
+            made.put(problem)
+        else:
+            made.put(store)
+
+    threading.Thread(target=connect, name="rendezvous", daemon=True).start()
+    for _ in range(math.ceil(answer_s / TURN_S)):  # in turns: time asleep counts as one
+        with contextlib.suppress(queue.Empty):
+            found = made.get(timeout=TURN_S)
+            if isinstance(found, dist.DistError):
+                raise found
+            return found
+    raise TimeoutError(
+        f"what listens there has accepted a connection, but said nothing for {answer_s:.0f} s: "
+        "another program, or a suspended one"
+    )
+
+
+def _listen(point: MeetingPoint) -> socket.socket | None:
+    """Listen where the store is to be kept, see :func:`envlab.distributed.interface.listen`.
+
+    Raises:
+        LaunchError: If this node does not have the address, or the port is taken.
+    """
     try:
-        address = socket.getaddrinfo(point.host, point.port, proto=socket.IPPROTO_TCP)[0]
-        with socket.socket(*address[:2]) as probe:
-            probe.bind((address[4][0], 0))
+        return listen(point.host, point.port)
     except OSError as problem:
+        why = f"this node does not have that address ({problem.strerror})"
+        if problem.errno == errno.EADDRINUSE:
+            why = "that port is already in use by another program"
         raise LaunchError(
-            f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but this "
-            f"node does not have that address ({problem}). {point.cure}",
+            f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but {why}. "
+            f"{point.cure}",
             same_on_all_ranks=False,
         ) from problem
 

@@ -85,7 +85,7 @@ class Command:
         text = self.text.replace("<ip of node 0>", "127.0.0.1").replace(":5555", f":{port}")
         text = re.sub(r"<folder>|/tmp/scaling", "scratch", text)
         text = re.sub(r" --max_frames=\d+", "", text)
-        if "distributed.run" in text and "--rdzv_endpoint" not in text:
+        if "torch.distributed.run" in text and "--rdzv_endpoint" not in text:
             ours = "distributed.run --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:0"
             text = text.replace("distributed.run", ours)
         words = shlex.split(text, comments=True)

@@ -17,7 +17,7 @@ from tests.launcher import ROOT
 
 FAKE_PYTHON = """#!/bin/bash
 # Stands in for torchrun: writes down its words, lays out its logs, and waits to be ended.
-[ "$2" = torch.distributed.run ] || exec '{python}' "$@"
+[ "$2" = envlab.distributed.torchrun ] || exec '{python}' "$@"
 for word in "$@"; do
     case $word in --log_dir=*) ranks=${{word#*=}} ;; esac
 done
@@ -34,7 +34,7 @@ echo "[rank 0] trained"
 
 @pytest.fixture(scope="session")
 def fake_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The activation script of an environment whose ``torch.distributed.run`` only waits."""
+    """The activation script of an environment whose ``envlab.distributed.torchrun`` only waits."""
     folder = tmp_path_factory.mktemp("environment")
     python = folder / "python"
     python.write_text(FAKE_PYTHON.format(python=sys.executable))

@@ -31,9 +31,11 @@ def test_a_run_on_three_hosts_from_launch_to_kill(command: Commander, tree: Path
     assert f"Run {run.id} trains on host0, host1, host2." in output
     # One rendezvous, which the first host keeps; one name by which the run is found again.
     words = [command.words_of(number) for number in range(3)]
-    for name in ("nnodes=3", "nproc_per_node=2", f"rdzv_id={run.id}", f"run_id={run.id}"):
+    for name in ("nnodes=3", "nproc_per_node=2", f"run_id={run.id}"):
         assert all(f"--{name}" in one for one in words)
     assert all(f"--rdzv_endpoint={run.endpoint}" in one for one in words)
+    (name,) = {word for one in words for word in one if word.startswith("--rdzv_id=")}
+    assert re.fullmatch(rf"--rdzv_id={run.id}-[0-9a-f]{{16}}", name)  # which nobody guesses
     hosting = [next(word for word in one if word.startswith("--rdzv_conf")) for one in words]
     assert ["is_host=true" in one for one in hosting] == [True, False, False]
     assert all("--distributed" in one for one in words)

@@ -88,7 +88,7 @@ def test_a_run_has_the_seed_of_its_place_in_the_array(fake: FakeSlurm, tmp_path:
     finally:
         launch.close()
     words = (tmp_path / "words").read_text().split("\0")[:-1]
-    assert words[:4] == ["-m", "torch.distributed.run", "--nnodes=1", "--nproc_per_node=2"]
+    assert words[:4] == ["-m", "envlab.distributed.torchrun", "--nnodes=1", "--nproc_per_node=2"]
     train = words[words.index("train") :]
     assert train[:2] == ["train", "rsl_rl"]
     assert train[-2:] == ["--seed=9", "--run_name=seed9"]

@@ -13,6 +13,7 @@ from envlab.distributed.interface import (
     interface_named,
     interface_of,
     interfaces,
+    listen,
     network_space,
     process_space,
     use_interface,
@@ -75,3 +76,28 @@ def test_clones_of_one_machine_are_told_apart_by_their_addresses(monkeypatch: py
     before = network_space()
     monkeypatch.setattr(module, "interfaces", lambda: SEVERAL)
     assert network_space() != before
+
+
+@pytest.mark.parametrize(
+    ("host", "resolved", "where"),
+    [
+        ("localhost", "127.0.0.1", "127.0.0.1"),
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
+        ("own-name", "127.0.1.1", None),  # as Debian has it: other nodes know another address
+    ],
+)
+def test_what_is_kept_for_others_is_heard_on_their_interface(
+    host: str, resolved: str, where: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    def getaddrinfo(host: str, port: int, **kwargs: int) -> list[tuple]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (resolved, port))]
+
+    monkeypatch.setattr(module.socket, "getaddrinfo", getaddrinfo)
+    listener = listen(host, 0)
+    if where is None:
+        assert listener is None
+        return
+    assert listener is not None
+    with listener:
+        assert listener.getsockname()[0] == where
+    assert listen(host, 0, has_other_nodes=True) is None

@@ -67,7 +67,7 @@ def test_dmain_starts_on_every_node_what_its_flags_say(monkeypatch, capsys):
     assert ". /v/bin/activate" in printed
     assert "cd -- '/a folder'" in printed
     words = shlex.split(
-        printed[printed.rindex("-m torch.distributed.run") : printed.rindex("code=$?")]
+        printed[printed.rindex("-m envlab.distributed.torchrun") : printed.rindex("code=$?")]
     )
     assert {"--rdzv_endpoint=node0:5555", "--task=Isaac-Cartpole-v0", "--run_name=b"} <= set(words)
     assert words[words.index("--num_envs") + 1] == "16"

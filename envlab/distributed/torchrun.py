@@ -1,0 +1,107 @@
+"""torchrun with two corrections; ``python -m envlab.distributed.torchrun`` takes what it takes.
+
+- Its stores listen on one interface: the one of the rendezvous' address. torch's own (2.13) listen
+  on all, and who reaches them runs code here, because the c10d rendezvous unpickles what they hold.
+- When a launch fails, it ends with the sentence of the rank that failed first, and with that rank's
+  exit code, instead of 40 lines of torch's own traceback and 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import torch.distributed as dist
+
+from envlab.distributed.interface import listen
+
+
+class InterfaceStore(dist.TCPStore):
+    """A store that listens only on the interface that bears its address, where there is one.
+
+    Attributes:
+        has_other_nodes: Whether nodes other than this one join the launch. They cannot mean this
+            one by ``localhost``, which then says only that the store is to be kept here.
+    """
+
+    has_other_nodes: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        host_name: str,
+        port: int,
+        world_size: int | None = None,
+        is_master: bool = False,
+        *rest: Any,
+        **options: Any,
+    ) -> None:
+        """Take the arguments of ``torch.distributed.TCPStore``."""
+        if is_master:
+            with contextlib.suppress(OSError):  # taken, or not ours: torch says so in its own way
+                listener = listen(host_name, port, has_other_nodes=self.has_other_nodes)
+                if listener is not None:
+                    port = listener.getsockname()[1]
+                    options["master_listen_fd"] = listener.detach()
+        super().__init__(host_name, port, world_size, is_master, *rest, **options)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run torchrun; return its exit code.
+
+    Args:
+        arguments: Those of ``torch.distributed.run``.
+    """
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.elastic.rendezvous import RendezvousError
+
+    flags = run.parse_args(list(arguments))
+    InterfaceStore.has_other_nodes = run.parse_min_max_nnodes(flags.nnodes)[1] > 1
+    # The modules of the rendezvous look there when they are needed, in this process alone.
+    dist.TCPStore = InterfaceStore  # type: ignore[misc]
+    try:
+        run.run(flags)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        print(_last_words(rank, failure), file=sys.stderr, flush=True)
+        return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
+    except SignalException as error:
+        print(f"The launcher ended its processes: {error.sigval.name}.", file=sys.stderr)
+        return 128 + error.sigval
+    except RendezvousError as error:
+        cause = error.__cause__ or error
+        reason = (str(cause).splitlines() or [type(cause).__name__])[0]
+        print(
+            f"error: The nodes cannot meet ({type(error).__name__}: {reason}). Check that "
+            "--rdzv_endpoint is an address that every node reaches, that its port is open, and "
+            "that --rdzv_id is the same on all of them.",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+def _last_words(rank: int, failure: Any) -> str:
+    """Return the sentence on the rank that failed first.
+
+    Args:
+        rank: Its global rank.
+        failure: torch's ``ProcessFailure``; its message is what
+            :func:`envlab.distributed.ranks.tell_launcher` left, if anything.
+    """
+    said = failure.message.get("message", "") if isinstance(failure.message, dict) else ""
+    if said.startswith("error: "):
+        return str(said)
+    how = f"ended with exit code {failure.exitcode}"
+    if failure.exitcode < 0:
+        how = f"was ended by {signal.Signals(-failure.exitcode).name}"
+    why = f" ({said.splitlines()[0]}); its traceback is above" if said else ""
+    return f"error: Rank {rank} (pid {failure.pid}) {how}{why}."
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

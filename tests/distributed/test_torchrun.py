@@ -1,0 +1,93 @@
+"""envlab's own torchrun: it listens on one interface, and ends with the sentence of who failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+import torch.distributed as dist
+
+from envlab.distributed.torchrun import InterfaceStore, _last_words
+from tests.launcher import run
+
+SCRIPT = """
+import json, os, sys, psutil
+from pathlib import Path
+from envlab.cli import guarded
+from envlab.errors import ConfigurationError
+
+def work(arguments):
+    launcher = psutil.Process(os.getppid())
+    found = [one.laddr.ip for one in launcher.connections("inet") if one.status == "LISTEN"]
+    Path(f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+    raise ConfigurationError("The colour is 'blue', but must be 'red'.")
+
+raise SystemExit(guarded(work, []))
+"""
+
+
+def test_a_launch_listens_on_one_interface_and_ends_with_our_sentence(tmp_path: Path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    launcher = [sys.executable, "-m", "envlab.distributed.torchrun"]
+    code, output = run([*launcher, "--nproc_per_node=2", "script.py"], tmp_path)
+    assert code == 2
+    assert output.splitlines()[-1] == "error: The colour is 'blue', but must be 'red'."
+    assert "Traceback" not in output
+    found = json.loads((tmp_path / "rank0.json").read_text())
+    assert len(found) >= 2  # the agents' store, and the one that it shares with its workers
+    assert set(found) == {"127.0.0.1"}
+
+
+def test_nodes_that_cannot_meet_are_one_sentence(tmp_path: Path):
+    launcher = [sys.executable, "-m", "envlab.distributed.torchrun", "--nnodes=2"]
+    where = ["--rdzv_backend=c10d", "--rdzv_endpoint=no-such-node.invalid:29400"]
+    code, output = run([*launcher, *where, "--rdzv_conf=read_timeout=1", "script.py"], tmp_path)
+    assert code == 1
+    last = output.splitlines()[-1]
+    assert last.startswith("error: The nodes cannot meet (RendezvousConnectionError: ")
+    assert "Traceback" not in output
+
+
+def listening(port: int) -> set[str]:
+    found = psutil.Process().connections("inet")
+    return {one.laddr.ip for one in found if one.status == "LISTEN" and one.laddr.port == port}
+
+
+@pytest.mark.parametrize(("has_other_nodes", "is_alone"), [(False, True), (True, False)])
+def test_localhost_means_the_loopback_where_no_other_node_joins(
+    has_other_nodes: bool, is_alone: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(InterfaceStore, "has_other_nodes", has_other_nodes)
+    store = InterfaceStore("localhost", 0, is_master=True, wait_for_workers=False)
+    assert (listening(store.port) == {"127.0.0.1"}) == is_alone
+    again = InterfaceStore("localhost", store.port, is_master=False, wait_for_workers=False)
+    again.set("key", "value")
+    assert store.get("key") == b"value"
+
+
+def test_a_port_that_is_taken_is_torchs_to_refuse():
+    taken = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    with pytest.raises(dist.DistError, match="EADDRINUSE"):
+        InterfaceStore("127.0.0.1", taken.port, is_master=True, wait_for_workers=False)
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "message", "words"),
+    [
+        (-9, "Signal 9 (SIGKILL) received by PID 7", "error: Rank 3 (pid 7) was ended by SIGKILL."),
+        (70, "To enable traceback see: ...", "error: Rank 3 (pid 7) ended with exit code 70."),
+        (
+            1,
+            {"message": "ValueError: no\nmore", "extraInfo": {}},
+            "error: Rank 3 (pid 7) ended with exit code 1 (ValueError: no); "
+            "its traceback is above.",
+        ),
+    ],
+)
+def test_the_last_line_says_who_failed_first_and_how(exitcode: int, message, words: str):
+    failure = SimpleNamespace(exitcode=exitcode, message=message, pid=7)
+    assert _last_words(3, failure) == words
