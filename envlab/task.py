@@ -39,8 +39,8 @@ class Task:
 
     @property
     def experiment_name(self) -> str:
-        """Folder of the runs, where no agent configuration names one."""
-        return self.id.lower().removesuffix("-v0")
+        """Folder of the runs, where no agent configuration names one; spelled as those are."""
+        return self.id.lower().removesuffix("-v0").replace("-", "_")
 
     def make(self, cfg: Any, **kwargs: Any) -> Any:
         """Build the environment with a configuration, as ``gymnasium.make(id, cfg=cfg)`` does."""

@@ -1,9 +1,16 @@
-"""Logging with the rank in the prefix; rank 0 speaks, the others only from warnings up."""
+"""Logging with the rank in the prefix; rank 0 speaks, the others only from warnings up.
+
+:data:`on_each_node` is for what the first rank of each node says in its node's own output.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+
+on_each_node = logging.getLogger("envlab.node")
+"""Heard from any rank, at every level: whoever uses it sees to it that one rank a node does."""
+on_each_node.setLevel(logging.INFO)
 
 
 class _RankFormatter(logging.Formatter):

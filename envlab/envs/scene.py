@@ -12,7 +12,7 @@ from envlab.envs.actuators import AnyActuatorCfg, apply_actuators
 from envlab.envs.gravity import disable_gravity
 from envlab.envs.initial_state import InitialStateCfg, place_root, set_home
 from envlab.envs.model_files import compile_spec, find_model, read_spec, urdf_moves_freely
-from envlab.envs.surroundings import add_surroundings, set_floating_base, stands_in_nothing
+from envlab.envs.surroundings import add_sky, add_surroundings, set_floating_base, stands_in_nothing
 from envlab.envs.terrain.cfg import TerrainCfg
 from envlab.envs.terrain.ground import add_terrain
 
@@ -67,6 +67,7 @@ def build_model(cfg: SceneCfg, dt: float | None = None) -> mujoco.MjModel:
         add_surroundings(spec, compile_spec(spec, path))
     if cfg.terrain is not None:
         add_terrain(spec, cfg.terrain)
+    add_sky(spec)
     model = compile_spec(spec, path)
     if cfg.init_state is None and not cfg.actuators:
         return model

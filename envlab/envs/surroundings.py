@@ -1,4 +1,4 @@
-"""What a file with nothing but a robot lacks: a base that moves, a floor, a light, a camera."""
+"""What a file with only a robot lacks: a base that moves, a floor, a light, a camera, and a sky."""
 
 from __future__ import annotations
 
@@ -77,6 +77,22 @@ def add_surroundings(spec: mujoco.MjSpec, model: mujoco.MjModel) -> None:
         )
     if body is not None and not list(spec.cameras):
         _add_camera(body, body_id, model)
+
+
+def add_sky(spec: mujoco.MjSpec) -> None:
+    """Add a sky where the file has none: pictures are black there otherwise. Nothing feels it."""
+    skybox = mujoco.mjtTexture.mjTEXTURE_SKYBOX
+    if any(texture.type == skybox for texture in spec.textures):
+        return
+    spec.add_texture(
+        name="envlab_sky",
+        type=skybox,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_GRADIENT,
+        rgb1=[0.9, 0.94, 0.97],
+        rgb2=[0.6, 0.7, 0.8],
+        width=64,
+        height=384,
+    )
 
 
 def _add_floor(spec: mujoco.MjSpec) -> None:

@@ -136,6 +136,18 @@ def test_when_there_is_a_floor(text, ground, has_floor, tmp_path):
     assert (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, "floor") >= 0) == has_floor
 
 
+SKY = '<asset><texture type="skybox" builtin="flat" rgb1="1 0 0" width="8" height="8"/></asset>'
+
+
+@pytest.mark.parametrize(("text", "is_own"), [(ARM, False), (ARM.replace("<w", SKY + "<w"), True)])
+def test_every_scene_has_a_sky_and_keeps_its_own(text, is_own, tmp_path):
+    """A fixed arm, which gets no floor, was shown before black."""
+    model = build(tmp_path, text)
+    assert model.tex_type.tolist() == [mujoco.mjtTexture.mjTEXTURE_SKYBOX]
+    assert (model.tex_height[0] == 6 * 8) == is_own
+    assert model.ngeom == mujoco.MjModel.from_xml_string(text).ngeom
+
+
 def test_lights_and_cameras_of_the_file_are_kept(tmp_path):
     own = '<worldbody><light name="lamp"/><camera name="eye"/>'
     model = build(tmp_path, ROBOT.format(rest="").replace("<worldbody>", own))

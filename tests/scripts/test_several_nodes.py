@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ def test_the_libraries_train_on_two_agents(tmp_path: Path):
     manifests = [manifest_of(path.parent) for path in tmp_path.glob("logs/*/*/*/run.json")]
     assert {one["library"] for one in manifests} == {"rl_games", "skrl"}
     assert len(manifests) == 2  # rank 0 alone wrote
+    (other,) = [launch.output for launch in launches if "Writing to" not in launch.output]
+    folders = [path.parent for path in tmp_path.glob("logs/*/*/*/run.json")]
+    for folder in folders:  # and the other node says where
+        assert f"Rank 0, on {socket.gethostname()}, logs, and writes the run to {folder}" in other
     for manifest in manifests:
         assert (manifest["status"], manifest["global_num_envs"]) == ("finished", 32)
 

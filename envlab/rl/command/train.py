@@ -15,6 +15,7 @@ from typing import Any
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag, Preempted
+from envlab.distributed.log import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
@@ -239,6 +240,7 @@ def open_run(
         )
         run.interrupt_signal = lambda: flag.signal_number
         logger.info("Going on in %s from iteration %d.", run.directory, done["iteration"])
+        _say_on_other_nodes(run, context)
         return run
     run = Run.create(
         context,
@@ -250,7 +252,22 @@ def open_run(
     )
     run.interrupt_signal = lambda: flag.signal_number
     logger.info("Writing to %s", run.directory)
+    _say_on_other_nodes(run, context)
     return run
+
+
+def _say_on_other_nodes(run: Run, context: DistributedContext) -> None:
+    """Say in the output of each node but rank 0's own that it takes part, and where the run is."""
+    writer = context.broadcast(context.node)
+    if context.local_rank == 0 and not context.is_main:
+        on_each_node.info(
+            "Node %s trains as one of several, %d ranks in all. Rank 0, on %s, logs, and writes "
+            "the run to %s there.",
+            context.node,
+            context.world_size,
+            writer,
+            run.directory,
+        )
 
 
 def _open_curves(run: Run, name: str) -> Curves:

@@ -44,9 +44,13 @@ def find_run(
         return Path(load_run).absolute()
     parent = Path(root).absolute() / library / experiment
     origin = dict(origin or {})
+    manifests = read_manifests(parent, level=logging.WARNING)
+    if not manifests:  # tasks without agent configurations had hyphens in the folder's name once
+        older = parent.with_name(experiment.replace("_", "-"))
+        manifests = read_manifests(older, level=logging.WARNING)
     runs = [
         run
-        for run, manifest in read_manifests(parent, level=logging.WARNING).items()
+        for run, manifest in manifests.items()
         if (not load_run or _is_named(run.name, load_run)) and origin.items() <= manifest.items()
     ]
     with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
