@@ -100,5 +100,5 @@ def test_the_library_trains_on_two_ranks_that_stay_equal(site, tmp_path):
     flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=16", "--distributed"]
     audits = "agent.audit_interval=1"
     run(site, tmp_path, *map(str, launcher), *flags, audits, "--max_iterations=2")
-    (manifest,) = tmp_path.glob("logs/my_library/isaac-cartpole/*/run.json")
+    (manifest,) = tmp_path.glob("logs/my_library/isaac_cartpole/*/run.json")
     assert json.loads(manifest.read_text())["status"] == "finished"

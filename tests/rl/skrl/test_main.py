@@ -98,7 +98,7 @@ def test_an_algorithm_without_an_agent_file_says_that_it_uses_defaults(tmp_path:
     assert "has no skrl_a2c configuration; using the defaults." in printed.err
     assert "--algorithm=a2c" in printed.out  # of the command that plays it
     run_directory = only_run(tmp_path)
-    assert run_directory.parent.name == "isaac-cartpole"
+    assert run_directory.parent.name == "isaac_cartpole"
     assert run_directory.name.endswith("_a2c_torch")
     assert manifest_of(run_directory)["algorithm"] == "a2c"
 
