@@ -80,7 +80,7 @@ def listen(host: str, port: int, *, has_other_nodes: bool = False) -> socket.soc
     means_loopback = host in ("localhost", target[0]) and not has_other_nodes
     if is_loopback(str(target[0])) and not means_loopback:
         return None
-    return socket.create_server((str(target[0]), port), family=family)
+    return socket.create_server(target, family=family)
 
 
 def is_loopback(address: str) -> bool:

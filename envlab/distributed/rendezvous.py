@@ -91,9 +91,12 @@ def open_store(
     try:
         store = _connect(point, answer_s, options)
     except (dist.DistError, TimeoutError) as problem:
+        reason = str(problem).splitlines()[0]
+        if keeps and "EADDRINUSE" in reason:
+            reason = "that port is already in use by another program"
         raise LaunchError(
             f"Rank {rank} on {socket.gethostname()} cannot meet the other ranks at {point} "
-            f"({str(problem).splitlines()[0]}). {point.cure}",
+            f"({reason}). {point.cure}",
             same_on_all_ranks=False,
         ) from problem
     store.set_timeout(timeout)
@@ -144,17 +147,16 @@ def _listen(point: MeetingPoint) -> socket.socket | None:
     """Listen where the store is to be kept, see :func:`envlab.distributed.interface.listen`.
 
     Raises:
-        LaunchError: If this node does not have the address, or the port is taken.
+        LaunchError: If this node does not have the address.
     """
     try:
         return listen(point.host, point.port)
     except OSError as problem:
-        why = f"this node does not have that address ({problem.strerror})"
         if problem.errno == errno.EADDRINUSE:
-            why = "that port is already in use by another program"
+            return None  # perhaps by a store of this process, which torch then shares
         raise LaunchError(
-            f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but {why}. "
-            f"{point.cure}",
+            f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but this "
+            f"node does not have that address ({problem.strerror}). {point.cure}",
             same_on_all_ranks=False,
         ) from problem
 
