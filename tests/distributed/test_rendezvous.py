@@ -132,3 +132,4 @@ def test_ranks_share_what_they_store_and_only_their_interface_hears():
     assert [address.ip for address in listening if address.port == place.port] == ["127.0.0.1"]
     open_store(place, 1, timeout).set("key", "from rank 1")
     assert kept.get("key") == b"from rank 1"
+    assert open_store(place, 0, timeout).get("key") == b"from rank 1"  # a second run's in a script
