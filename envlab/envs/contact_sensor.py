@@ -4,8 +4,8 @@ Forces come from the model's MuJoCo sensors, one for each body that a term asks 
 
     <contact body2="..." data="force" reduce="netforce"/>
 
-They are read once per control step; Isaac Lab reads them at every physics step, and so also sees
-touches that begin and end within one.
+They are read of every physics step, as Isaac Lab's ``ContactSensor`` with a history is updated, so
+that touches count which begin and end within a control step.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import mujoco
 import numpy as np
 import torch
 
+from envlab.envs.checks import positive
 from envlab.envs.entities import Names, SceneEntityCfg, as_index, columns
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
@@ -29,17 +30,25 @@ if TYPE_CHECKING:
 
 _NET_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE), 3)
 """What ``data="force" reduce="netforce"`` compiles to."""
-_TIMERS = ("current_air_time", "last_air_time", "current_contact_time", "last_contact_time")
+_MEMORY = (
+    *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
+    "_history",
+)
 
 
 @dataclass(kw_only=True)
 class ContactSensorCfg(SensorTermCfg):
     """Net contact forces on all bodies that have a contact sensor in the model."""
 
+    SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ("sensordata",)
+
     force_threshold: float = 1.0
     """Force from which on a body counts as touching, in N."""
+    history_length: int = 3
+    """Physics steps, up to the last one, whose largest force counts; 3 in Isaac Lab's tasks."""
 
     def build(self, env: VectorEnv) -> ContactSensor:
+        positive("env.sensors.*.history_length", self.history_length)
         return ContactSensor(self, env)
 
 
@@ -48,10 +57,12 @@ class ContactSensor(SensorTerm):
 
     Attributes:
         body_names: The bodies, in the order of the model's sensors.
-        net_forces_w: Force on each body, world frame, in N, ``(num_envs, num_bodies, 3)``.
-        force_norms: Their magnitudes, ``(num_envs, num_bodies)``.
-        in_contact: Whether they reach the threshold, bool.
-        first_contact: Whether the body touches since this step, bool.
+        net_forces_w: Force on each body in the last physics step, world frame, in N,
+            ``(num_envs, num_bodies, 3)``.
+        force_norms: The largest magnitude in the physics steps of the history,
+            ``(num_envs, num_bodies)``.
+        in_contact: Whether that is above the threshold, bool.
+        first_contact: Whether the body touches since this control step, bool.
         current_air_time: Time since the body left the ground, in s; 0 while it touches.
         last_air_time: How long it was in the air before it last touched, in s.
         current_contact_time: Time since the body touched down, in s; 0 in the air.
@@ -61,10 +72,13 @@ class ContactSensor(SensorTerm):
     def __init__(self, cfg: ContactSensorCfg, env: VectorEnv) -> None:
         self.body_names, readings = _contact_sensors(env.sim.model)
         self._readings = as_index(readings, env.sim.model.nsensordata, env.device)
-        self._threshold, self._data, self._device = cfg.force_threshold, env.sim.data, env.device
+        self._threshold, self._sim, self._device = cfg.force_threshold, env.sim, env.device
         shape = (env.num_envs, len(self.body_names))
         self.net_forces_w = torch.zeros(*shape, 3, device=env.device)
         self.force_norms = torch.zeros(shape, device=env.device)
+        self._history = torch.zeros(
+            env.num_envs, cfg.history_length, len(self.body_names), device=env.device
+        )
         self.in_contact = torch.zeros(shape, dtype=torch.bool, device=env.device)
         self.first_contact = self.in_contact.clone()
         self.current_air_time = torch.zeros(shape, device=env.device)
@@ -73,12 +87,22 @@ class ContactSensor(SensorTerm):
         self.last_contact_time = torch.zeros(shape, device=env.device)
 
     def update(self, dt: float) -> None:
-        readings = columns(self._data.sensordata, self._readings)
-        self.net_forces_w.copy_(readings.unflatten(1, (-1, 3)))
-        torch.linalg.vector_norm(self.net_forces_w, dim=2, out=self.force_norms)
-        touches = torch.gt(self.force_norms, self._threshold, out=self.in_contact)
+        forces = self._sim.substeps.sensordata[..., self._readings].unflatten(2, (-1, 3))
+        norms = torch.linalg.vector_norm(forces, dim=3)
+        self.net_forces_w.copy_(forces[:, -1])
+        self._history.copy_(torch.cat((self._history, norms), dim=1)[:, norms.shape[1] :])
+        torch.amax(self._history, dim=1, out=self.force_norms)
+        torch.gt(self.force_norms, self._threshold, out=self.in_contact)
+        physics_dt = dt / norms.shape[1]
+        for touches in (norms > self._threshold).unbind(1):
+            self._count(touches, physics_dt)
+        contact = self.current_contact_time
+        # Half a physics step is room for rounding.
+        torch.logical_and(contact > 0.0, contact < dt + 0.5 * physics_dt, out=self.first_contact)
+
+    def _count(self, touches: torch.Tensor, dt: float) -> None:
+        """Add a physics step of ``dt`` seconds to the times in the air and on the ground."""
         air, contact = self.current_air_time, self.current_contact_time
-        torch.logical_and(touches, contact == 0.0, out=self.first_contact)
         lands, leaves = touches & (air > 0.0), ~touches & (contact > 0.0)
         air += dt
         contact += dt
@@ -88,7 +112,7 @@ class ContactSensor(SensorTerm):
         contact *= touches
 
     def reset(self, mask: torch.Tensor) -> None:
-        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact", *_TIMERS):
+        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact", *_MEMORY):
             clear(getattr(self, name), mask)
 
     def select(self, cfg: SceneEntityCfg) -> ContactBodies:
@@ -100,11 +124,11 @@ class ContactSensor(SensorTerm):
         return ContactBodies(self, self._ids(cfg.body_names))
 
     def state(self) -> dict[str, torch.Tensor]:
-        return {name: getattr(self, name).cpu().clone() for name in _TIMERS}
+        return {name: getattr(self, name).cpu().clone() for name in _MEMORY}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name in _TIMERS:
-            getattr(self, name).copy_(state[name])
+        for name, values in state.items():  # older runs have no history
+            getattr(self, name).copy_(values)
 
     def _ids(self, patterns: Names) -> slice | torch.Tensor:
         if patterns is None:
@@ -133,22 +157,22 @@ class ContactBodies:
 
     @property
     def net_forces_w(self) -> torch.Tensor:
-        """Forces on the bodies, world frame, in N, ``(num_envs, num_bodies, 3)``."""
+        """Forces in the last physics step, world frame, in N, ``(num_envs, num_bodies, 3)``."""
         return columns(self._sensor.net_forces_w, self._ids)
 
     @property
     def force_norms(self) -> torch.Tensor:
-        """Magnitudes of the forces, in N, ``(num_envs, num_bodies)``."""
+        """Largest forces of the history, in N, ``(num_envs, num_bodies)``."""
         return columns(self._sensor.force_norms, self._ids)
 
     @property
     def in_contact(self) -> torch.Tensor:
-        """Whether the bodies touch, bool ``(num_envs, num_bodies)``."""
+        """Whether these are above the threshold, bool ``(num_envs, num_bodies)``."""
         return columns(self._sensor.in_contact, self._ids)
 
     @property
     def first_contact(self) -> torch.Tensor:
-        """Whether the bodies touch since this step, bool ``(num_envs, num_bodies)``."""
+        """Whether the bodies touch since this control step, bool ``(num_envs, num_bodies)``."""
         return columns(self._sensor.first_contact, self._ids)
 
     @property

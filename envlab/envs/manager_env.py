@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,12 @@ from envlab.envs.managers import (
     ObservationManager,
     RewardManager,
     SensorManager,
+    SensorTermCfg,
     TerminationManager,
 )
+from envlab.envs.managers.term import terms_of
 from envlab.envs.vector_env import VectorEnv
+from envlab.sim.simulation import SimulationCfg
 
 
 @dataclass(kw_only=True)
@@ -53,6 +57,12 @@ class ManagerEnv(VectorEnv):
     """
 
     cfg: ManagerEnvCfg
+
+    def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
+        sensors = terms_of(getattr(cfg, "sensors", None), SensorTermCfg).values()
+        needed = [name for sensor in sensors for name in sensor.SUBSTEP_FIELDS]
+        fields = tuple(dict.fromkeys((*cfg.sim.substep_fields, *needed)))
+        return dataclasses.replace(cfg.sim, substep_fields=fields)
 
     def _setup(self) -> None:
         sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)

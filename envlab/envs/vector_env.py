@@ -22,7 +22,7 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
-from envlab.sim.simulation import Simulation, create_simulation
+from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -86,7 +86,7 @@ class VectorEnv(BatchedEnv):
             "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
         )
         self.sim: Simulation = create_simulation(
-            simulation_with_delays(cfg.sim, cfg.scene.actuators),
+            simulation_with_delays(self._simulation_cfg(cfg), cfg.scene.actuators),
             build_model(cfg.scene, cfg.sim.dt),
             num_envs,
             decimation=cfg.decimation,
@@ -197,6 +197,10 @@ class VectorEnv(BatchedEnv):
         self.sim.close()
 
     # What subclasses define ---------------------------------------------------------------------
+
+    def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
+        """Return the settings of the physics, with what the task's parts need of it."""
+        return cfg.sim
 
     def _setup(self) -> None:
         """Prepare the task: called once, when the simulation exists."""

@@ -55,6 +55,12 @@ class AnalyticSimulation(Simulation):
     ) -> None:
         fields = check_fields(model, cfg.data_fields)
         _check_supported("data", fields, DATA_FIELDS)
+        if cfg.substep_fields:
+            raise ConfigurationError(
+                f"env.sim.substep_fields names {cfg.substep_fields[0]!r}, but the analytic backend "
+                "keeps nothing of single physics steps. Use env.sim.backend=mujoco (or mujoco_warp "
+                "on a GPU)."
+            )
         _check_supported("model", cfg.model_fields, MODEL_FIELDS)
         links = find_links(model)
         self.model, self.num_envs, self.decimation, self.device = (
@@ -78,6 +84,7 @@ class AnalyticSimulation(Simulation):
             "xquat": self._poses.xquat,
         }
         self.data = Fields("data", "env.sim.data_fields", {name: named[name] for name in fields})
+        self.substeps = Fields("substep", "env.sim.substep_fields", {})
         self._has_poses, self._has_time = "xpos" in fields or "xquat" in fields, "time" in fields
         self.params = Fields(
             "model", "env.sim.model_fields", {n: self._expand(n) for n in cfg.model_fields}

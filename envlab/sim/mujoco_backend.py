@@ -72,7 +72,7 @@ class MujocoSimulation(Simulation):
         num_threads: int = 0,
     ) -> None:
         route_mujoco_warnings()
-        fields = check_fields(model, cfg.data_fields)
+        fields = check_fields(model, cfg.data_fields, cfg.substep_fields)
         threads = cfg.num_threads or min(num_threads or 1, NUM_THREADS_MAX)
         self.model, self.num_envs, self.decimation = model, num_envs, decimation
         self.device = torch.device("cpu")
@@ -91,6 +91,7 @@ class MujocoSimulation(Simulation):
         }
         self._mirrors = {name: mirror.numpy() for name, mirror in mirrors.items()}
         self.data = Fields("data", "env.sim.data_fields", mirrors)
+        self._keep_substeps(cfg.substep_fields)
         self._params = {name: self._expand(name) for name in cfg.model_fields}
         self.params = Fields(
             "model",
@@ -128,8 +129,20 @@ class MujocoSimulation(Simulation):
         np.copyto(self._ctrl_rows, self._ctrl)
         if self._wrench_used:
             np.copyto(self._wrench_rows, self._wrench)
-        self._call(lambda: self._batch.step(nstep=self.decimation, stage=self._stage))
+        steps = self._num_recorded
+        if steps:
+            # A rollout records natively, which costs less than as many calls. It stops simulations
+            # in which MuJoCo warns; bad() and overflow() tell of these.
+            names = tuple(self._records)
+            self._call(lambda: self._batch.rollout(steps, record=names, out=self._records))
+        if steps < self.decimation:
+            self._call(lambda: self._batch.step(nstep=self.decimation - steps, stage=self._stage))
         self._pull()
+        for name, records in self._records.items():
+            shown = self._shown_substeps[name]
+            np.copyto(shown[:, :steps], records, casting="same_kind")
+            if steps < self.decimation:
+                np.copyto(shown[:, steps], self._mirrors[name])
 
     def reset(
         self,
@@ -283,7 +296,25 @@ class MujocoSimulation(Simulation):
         for name in _VIEWS:
             self.__dict__.pop(name, None)
 
-    def _call(self, function: Callable[[], None]) -> None:
+    def _keep_substeps(self, names: Sequence[str]) -> None:
+        """Make room for fields of every physics step; a lone physics step is ``data`` itself."""
+        # Only step() can refresh early fields after the last physics step; see the module.
+        is_last_apart = self._stage != _STAGE_NONE
+        self._num_recorded = self.decimation - is_last_apart if names and self.decimation > 1 else 0
+        self._records: dict[batch.RecordItem, np.ndarray] = {}
+        self._shown_substeps: dict[batch.RecordItem, np.ndarray] = {}
+        shown = {name: self.data[name].unsqueeze(1) for name in names}
+        if self._num_recorded:
+            for name in names:
+                size = self._mirrors[name].shape[1:]
+                shown[name] = torch.zeros(self.num_envs, self.decimation, *size)
+                self._shown_substeps[name] = shown[name].numpy()
+                self._records[name] = np.zeros(
+                    (self.num_envs, self._num_recorded, *size), self._sources[name].dtype
+                )
+        self.substeps = Fields("substep", "env.sim.substep_fields", shown)
+
+    def _call(self, function: Callable[[], object]) -> None:
         """Run a batch call; simulations in which MuJoCo raises are bad, the others went on."""
         try:
             function()

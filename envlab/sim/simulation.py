@@ -51,6 +51,9 @@ class SimulationCfg:
     cart-poles and drones alone, ``analytic``."""
     data_fields: tuple[str, ...] = ()
     """MjData fields that terms read beside ``qpos`` and ``qvel``: ``xpos``, ``sensordata``, ..."""
+    substep_fields: tuple[str, ...] = ()
+    """Those of ``data_fields`` that are kept of every physics step (``sim.substeps``); contact
+    sensors add ``sensordata`` themselves."""
     model_fields: tuple[str, ...] = ()
     """MjModel fields that events randomise per environment (``body_mass``, ...)."""
     num_threads: NonNegativeInt = 0
@@ -114,6 +117,9 @@ class Simulation(ABC):
         xfrc_applied: External wrenches in the world frame, force (N) then torque (N m),
             ``(num_envs, nbody, 6)``; written through :meth:`apply_wrench`.
         data: Declared MjData fields, ``(num_envs, ...)``. Read only.
+        substeps: What declared MjData fields were in each physics step of the last control step,
+            ``(num_envs, decimation, ...)``. As MuJoCo's own, those of the position and velocity
+            stages are of the state that the physics step began with. Read only.
         params: Declared MjModel fields, ``(num_envs, ...)``; write rows, then :meth:`apply_params`.
     """
 
@@ -124,6 +130,7 @@ class Simulation(ABC):
     ctrl: torch.Tensor
     xfrc_applied: torch.Tensor
     data: Fields
+    substeps: Fields
     params: Fields
 
     @functools.cached_property  # reading it in the model takes 2 us
@@ -254,13 +261,22 @@ class Simulation(ABC):
         """Free native memory. The simulation must not be used afterwards."""
 
 
-def check_fields(model: mujoco.MjModel, data_fields: Sequence[str]) -> tuple[str, ...]:
+def check_fields(
+    model: mujoco.MjModel, data_fields: Sequence[str], substep_fields: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return :data:`STATE_FIELDS` followed by the declared data fields, without doubles.
 
     Raises:
         ConfigurationError: For a field that cannot be read reliably (see :data:`ARENA_FIELDS` and
-            :data:`ON_DEMAND_FIELDS`) or that MjData does not have.
+            :data:`ON_DEMAND_FIELDS`), that MjData does not have, or that is to be kept of every
+            physics step but not declared.
     """
+    for name in substep_fields:
+        if name not in (*STATE_FIELDS, *data_fields):
+            raise ConfigurationError(
+                f"{name!r} is to be kept of every physics step, for a contact sensor or by "
+                "env.sim.substep_fields, but env.sim.data_fields does not declare it. Add it there."
+            )
     known = [name for name in dir(mujoco.MjData) if not name.startswith("_")]
     for name in data_fields:
         if name in ARENA_FIELDS or name.startswith(("efc_", "iefc_")):

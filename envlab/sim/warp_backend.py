@@ -73,7 +73,7 @@ class WarpSimulation(Simulation):
     ) -> None:
         if device.type == "cuda" and device.index is None:
             device = torch.device("cuda", torch.cuda.current_device())
-        names = check_fields(model, cfg.data_fields)
+        names = check_fields(model, cfg.data_fields, cfg.substep_fields)
         self.model, self.num_envs, self.decimation = model, num_envs, decimation
         self.device = device
         wp.init()
@@ -85,6 +85,7 @@ class WarpSimulation(Simulation):
             self._m, self._d = put(cfg, model, num_envs)
             self._synchronize()
             self._data = DataTensors(model, self._d, names)
+            self.substeps = self._data.keep_substeps(cfg.substep_fields, decimation)
             self._params = ParamTensors(model, self._m, cfg.model_fields)
             self.data, self.params = self._data.fields, self._params.fields
             self._bind()
@@ -252,6 +253,7 @@ class WarpSimulation(Simulation):
                 mjw.step2(self._m, self._d)
             else:
                 mjw.step(self._m, self._d)
+            self._show(self._data.substep_mirrors[substep], self._all)
             last = substep == self.decimation - 1
             if last:
                 self._show(self._data.acceleration_mirrors, self._all)

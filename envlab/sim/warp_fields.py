@@ -97,6 +97,7 @@ class DataTensors:
         fields: What tasks read, float32 ``(num_envs, ...)`` in MuJoCo's own shapes.
         smooth_mirrors: Shown copies of what the position and velocity stages compute.
         acceleration_mirrors: Shown copies of what the acceleration stage computes.
+        substep_mirrors: Shown copies of each physics step of a control step.
         has_derived: Whether a field needs any stage beyond integration.
         needs_acceleration: Whether a field needs the acceleration stage.
 
@@ -111,11 +112,31 @@ class DataTensors:
         self.has_derived = not _ROW_FIELDS.issuperset(names)
         self.needs_acceleration = False
         example = mujoco.MjData(model)
-        tensors = {}
-        for name in names:
-            values = _values(data, name, np.shape(getattr(example, name)))
-            tensors[name] = self._shown(model, name, values)
+        self._values = {
+            name: _values(data, name, np.shape(getattr(example, name))) for name in names
+        }
+        tensors = {name: self._shown(model, name, self._values[name]) for name in names}
         self.fields = Fields("data", "env.sim.data_fields", tensors)
+
+    def keep_substeps(self, names: Sequence[str], decimation: int) -> Fields:
+        """Make room for fields of every physics step, ``(num_envs, decimation, ...)``.
+
+        Raises:
+            ConfigurationError: For a field that is not of floats.
+        """
+        self.substep_mirrors: list[list[Mirror]] = [[] for _ in range(decimation)]
+        shown = {}
+        for name in names:
+            values = self._values[name]
+            if values.dtype != torch.float32:
+                raise ConfigurationError(
+                    f"env.sim.substep_fields names {name!r}, whose values are {values.dtype}; the "
+                    "mujoco_warp backend keeps float32 fields alone."
+                )
+            shown[name] = values.new_zeros(len(values), decimation, *values.shape[1:])
+            for substep, mirrors in enumerate(self.substep_mirrors):
+                mirrors.append(Mirror(values, shown[name][:, substep]))
+        return Fields("substep", "env.sim.substep_fields", shown)
 
     def convert(self) -> None:
         """Refresh the float32 stand-ins of bool and integer fields."""

@@ -116,4 +116,33 @@ def test_a_body_without_a_sensor_is_refused_with_those_that_have_one():
 def test_a_model_without_contact_sensors_is_refused():
     cfg = {"sensors": make_env().cfg.sensors}
     with pytest.raises(ConfigurationError, match="Add <contact body2="):
+        sliders.make_env(sim={"data_fields": ("sensordata",)}, **cfg)
+    with pytest.raises(ConfigurationError, match="data_fields does not declare it"):
         sliders.make_env(**cfg)
+
+
+def test_physics_steps_count_within_a_control_step_as_they_do_alone():
+    """A falling block that bounces: four physics steps at once against one at a time."""
+    at_once, alone = make_env(2, decimation=4), make_env(2)
+    for env in (at_once, alone):
+        place(env, height=0.25, lin_vel=(0.0, 0.0, -3.0))
+    touched = set()
+    for _ in range(12):
+        norms = []
+        step(at_once)
+        for _ in range(4):
+            step(alone)
+            norms.append(sensor_of(alone).net_forces_w.norm(dim=2))
+        left, right = sensor_of(at_once), sensor_of(alone)
+        for name in ("net_forces_w", "force_norms", "in_contact"):
+            assert torch.equal(getattr(left, name), getattr(right, name)), name
+        for name in (
+            *("current_air_time", "last_air_time", "current_contact_time", "last_contact_time"),
+        ):
+            assert torch.allclose(getattr(left, name), getattr(right, name), atol=1e-6), name
+        assert torch.equal(left.force_norms, torch.stack(norms[1:]).amax(dim=0))
+        contact = left.current_contact_time
+        assert torch.equal(left.first_contact, (contact > 0.0) & (contact < 4.5 * DT))
+        touched.add(tuple((norm[0, 0] > 1.0).item() for norm in norms))
+    # It touches within a control step, and in the last of its physics steps has left again.
+    assert any(any(steps[1:3]) and not steps[3] for steps in touched)

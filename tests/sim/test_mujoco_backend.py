@@ -68,6 +68,41 @@ def test_acceleration_sensors_are_the_same_with_and_without_a_refresh():
 
 
 @pytest.mark.parametrize(
+    "fields", [("sensordata", "qacc", "actuator_force"), ("sensordata", "qacc", "xpos")]
+)
+def test_kept_physics_steps_are_those_that_single_steps_show(fields):
+    """Also where fields are refreshed at the end of a control step, and others are not kept."""
+    kept = make(WALKER, data_fields=fields, substep_fields=("sensordata",), decimation=3)
+    plain = make(WALKER, data_fields=fields, decimation=3)
+    single = make(WALKER, data_fields=("sensordata",))
+    late = torch.from_numpy(kept.model.sensor_needstage.repeat(kept.model.sensor_dim) == 3)
+    for step in range(20):
+        walk(kept, 1, seed=step)
+        walk(plain, 1, seed=step)
+        single.ctrl.copy_(kept.ctrl)
+        for substep in range(3):
+            single.step()
+            shown = kept.substeps.sensordata[:, substep]
+            assert torch.equal(shown[:, late], single.data.sensordata[:, late])
+        assert_equal(dict(kept.data.items()), dict(plain.data.items()))
+    assert kept.substeps.sensordata[:, :, late].abs().max() > 1.0
+
+
+def test_a_lone_physics_step_is_shown_without_a_copy():
+    simulation = make(WALKER, data_fields=("sensordata",), substep_fields=("sensordata",))
+    data, kept = simulation.data.sensordata, simulation.substeps.sensordata
+    assert kept.data_ptr() == data.data_ptr()
+    assert kept.shape == (NUM_ENVS, 1, data.shape[1])
+
+
+def test_a_field_must_be_declared_to_be_kept():
+    with pytest.raises(ConfigurationError, match="'xpos' is to be kept of every physics step"):
+        make(WALKER, substep_fields=("xpos",))
+    with pytest.raises(ConfigurationError, match=r"Add 'xpos' to env\.sim\.substep_fields"):
+        _ = make(WALKER, data_fields=("xpos",)).substeps.xpos
+
+
+@pytest.mark.parametrize(
     ("field", "advice"),
     [
         ("contact", "contact sensor"),

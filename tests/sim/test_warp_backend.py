@@ -38,6 +38,7 @@ CARTPOLE_CFG = {
 }
 WALKER_CFG = {
     "data_fields": ("sensordata", "xpos", "xmat", "cvel", "subtree_com", "actuator_force", "nefc"),
+    "substep_fields": ("sensordata",),
     "model_fields": ("body_mass",),
     "decimation": 2,
 }
@@ -98,6 +99,22 @@ def standing(walker: Simulation) -> torch.Tensor:
     qpos = torch.as_tensor(walker.model.qpos0, dtype=torch.float32).repeat(NUM_ENVS, 1)
     qpos[:, 2] = 0.3
     return qpos
+
+
+def test_kept_physics_steps_agree_and_end_with_what_is_shown(walker):
+    other = make(WALKER, **WALKER_CFG)
+    for simulation in (walker, other):
+        simulation.reset(ALL, standing(walker))
+    late = torch.from_numpy(walker.model.sensor_needstage.repeat(walker.model.sensor_dim) == 3)
+    for step in range(10):
+        for simulation in (walker, other):
+            walk(simulation, 1, seed=step)
+        left, right = walker.substeps.sensordata, other.substeps.sensordata
+        assert left.shape == right.shape == (NUM_ENVS, 2, walker.model.nsensordata)
+        bound = TOLERANCES["walker"]["sensordata"]
+        assert torch.allclose(left[:, :, late], right[:, :, late], rtol=0.0, atol=bound)
+        assert torch.equal(left[:, 1, late], walker.data.sensordata[:, late])
+        assert not torch.equal(left[:, 0, late], left[:, 1, late])
 
 
 def assert_agree(left: Simulation, right: Simulation, tolerances: dict[str, float]) -> None:

@@ -101,7 +101,7 @@ def test_ppo_settings():
 def test_figures_of_the_model():
     model = make().sim.model
     cube = model.body("object")
-    assert cube.mass[0] == pytest.approx(0.06**3 * 400.0)
+    assert cube.mass[0] == 0.216
     assert model.geom("cube").size.tolist() == [0.03] * 3
     assert (model.actuator_gainprm[:, 0] == 3.0).all()
     assert (model.actuator_biasprm[:, 2] == -0.1).all()
@@ -275,7 +275,7 @@ def test_environments_differ_in_friction_masses_and_gains():
         friction = params.geom_friction[:, geom, 0]
         assert friction.unique().numel() == 64
         assert ((friction >= 0.7) & (friction <= 1.3)).all()
-    mass = params.body_mass[:, model.body("object").id] / 0.0864
+    mass = params.body_mass[:, model.body("object").id] / 0.216
     assert mass.min() < 0.5
     assert mass.max() > 1.5
     stiffness = params.actuator_gainprm[:, :, 0] / 3.0

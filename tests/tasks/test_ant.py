@@ -157,7 +157,8 @@ def test_reward_of_a_step():
     env = make(DIRECT)
     place(env, UPRIGHT, **state)
     act(env, 0.5)
-    expected = 6.0 + 0.5 + 0.1 + 0.5 - 0.2 * energy - action - 1.0
+    # Isaac Lab's direct tasks divide by the physics step, 1/120 s, so that progress counts double.
+    expected = 12.0 + 0.5 + 0.1 + 0.5 - 0.2 * energy - action - 1.0
     assert reward(env) == pytest.approx(expected, abs=1e-4)
 
 
@@ -223,6 +224,28 @@ def test_gears_must_name_every_joint_once():
 
 
 # Resets, repeatability, backends ------------------------------------------------------------------
+
+
+def test_episodes_start_within_the_joints_limits(task_id):
+    """Isaac Lab clamps what it draws."""
+    wide = {
+        DIRECT: "env.initial_joint_pos_range=[-1.0,1.0]",
+        MANAGER: "env.events.reset_robot_joints.params.position_range=[-1.0,1.0]",
+    }
+    env = make(task_id, wide[task_id], num_envs=64)
+    positions = env.sim.data.qpos[:, 7:]
+    limits = torch.as_tensor(env.sim.model.jnt_range[1:], dtype=torch.float32)
+    assert ((positions >= limits[:, 0]) & (positions <= limits[:, 1])).all()
+    assert (positions == limits[:, 1]).any()
+
+
+def test_a_direct_episode_begins_with_the_last_action_of_the_one_before():
+    env = make(DIRECT, "env.episode_length_s=0.05")
+    env.step(torch.full((2, 8), 0.25))
+    obs, _, _, truncated, _ = env.step(torch.full((2, 8), 0.5))
+    assert truncated.all()
+    assert (obs["policy"][:, -8:] == 0.5).all()
+    assert (env.reset(seed=1)[0]["policy"][:, -8:] == 0.0).all()
 
 
 def test_episodes_start_at_the_origin_with_joints_a_little_off(task_id):

@@ -172,11 +172,36 @@ def go(env: ManagerEnv, pos: torch.Tensor, quat: list[float], grip: float, steps
         env.step(action)
 
 
+def test_a_cube_falls_onto_the_table_and_counts_as_lifted_meanwhile():
+    """From 0.055 m to below 0.04 m: 55 ms, so that two steps of 20 ms earn the reward."""
+    env = make(LIFT)
+    heights, earned = [env.sim.data.qpos[:, 11].clone()], []
+    for _ in range(15):
+        env.step(torch.zeros(env.num_envs, env.single_action_space.shape[0]))
+        heights.append(env.sim.data.qpos[:, 11].clone())
+        earned.append(rewards(env)["lifting_object"][0].item())
+    assert earned == [1.0] * 2 + [0.0] * 13
+    assert heights[0].tolist() == [torch.tensor(0.055).item()] * env.num_envs
+    assert heights[-1].tolist() == pytest.approx([0.024] * env.num_envs, abs=5e-4)
+    assert env.sim.model.body("object").mass[0] == 0.216
+
+
+def test_the_drawers_robot_starts_within_its_limits():
+    env = make(DRAWER, num_envs=64)
+    fingers = env.sim.data.qpos[:, 7:9]
+    assert fingers.min() >= 0.0
+    assert fingers.max() <= torch.tensor(0.04)
+    assert 0.3 < (fingers == torch.tensor(0.04)).float().mean() < 0.7  # half are drawn wider
+    arm = env.sim.data.qpos[:, :7] - env.default_qpos[:, :7]
+    assert 0.095 < arm.abs().max() <= 0.1001
+
+
 def test_the_gripper_lifts_a_cube_and_holds_it():
     env = make(LIFT_ABS, "env.episode_length_s=60")
     down, up = [0.0, 0.0, 1.0, 0.0], torch.tensor([[0.0, 0.0, 0.1]])
     start = env.sim.data.qpos[:, CUBE].clone()
-    assert start[:, 2].tolist() == pytest.approx([0.024] * 3)
+    assert (start[:, 2] == 0.055).all()
+    start[:, 2] = 0.024  # where it falls to
     go(env, start + up, down, OPEN, 75)
     go(env, start, down, OPEN, 40)
     assert (env.sim.data.qpos[:, CUBE] - start).norm(dim=1).max() < 1e-3

@@ -129,7 +129,8 @@ def test_reward_of_a_step():
     place(env, STANDING, **state)
     act(env, 0.5)
     costs = 0.01 * 21 * 0.25 + 0.05 * 21 * 0.5 * 2.0 * 0.1 + 1.0
-    assert reward(env) == pytest.approx(3.0 + 2.0 + 0.1 + 0.5 - costs, abs=1e-4)
+    # Isaac Lab's direct tasks divide by the physics step, 1/120 s, so that progress counts double.
+    assert reward(env) == pytest.approx(6.0 + 2.0 + 0.1 + 0.5 - costs, abs=1e-4)
 
 
 def test_a_fall_ends_the_episode(task_id):
@@ -145,11 +146,14 @@ def test_observation_of_a_state():
     env = make(DIRECT)
     place(env, STANDING, velocity=[1.0, 2.0, 3.0, 0.4, 0.8, 1.2], joint_velocity=3.0)
     values = observed(env)
-    angle = [1.34, 1.0, 2.0, 3.0, 0.1, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0, 1.0]
+    # The torso's centre of mass, 35 mm above its origin, moves otherwise as the torso turns.
+    x, y, z = env.sim.model.body("torso").ipos
+    moves = [1.0 + 0.8 * z - 1.2 * y, 2.0 + 1.2 * x - 0.4 * z, 3.0 + 0.4 * y - 0.8 * x]
+    assert abs(moves[0] - 1.0) > 0.02
+    angle = [1.34, *moves, 0.1, 0.2, 0.3, 0.0, 0.0, 0.0, 1.0, 1.0]
     assert values == pytest.approx([*angle, *[0.0] * 21, *[0.3] * 21, *[0.0] * 21], abs=1e-5)
     env = make(MANAGER)
     place(env, STANDING, velocity=[1.0, 2.0, 3.0, 0.4, 0.8, 1.2], joint_velocity=3.0)
-    angle[4:7] = [0.4, 0.8, 1.2]
     assert observed(env)[:54] == pytest.approx([*angle, *[0.0] * 21, *[0.3] * 21], abs=1e-5)
 
 

@@ -1,10 +1,10 @@
-"""Sensors: what is measured once per step, remembers, and is read by several terms."""
+"""Sensors: what is measured in each step, remembers, and is read by several terms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -16,6 +16,9 @@ from envlab.envs.vector_env import VectorEnv
 @dataclass(kw_only=True)
 class SensorTermCfg(TermCfg):
     """Configuration of a sensor; :meth:`build` makes the term."""
+
+    SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ()
+    """Data fields of which it reads every physics step (``env.sim.substeps``)."""
 
     def build(self, env: VectorEnv) -> SensorTerm:
         """Return the term for ``env``."""

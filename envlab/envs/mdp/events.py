@@ -9,6 +9,7 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns
 from envlab.envs.math import quat_apply_inverse, quat_from_euler_xyz, quat_mul
+from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
@@ -27,13 +28,19 @@ def reset_joints_by_offset(
     velocity_range: tuple[float, float],
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
-    """Reset hinge and slide joints to defaults plus uniform offsets, in m or rad (per second)."""
+    """Reset hinge and slide joints to defaults plus uniform offsets, positions within limits.
+
+    Offsets are in m or rad (per second). Isaac Lab clamps velocities too, to limits that MJCF does
+    not have; its own tasks draw at most 0.8 rad/s, far below them.
+    """
     num = len(asset_cfg.joint_names)
     drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
-    positions, velocities = drawn.split(num, dim=1)
+    offsets, velocities = drawn.split(num, dim=1)
+    low, high = joint_limits(env, asset_cfg)
+    positions = (columns(env.default_qpos, asset_cfg.qpos_ids) + offsets).clamp(low, high)
     # What is staged outside the mask is never read, so the mask need not be applied here.
-    _add_columns(env.reset_qpos, asset_cfg.qpos_ids, positions)
-    _add_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
+    _set_columns(env.reset_qpos, asset_cfg.qpos_ids, positions)
+    _set_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
 
 
 def reset_joints_by_scale(
@@ -49,10 +56,9 @@ def reset_joints_by_scale(
     Default velocities are zero here, so that any ``velocity_range`` leaves them so.
     """
     drawn = stream.uniform(*position_range, len(asset_cfg.joint_names), mask)
-    defaults = columns(env.default_qpos, asset_cfg.qpos_ids)
     low, high = joint_limits(env, asset_cfg)
-    offset = (defaults * drawn).clamp(low, high) - defaults
-    _add_columns(env.reset_qpos, asset_cfg.qpos_ids, offset)
+    positions = (columns(env.default_qpos, asset_cfg.qpos_ids) * drawn).clamp(low, high)
+    _set_columns(env.reset_qpos, asset_cfg.qpos_ids, positions)
 
 
 def reset_root_state_uniform(
@@ -71,7 +77,8 @@ def reset_root_state_uniform(
         stream: The term's random stream.
         pose_range: Bounds of ``x``, ``y``, ``z`` in m and ``roll``, ``pitch``, ``yaw`` in rad, in
             the world frame; what is not named stays.
-        velocity_range: Bounds of the same in m/s and rad/s, world frame.
+        velocity_range: Bounds of the same in m/s and rad/s, world frame, of the root's centre of
+            mass.
         asset_cfg: The entity.
 
     Raises:
@@ -83,8 +90,10 @@ def reset_root_state_uniform(
     default = env.default_qpos[:, asset_cfg.root_quat]
     quat = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), default.expand(len(drawn), 4))
     env.reset_qpos[:, asset_cfg.root_quat] = quat
-    env.reset_qvel[:, asset_cfg.root_lin_vel] = drawn[:, 6:9]
-    env.reset_qvel[:, asset_cfg.root_ang_vel] = quat_apply_inverse(quat, drawn[:, 9:])
+    ang_vel = quat_apply_inverse(quat, drawn[:, 9:])
+    velocity = origin_velocity(env, quat, drawn[:, 6:9], ang_vel, asset_cfg)
+    env.reset_qvel[:, asset_cfg.root_lin_vel] = velocity
+    env.reset_qvel[:, asset_cfg.root_ang_vel] = ang_vel
 
 
 def six_ranges(ranges: dict[str, tuple[float, float]], param: str) -> list[tuple[float, float]]:
@@ -117,12 +126,12 @@ def joint_limits(env: VectorEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, 
     return low_high[0], low_high[1]
 
 
-def _add_columns(target: torch.Tensor, ids: slice | torch.Tensor, values: torch.Tensor) -> None:
-    """Add ``values``, ``(num_envs, k)``, to columns of ``target`` in place."""
+def _set_columns(target: torch.Tensor, ids: slice | torch.Tensor, values: torch.Tensor) -> None:
+    """Write ``values``, ``(num_envs, k)``, to columns of ``target``."""
     if isinstance(ids, slice):
-        target[:, ids].add_(values)
+        target[:, ids] = values
     else:
-        target.index_add_(1, ids, values)
+        target.index_copy_(1, ids, values)
 
 
 def randomize_rigid_body_mass(

@@ -9,6 +9,7 @@ import torch
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.math import quat_apply_inverse
 from envlab.envs.mdp.events import six_ranges
+from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def push_by_setting_velocity(
     velocity_range: dict[str, tuple[float, float]],
     asset_cfg: SceneEntity = _ROBOT,
 ) -> None:
-    """Add uniform draws to the root's velocity; for interval events.
+    """Add uniform draws to the velocity of the root's centre of mass; for interval events.
 
     Args:
         env: The environment.
@@ -40,9 +41,11 @@ def push_by_setting_velocity(
     drawn = stream.ranges(six_ranges(velocity_range, "velocity_range"), mask)
     data = env.sim.data
     qvel = data.qvel.clone()
-    qvel[:, asset_cfg.root_lin_vel] += drawn[:, :3]
     quat = data.qpos[:, asset_cfg.root_quat]
-    qvel[:, asset_cfg.root_ang_vel] += quat_apply_inverse(quat, drawn[:, 3:])
+    turning = quat_apply_inverse(quat, drawn[:, 3:])
+    # The relation of the two velocities is linear, so it holds for what is added to them.
+    qvel[:, asset_cfg.root_lin_vel] += origin_velocity(env, quat, drawn[:, :3], turning, asset_cfg)
+    qvel[:, asset_cfg.root_ang_vel] += turning
     env.sim.set_velocity(mask, qvel)
 
 

@@ -1,4 +1,8 @@
-"""Observations of an entity's root: the topmost body, which has a free joint."""
+"""Observations of an entity's root: the topmost body, which has a free joint.
+
+Positions are those of the body's origin, linear velocities those of its centre of mass, as in Isaac
+Lab's ``root_pos_w`` and ``root_lin_vel_w``. MuJoCo's ``qvel`` is the origin's velocity.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
 
@@ -30,9 +35,14 @@ def root_quat_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tenso
     return env.sim.data.qpos[:, asset_cfg.root_quat]
 
 
-def root_lin_vel_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return the root's velocity in the world frame, in m/s, ``(num_envs, 3)``."""
-    return env.sim.data.qvel[:, asset_cfg.root_lin_vel]
+def root_lin_vel_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the velocity of the root's centre of mass in the world frame, in m/s."""
+    data = env.sim.data
+    velocity, offset = data.qvel[:, asset_cfg.root_lin_vel], _centre_of_mass(env, asset_cfg)
+    if offset is None:
+        return velocity
+    turning = torch.linalg.cross(data.qvel[:, asset_cfg.root_ang_vel], offset)
+    return velocity + quat_apply(data.qpos[:, asset_cfg.root_quat], turning)
 
 
 def root_ang_vel_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -41,10 +51,14 @@ def root_ang_vel_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Te
     return quat_apply(quat, env.sim.data.qvel[:, asset_cfg.root_ang_vel])
 
 
-def base_lin_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return the root's velocity in its own frame, in m/s, ``(num_envs, 3)``."""
-    quat = env.sim.data.qpos[:, asset_cfg.root_quat]
-    return quat_apply_inverse(quat, env.sim.data.qvel[:, asset_cfg.root_lin_vel])
+def base_lin_vel(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the velocity of the root's centre of mass in the root's own frame, in m/s."""
+    data = env.sim.data
+    quat, offset = data.qpos[:, asset_cfg.root_quat], _centre_of_mass(env, asset_cfg)
+    velocity = quat_apply_inverse(quat, data.qvel[:, asset_cfg.root_lin_vel])
+    if offset is None:
+        return velocity
+    return velocity + torch.linalg.cross(data.qvel[:, asset_cfg.root_ang_vel], offset)
 
 
 def base_ang_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -55,3 +69,39 @@ def base_ang_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
 def projected_gravity(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the direction of gravity in the root's frame, ``(num_envs, 3)``."""
     return gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])
+
+
+def origin_velocity(
+    env: VectorEnv,
+    quat: torch.Tensor,
+    velocity: torch.Tensor,
+    ang_vel: torch.Tensor,
+    asset_cfg: SceneEntity,
+) -> torch.Tensor:
+    """Return how fast a root's origin moves where its centre of mass moves at ``velocity``.
+
+    Args:
+        env: The environment.
+        quat: The root's orientation, ``(num_envs, 4)``.
+        velocity: Of its centre of mass, in m/s, world frame, ``(num_envs, 3)``.
+        ang_vel: Its angular velocity, in rad/s, in its own frame, ``(num_envs, 3)``.
+        asset_cfg: The entity.
+    """
+    offset = _centre_of_mass(env, asset_cfg)
+    if offset is None:
+        return velocity
+    return velocity - quat_apply(quat, torch.linalg.cross(ang_vel, offset))
+
+
+def _centre_of_mass(env: VectorEnv, asset_cfg: SceneEntity) -> torch.Tensor | None:
+    """Return where a root's centre of mass is from its origin, in m; None where they are one.
+
+    It is in the root's frame: ``(num_envs, 3)`` where it differs between environments, else
+    ``(1, 3)``.
+    """
+    body = asset_cfg.root_body
+    if "body_ipos" in env.sim.params:
+        return env.sim.params.body_ipos[:, body]
+    if not env.sim.model.body_ipos[body].any():
+        return None
+    return env.nominal("body_ipos")[body].unsqueeze(0)

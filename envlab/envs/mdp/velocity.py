@@ -1,6 +1,7 @@
 """Rewards for following a commanded velocity smoothly; each returns ``(num_envs,)``.
 
-Commands are (vx, vy, wz), in m/s and rad/s, of a :class:`UniformVelocityCommandCfg`.
+Commands are (vx, vy, wz), in m/s and rad/s, of a :class:`UniformVelocityCommandCfg`. As in Isaac
+Lab, it is the root's centre of mass that is to have them (see :mod:`envlab.envs.mdp.root`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, yaw_quat
+from envlab.envs.mdp.root import base_lin_vel, root_lin_vel_w
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -23,18 +25,16 @@ def track_lin_vel_xy_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the horizontal velocity in the root's frame."""
-    data = env.sim.data
-    quat = data.qpos[:, asset_cfg.root_quat]
-    return _kernel_xy(env, std, command_name, quat, data.qvel[:, asset_cfg.root_lin_vel])
+    return _kernel_xy(env, std, command_name, base_lin_vel(env, asset_cfg))
 
 
 def track_lin_vel_xy_yaw_frame_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the velocity along the ground, in the root's heading."""
-    data = env.sim.data
-    heading = yaw_quat(data.qpos[:, asset_cfg.root_quat])
-    return _kernel_xy(env, std, command_name, heading, data.qvel[:, asset_cfg.root_lin_vel])
+    heading = yaw_quat(env.sim.data.qpos[:, asset_cfg.root_quat])
+    velocity = quat_apply_inverse(heading, root_lin_vel_w(env, asset_cfg))
+    return _kernel_xy(env, std, command_name, velocity)
 
 
 def track_ang_vel_z_exp(
@@ -60,11 +60,7 @@ def track_ang_vel_z_world_exp(
 
 def lin_vel_z_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the squared velocity along the root's own z axis, in m^2/s^2."""
-    data = env.sim.data
-    velocity = quat_apply_inverse(
-        data.qpos[:, asset_cfg.root_quat], data.qvel[:, asset_cfg.root_lin_vel]
-    )
-    return velocity[:, 2].square()
+    return base_lin_vel(env, asset_cfg)[:, 2].square()
 
 
 def ang_vel_xy_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -87,9 +83,9 @@ def bad_orientation(
 
 
 def _kernel_xy(
-    env: ManagerEnv, std: float, command_name: str, frame: torch.Tensor, velocity: torch.Tensor
+    env: ManagerEnv, std: float, command_name: str, velocity: torch.Tensor
 ) -> torch.Tensor:
-    """Return the kernel of the horizontal error of a world velocity seen from ``frame``."""
+    """Return the kernel of the horizontal error of a velocity, ``(num_envs, 3)``."""
     command = env.command_manager.get_command(command_name)
-    error = command[:, :2] - quat_apply_inverse(frame, velocity)[:, :2]
+    error = command[:, :2] - velocity[:, :2]
     return torch.exp(error.square().sum(dim=1) / -(std**2))

@@ -47,7 +47,7 @@ def test_offsets_are_added_to_the_default_state_of_the_named_joints():
     assert (env.sim.data.qvel[:, untouched] == 0.0).all()
 
 
-def test_offsets_of_two_terms_add_up():
+def test_the_last_of_two_terms_that_reset_a_joint_counts():
     env = make_env(
         1,
         events=terms(
@@ -55,7 +55,7 @@ def test_offsets_of_two_terms_add_up():
             second=reset_offset("push", "servo", position=(0.5, 0.5)),
         ),
     )
-    assert env.sim.data.qpos[0].tolist() == [0.75, HOME[1] + 0.5, HOME[2], HOME[3]]
+    assert env.sim.data.qpos[0].tolist() == [0.5, HOME[1] + 0.5, HOME[2], HOME[3]]
 
 
 def test_offsets_do_not_accumulate_over_resets():

@@ -39,6 +39,9 @@ class ActionsCfg(ant.ActionsCfg):
 class PolicyCfg(ant.PolicyCfg):
     """87 values."""
 
+    base_ang_vel: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.base_ang_vel, scale=0.25)
+    )
     joint_vel_rel: ObservationTermCfg = default(
         ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.1)
     )

@@ -1,7 +1,13 @@
 """What the direct Ant and Humanoid share. Formulas as in Isaac Lab 2.3.2 (direct locomotion).
 
-One thing differs: episodes start with joints a little off, as those of the manager-based tasks do.
-Isaac Lab's direct tasks start all of them in one and the same state.
+Differs from Isaac Lab 2.3.2:
+
+- Episodes start with joints up to 0.2 rad and 0.1 rad/s off, clamped to their limits, as in Isaac
+  Lab 3 and in the manager-based tasks. In 2.3.2 all of them start in one and the same state
+  (``env.initial_joint_pos_range=[0,0] env.initial_joint_vel_range=[0,0]``).
+- The observed angle to the target is the angle in the horizontal plane. There it is computed from
+  the target's height in place of its y (Isaac Sim's ``compute_rot``), which leaves out the y that
+  the robot has run: at most 0.1 rad, as the target is 1000 m away.
 """
 
 from __future__ import annotations
@@ -12,7 +18,8 @@ import torch
 
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneEntityCfg
 from envlab.envs.entities import joint_values, resolve_entity
-from envlab.envs.math import euler_xyz_from_quat, quat_apply_inverse, wrap_to_pi
+from envlab.envs.math import euler_xyz_from_quat, wrap_to_pi
+from envlab.envs.mdp import base_lin_vel
 from envlab.envs.mdp.events import joint_limits
 from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
 
@@ -63,7 +70,7 @@ class LocomotionEnv(DirectEnv):
         self._robot = resolve_entity(SceneEntityCfg("robot"), self.sim.model, self.device)
         gears = joint_values(self.cfg.joint_gears, self._robot.joint_names)
         self._efforts = self.cfg.action_scale * torch.tensor(gears, device=self.device)
-        low, high = joint_limits(self, self._robot)
+        low, high = self._joint_limits = joint_limits(self, self._robot)
         self._joint_centre, self._joint_reach = 0.5 * (low + high), 0.5 * (high - low)
         self._last_actions = torch.zeros(self.num_envs, len(gears), device=self.device)
 
@@ -82,7 +89,7 @@ class LocomotionEnv(DirectEnv):
         angle = wrap_to_pi(torch.atan2(way[:, 1], way[:, 0]) - yaw)
         parts = (
             qpos[:, robot.root_pos][:, 2:],
-            quat_apply_inverse(quat, qvel[:, robot.root_lin_vel]),
+            base_lin_vel(self, robot),
             qvel[:, robot.root_ang_vel] * cfg.angular_velocity_scale,
             torch.stack((yaw, roll, angle, uprightness(quat), heading(quat, way)), dim=1),
             self._joint_share(qpos),
@@ -104,7 +111,7 @@ class LocomotionEnv(DirectEnv):
         joint_vel = self.sim.data.qvel[:, robot.qvel_ids] * cfg.dof_vel_scale
         facing = (heading(quat, to_target(position, cfg.target_pos)) / 0.8).clamp(max=1.0)
         reward = (
-            moved / self.step_dt
+            moved / self.physics_dt  # as there, where one would expect the step's duration
             + cfg.alive_reward_scale
             + cfg.up_weight * (uprightness(quat) > 0.93)
             + cfg.heading_weight * facing
@@ -120,10 +127,15 @@ class LocomotionEnv(DirectEnv):
         cfg, robot, num = self.cfg, self._robot, len(self._robot.joint_names)
         bounds = [cfg.initial_joint_pos_range] * num + [cfg.initial_joint_vel_range] * num
         drawn = self.random.stream("reset").ranges(bounds, mask)
-        self.reset_qpos[:, robot.qpos_ids] += drawn[:, :num]
+        positions = self.default_qpos[:, robot.qpos_ids] + drawn[:, :num]
+        self.reset_qpos[:, robot.qpos_ids] = positions.clamp(*self._joint_limits)
         self.reset_qvel[:, robot.qvel_ids] = drawn[:, num:]
-        self._last_actions.masked_fill_(mask.unsqueeze(1), 0.0)
         return {}
+
+    def _restart(self, seed: int) -> None:
+        super()._restart(seed)
+        # Only here: as in Isaac Lab, an episode's first observation holds the last one's action.
+        self._last_actions.zero_()
 
     def _joint_share(self, qpos: torch.Tensor) -> torch.Tensor:
         """Return joint positions, -1 at the lower and 1 at the upper limit."""

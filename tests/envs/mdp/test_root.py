@@ -1,0 +1,83 @@
+"""The root's state: its origin's position, and its centre of mass's velocity."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import torch
+
+from envlab.envs import ManagerEnv, mdp
+from envlab.envs.entities import SceneEntityCfg, resolve_entity
+from envlab.envs.managers import EventTermCfg
+from tests.envs.hopper import make_env
+from tests.envs.sliders import terms
+
+AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+BODY = mujoco.mjtObj.mjOBJ_BODY  # of which MuJoCo tells the centre of mass's velocity
+
+
+def lopsided(num_envs: int = 3, **fields) -> ManagerEnv:
+    """Return blocks whose centres of mass lie elsewhere, in each environment."""
+    env = make_env(num_envs, sim={"model_fields": ("body_ipos",)}, **fields)
+    offsets = torch.arange(num_envs * 3.0).view(num_envs, 3) / 20.0 - 0.1
+    env.sim.params.body_ipos[:, env.sim.model.body("block").id] = offsets
+    env.sim.apply_params(torch.ones(num_envs, dtype=torch.bool))
+    return env
+
+
+def velocities(env: ManagerEnv, *, local: bool) -> torch.Tensor:
+    """Return what MuJoCo says of the roots: angular, then linear, ``(num_envs, 6)``."""
+    rows = np.zeros((env.num_envs, 6))
+    for index, row in enumerate(rows):
+        model, data = env.sim.model_of(index), env.sim.data_of(index)
+        mujoco.mj_objectVelocity(model, data, BODY, model.body("block").id, row, int(local))
+    return torch.as_tensor(rows, dtype=torch.float32)
+
+
+def tumble(env: ManagerEnv) -> None:
+    generator = torch.Generator().manual_seed(0)
+    qpos = torch.rand(env.num_envs, 8, generator=generator) + 1.0
+    qpos[:, 3:7] /= qpos[:, 3:7].norm(dim=1, keepdim=True)
+    qvel = torch.randn(env.num_envs, 7, generator=generator)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+
+
+def test_linear_velocity_is_that_of_the_centre_of_mass():
+    env = lopsided()
+    tumble(env)
+    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
+    world, own = velocities(env, local=False), velocities(env, local=True)
+    assert torch.allclose(mdp.root_lin_vel_w(env, robot), world[:, 3:], atol=1e-5)
+    assert torch.allclose(mdp.root_ang_vel_w(env, robot), world[:, :3], atol=1e-5)
+    assert torch.allclose(mdp.base_lin_vel(env, robot), own[:, 3:], atol=1e-5)
+    assert torch.allclose(mdp.lin_vel_z_l2(env, robot), own[:, 5].square(), atol=1e-4)
+    origin = env.sim.data.qvel[:, robot.root_lin_vel]
+    assert (origin - world[:, 3:]).norm(dim=1).min() > 0.01
+
+
+def test_a_reset_sets_the_velocity_of_the_centre_of_mass():
+    given = {axis: (0.1 * i, 0.1 * i) for i, axis in enumerate(AXES, start=1)}
+    params = {"pose_range": {"z": (1.0, 1.0), "yaw": (0.5, 0.5)}, "velocity_range": given}
+    reset = EventTermCfg(func=mdp.reset_root_state_uniform, mode="reset", params=params)
+    env = lopsided(events=terms(reset=reset))
+    env.reset()
+    expected = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)
+    assert torch.allclose(velocities(env, local=False), expected, atol=1e-5)
+
+
+def test_a_push_adds_to_the_velocity_of_the_centre_of_mass():
+    given = {axis: (0.1 * i, 0.1 * i) for i, axis in enumerate(AXES, start=1)}
+    push = EventTermCfg(
+        func=mdp.push_by_setting_velocity,
+        mode="interval",
+        interval_range_s=(1e6, 1e6),
+        params={"velocity_range": given},
+    )
+    env = lopsided(events=terms(push=push))
+    tumble(env)
+    before = velocities(env, local=False)
+    robot = resolve_entity(SceneEntityCfg("block"), env.sim.model, env.device)
+    everyone = torch.ones(3, dtype=torch.bool)
+    mdp.push_by_setting_velocity(env, everyone, env.random.stream("push"), given, robot)
+    added = torch.tensor([0.4, 0.5, 0.6, 0.1, 0.2, 0.3]).expand(3, 6)
+    assert torch.allclose(velocities(env, local=False), before + added, atol=1e-5)
