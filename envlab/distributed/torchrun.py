@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -98,7 +97,7 @@ def _last_words(rank: int, failure: Any) -> str:
         return str(said)
     how = f"ended with exit code {failure.exitcode}"
     if failure.exitcode < 0:
-        how = f"was ended by {signal.Signals(-failure.exitcode).name}"
+        how = f"was ended by {failure.signal_name()}"
     why = f" ({said.splitlines()[0]}); its traceback is above" if said else ""
     return f"error: Rank {rank} (pid {failure.pid}) {how}{why}."
 
