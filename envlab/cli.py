@@ -30,6 +30,7 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 COMMANDS = {
     "list": "envlab.tools.listing:main",
+    "new": "envlab.tools.new:main",
     "runs": "envlab.tools.runs:main",
     "terms": "envlab.tools.terms:main",
     "random": "envlab.tools.agents:random_main",
@@ -66,6 +67,7 @@ USAGE = """usage: envlab COMMAND ...
   play LIBRARY --task ID ...       run and export a trained policy; of train and play, LIBRARY may
                                    also be given as --rl_library LIBRARY, or left out
   config LIBRARY --task ID ...     print the configuration that train would start with, as YAML
+  new task NAME                    write a package with a task, to be changed into your own
   runs [FOLDER]                    run directories: how far each is, and how it ended
   terms [KIND]                     what tasks are made of: observations, rewards, events, ...
   random | zero --task ID ...      step a task with random or zero actions

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md's own task and library: installed as packages, listed, trained and played."""
+"""The template's task and CONTRIBUTING.md's library: installed, tested, trained and played."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from envlab.errors import ConfigurationError
+from envlab.tools.new import write_task
 from tests.launcher import ROOT, TRAIN, torchrun
 
 
@@ -32,14 +34,9 @@ def write_files(section: str, folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the page's two packages are installed, as pip installs them, with entry points."""
-    suite, library = tmp_path_factory.mktemp("my_suite"), tmp_path_factory.mktemp("my_library")
-    assert write_files("Add a task", suite) == [
-        "pyproject.toml",
-        "my_suite/__init__.py",
-        "my_suite/slide.xml",
-        "my_suite/slide.py",
-    ]
+    """Where both packages are installed, as pip installs them, with entry points."""
+    suite = write_task("pet_arm", tmp_path_factory.mktemp("suites"))
+    library = tmp_path_factory.mktemp("my_library")
     assert write_files("Add a library", library) == [
         "pyproject.toml",
         "my_library/__init__.py",
@@ -51,7 +48,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [*pip, "--no-build-isolation", "--target", str(site), str(suite), str(library)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert (site / "my_suite/slide.xml").exists()
+    assert (site / "pet_arm/arm.xml").exists()
+    (site / "its_tests").symlink_to(suite / "tests")
     return site
 
 
@@ -72,14 +70,31 @@ def run(site: Path, cwd: Path, *command: str) -> str:
 
 def test_the_task_is_listed_beside_ours(site, tmp_path):
     listed = run(site, tmp_path, "-m", "envlab.cli", "list")
-    assert "My-Slide-Direct-v0" in listed
+    assert re.search("^Pet-Arm-v0 +manager +rsl_rl +A two-link arm", listed, re.MULTILINE)
     assert "Isaac-Cartpole-v0" in listed
 
 
-def test_the_task_is_trained(site, tmp_path):
-    flags = ["--task=My-Slide-Direct-v0", "--headless", "--device=cpu", "--max_iterations=2"]
-    run(site, tmp_path, str(TRAIN), *flags)
-    assert list(tmp_path.glob("logs/rsl_rl/*/*/checkpoints/model_2.pt"))
+def test_the_task_passes_its_own_test(site, tmp_path):
+    run(site, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(site / "its_tests"))
+
+
+def test_the_task_is_trained_with_an_agent_that_suits_its_two_joints(site, tmp_path):
+    flags = ["--task=Pet-Arm-v0", "--headless", "--device=cpu", "--max_iterations=2"]
+    run(site, tmp_path, str(TRAIN), *flags, "--num_envs=64")
+    (checkpoint,) = tmp_path.glob("logs/rsl_rl/pet_arm/*/checkpoints/model_2.pt")
+    actor = torch.load(checkpoint, weights_only=True)["model"]["actor_state_dict"]
+    sizes = [tuple(tensor.shape) for name, tensor in actor.items() if name.endswith("weight")]
+    assert sizes == [(32, 8), (32, 32), (2, 32)]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("Pet Arm", "is no name for a package"), ("taken", "is there already")]
+)
+def test_a_name_that_cannot_be_is_refused(tmp_path: Path, name: str, message: str):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ConfigurationError, match=message):
+        write_task(name, tmp_path)
+    assert list(tmp_path.rglob("*.toml")) == []
 
 
 def test_the_library_trains_resumes_and_plays(site, tmp_path):

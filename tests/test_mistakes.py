@@ -86,6 +86,8 @@ EARLY = {
     "compare": "are required: RUN",
     "compare run --no_plot --force": "--force has no effect",
     "compare run --format=html": "invalid choice: 'html'",
+    "new task My-Arm": "is no name for a package",
+    "new library my_library": "invalid choice: 'library'",
     "runs nowhere": "There is no folder 'nowhere'",
     "runs --libary=skrl": "--libary",
     "terms rewardz": "Did you mean reward",

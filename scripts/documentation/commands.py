@@ -38,7 +38,7 @@ SKIPPED = {
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
     r"^docker": "needs docker; tests/test_docker.py runs what it can",
-    r"my_suite|my_library|My-": "run by tests/test_contributing.py",
+    r"my_reach|my_library|My-": "run by tests/test_contributing.py",
     r"my_dog": "needs a robot of your own",
     r"^envlab cluster (?!slurm)": "needs machines with ssh; run by tests/cluster",
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",

@@ -1,0 +1,142 @@
+"""The task as a configuration of terms; 'envlab terms' lists those that there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from envlab.envs import (
+    ManagerEnvCfg,
+    SceneCfg,
+    SceneEntityCfg,
+    SimulationCfg,
+    UniformNoiseCfg,
+    default,
+    mdp,
+)
+from envlab.envs.managers import (
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
+
+FINGERTIP = SceneEntityCfg(site_names="fingertip")
+
+
+# Terms of your own: short functions over all environments at once. A name in a SceneEntityCfg
+# arrives as indices: asset_cfg.site_ids are the rows of the sites in env.sim.data.site_xpos.
+def fingertip(env, asset_cfg) -> torch.Tensor:
+    """Return where the fingertip is in the plane, in m, ``(num_envs, 2)``."""
+    return mdp.site_positions(env, asset_cfg)[:, 0, :2]
+
+
+def distance(env, command_name: str, asset_cfg) -> torch.Tensor:
+    """Return how far the fingertip is from its goal, in m, ``(num_envs,)``."""
+    error = fingertip(env, asset_cfg) - env.command_manager.get_command(command_name)
+    return torch.linalg.vector_norm(error, dim=1)
+
+
+@dataclass(kw_only=True)
+class ActionsCfg:
+    """What the agent decides."""
+
+    joints: mdp.JointPositionActionCfg = default(mdp.JointPositionActionCfg(joint_names=".*"))
+    """Changes of the joints' targets from their default positions, in rad."""
+
+
+@dataclass(kw_only=True)
+class CommandsCfg:
+    """What changes during an episode, and the agent is told."""
+
+    goal: mdp.UniformCommandCfg = default(
+        mdp.UniformCommandCfg(resampling_time_range=(2.0, 2.0), ranges=[(-0.6, 0.6), (-0.6, 0.6)])
+    )
+    """A point in the plane, in m."""
+
+
+@dataclass(kw_only=True)
+class PolicyCfg(ObservationGroupCfg):
+    """What the agent sees, one after the other."""
+
+    enable_corruption: bool = True  # else the noise below is not applied
+    pos: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.joint_pos_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01))
+    )
+    vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    tip: ObservationTermCfg = default(
+        ObservationTermCfg(func=fingertip, params={"asset_cfg": FINGERTIP})
+    )
+    goal: ObservationTermCfg = default(
+        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "goal"})
+    )
+
+
+@dataclass(kw_only=True)
+class ObservationsCfg:
+    """Groups of observations; a group ``critic`` would be for the critic alone."""
+
+    policy: PolicyCfg = field(default_factory=PolicyCfg)
+
+
+@dataclass(kw_only=True)
+class EventsCfg:
+    """What happens at the start, at resets, or now and then."""
+
+    mass: EventTermCfg = default(  # needs the two model fields declared below
+        EventTermCfg(
+            func=mdp.randomize_rigid_body_mass,
+            mode="startup",
+            params={"mass_distribution_params": (0.8, 1.2), "operation": "scale"},
+        )
+    )
+    pose: EventTermCfg = default(
+        EventTermCfg(
+            func=mdp.reset_joints_by_offset,
+            mode="reset",
+            params={"position_range": (-1.0, 1.0), "velocity_range": (0.0, 0.0)},
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class RewardsCfg:
+    """What is wanted: the sum of the terms, each times its weight and the length of a step."""
+
+    reach: RewardTermCfg = default(
+        RewardTermCfg(
+            func=distance, weight=-1.0, params={"command_name": "goal", "asset_cfg": FINGERTIP}
+        )
+    )
+    smooth: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005))
+
+
+@dataclass(kw_only=True)
+class TerminationsCfg:
+    """When an episode ends."""
+
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+
+
+@dataclass(kw_only=True)
+class ReachEnvCfg(ManagerEnvCfg):
+    """The task."""
+
+    decimation: int = 4
+    episode_length_s: float = 6.0
+    sim: SimulationCfg = default(
+        SimulationCfg(
+            dt=0.005,
+            data_fields=("site_xpos",),  # what terms read beside qpos and qvel
+            model_fields=("body_mass", "body_inertia"),  # what events change
+        )
+    )
+    scene: SceneCfg = default(SceneCfg(num_envs=512, model="my_reach:arm.xml"))
+    observations: ObservationsCfg = field(default_factory=ObservationsCfg)
+    actions: ActionsCfg = field(default_factory=ActionsCfg)
+    commands: CommandsCfg = field(default_factory=CommandsCfg)
+    events: EventsCfg = field(default_factory=EventsCfg)
+    rewards: RewardsCfg = field(default_factory=RewardsCfg)
+    terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
