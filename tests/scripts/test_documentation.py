@@ -1,4 +1,4 @@
-"""docs/tasks.md says what the tasks are now, and the commands of all pages work."""
+"""Generated pages say what the tasks and robots are now, and the commands of all pages work."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def test_the_page_of_tasks_is_up_to_date():
     written = (ROOT / "docs/tasks.md").read_text()
     assert module.page() == written, "run: python scripts/documentation/tasks.py"
     assert all(f"### {task.id}\n" in written for task in module.pictured())
+
+
+def test_the_page_of_joint_orders_is_up_to_date():
+    written = (ROOT / "docs/joint_orders.md").read_text()
+    assert load("joint_orders").page() == written, (
+        "run: python scripts/documentation/joint_orders.py"
+    )
 
 
 def test_commands_are_found_with_the_scripts_they_name():

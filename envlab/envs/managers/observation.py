@@ -43,6 +43,7 @@ class ObservationManager:
         self._env = env
         self._groups = terms_of(cfg, ObservationGroupCfg)
         self._checked = False
+        self._widths: dict[tuple[str, str], int] = {}
         if "policy" not in self._groups:
             raise ConfigurationError("env.observations needs a group called 'policy'.")
         self._terms: dict[str, dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]] = {
@@ -62,6 +63,13 @@ class ObservationManager:
     def active_terms(self) -> dict[str, list[str]]:
         """Names of the terms by group."""
         return {group: list(terms) for group, terms in self._terms.items()}
+
+    def columns(self, group: str = "policy") -> dict[str, slice]:
+        """Return which columns of a group each term fills, once observations were computed."""
+        end = 0
+        return {
+            name: slice(end, end := end + self._widths[group, name]) for name in self._terms[group]
+        }
 
     def compute(self, *, corrupt: bool) -> dict[str, torch.Tensor]:
         """Return all groups, each ``(num_envs, dim)``; ``corrupt``: with noise where enabled."""
@@ -94,3 +102,4 @@ class ObservationManager:
                 f"The observation term {name!r} of group {group!r} returned shape "
                 f"{tuple(value.shape)}, but must return ({self._env.num_envs}, k)."
             )
+        self._widths[group, name] = value.shape[1]

@@ -45,12 +45,12 @@ class GridPatternCfg:
 
 @dataclass(kw_only=True)
 class RayCasterCfg:
-    """Vertical rays from a grid that follows the robot's root and turns with its yaw alone."""
+    """Vertical rays from a grid that follows the robot and turns with its yaw alone."""
 
     pattern_cfg: GridPatternCfg = field(default_factory=GridPatternCfg)
     """Where rays start."""
     offset: tuple[float, float, float] = (0.0, 0.0, 20.0)
-    """Centre of the grid from the root, in m."""
+    """Centre of the grid from the root or body, in m."""
     method: Literal["lookup", "rays"] = "lookup"
     """``lookup`` reads the ground's height below each point: 7 times faster than ``rays`` on a CPU,
     the same numbers."""
@@ -59,7 +59,7 @@ class RayCasterCfg:
 def height_scan(
     env: ManagerEnv, sensor_cfg: RayCasterCfg, offset: float = 0.5, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
-    """Return the root's height above the ground at each point, less ``offset``, in m.
+    """Return the robot's height above the ground at each point, less ``offset``, in m.
 
     On a plane the ground is at height 0.
 
@@ -67,17 +67,18 @@ def height_scan(
         env: The environment.
         sensor_cfg: The points, ``num_points`` of them.
         offset: What counts as no height, in m.
-        asset_cfg: The robot.
+        asset_cfg: The robot, whose root is meant; or one body of it, which needs ``xpos`` and
+            ``xquat`` in ``env.sim.data_fields``.
 
     Returns:
         ``(num_envs, num_points)``.
     """
-    position = env.sim.data.qpos[:, asset_cfg.root_pos]
+    position, quat = _pose(env, asset_cfg)
     height = position[:, 2:] - offset
     grid = _grid(env, sensor_cfg)
     if env.terrain is None:
         return height.expand(-1, grid.shape[1])
-    cos, sin = _heading(env.sim.data.qpos[:, asset_cfg.root_quat])
+    cos, sin = _heading(quat)
     world_x = position[:, :1] + (cos * grid[0] - sin * grid[1])
     world_y = position[:, 1:2] + (sin * grid[0] + cos * grid[1])
     if sensor_cfg.method == "lookup":
@@ -87,6 +88,15 @@ def height_scan(
     down = env.constants["height_scan", "down"].expand_as(origins)
     distance, _ = env.sim.rays(origins, down, geom_groups=[env.terrain.geom_group])
     return torch.where(distance < 0.0, torch.inf, height - (start - distance))
+
+
+def _pose(env: ManagerEnv, asset: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return position and orientation of the one selected body, otherwise of the root."""
+    data = env.sim.data
+    ids = asset.body_ids
+    if len(asset.body_names) == 1 and isinstance(ids, slice) and ids.start != asset.root_body:
+        return data.xpos[:, ids.start], data.xquat[:, ids.start]
+    return data.qpos[:, asset.root_pos], data.qpos[:, asset.root_quat]
 
 
 def _heading(quat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

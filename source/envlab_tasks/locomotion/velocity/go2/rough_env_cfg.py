@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, UniformNoiseCfg, default, mdp
-from envlab.envs.managers import CurriculumTermCfg, EventTermCfg, ObservationTermCfg
+from envlab.envs import SceneCfg, default
+from envlab.envs.managers import EventTermCfg
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshRandomGridTerrainCfg,
@@ -14,11 +14,12 @@ from envlab.envs.terrain import (
     rough_terrains,
 )
 from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, Go2EnvCfg, Go2EventsCfg
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
-    EventsCfg,
-    ObservationsCfg,
-    PolicyCfg,
+from envlab_tasks.locomotion.velocity.rough_ground import (
+    CurriculumCfg,
+    few_tiles,
+    rough_observations,
 )
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, ObservationsCfg
 
 
 def go2_terrains() -> TerrainGeneratorCfg:
@@ -34,44 +35,6 @@ def go2_terrains() -> TerrainGeneratorCfg:
     return generator
 
 
-def few_tiles() -> TerrainGeneratorCfg:
-    """Return 5 x 5 tiles of all kinds and difficulties, mixed."""
-    generator = go2_terrains()
-    generator.num_rows = generator.num_cols = 5
-    generator.curriculum = False
-    return generator
-
-
-@dataclass(kw_only=True)
-class RoughPolicyCfg(PolicyCfg):
-    """What the robot feels, and the ground's height at 187 points around it."""
-
-    height_scan: ObservationTermCfg = default(
-        ObservationTermCfg(
-            func=mdp.height_scan,
-            params={"sensor_cfg": mdp.RayCasterCfg()},
-            noise=UniformNoiseCfg(n_min=-0.1, n_max=0.1),
-            clip=(-1.0, 1.0),
-        )
-    )
-
-
-@dataclass(kw_only=True)
-class RoughObservationsCfg(ObservationsCfg):
-    """One group."""
-
-    policy: PolicyCfg = field(default_factory=RoughPolicyCfg)
-
-
-@dataclass(kw_only=True)
-class CurriculumCfg:
-    """Who walks far gets harder ground."""
-
-    terrain_levels: CurriculumTermCfg | None = default(
-        CurriculumTermCfg(func=mdp.terrain_levels_vel)
-    )
-
-
 @dataclass(kw_only=True)
 class Go2RoughEnvCfg(Go2EnvCfg):
     """Go2 on stairs, blocks, noise and slopes."""
@@ -79,22 +42,8 @@ class Go2RoughEnvCfg(Go2EnvCfg):
     scene: SceneCfg = default(
         SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=go2_terrains()))
     )
-    observations: ObservationsCfg = field(default_factory=RoughObservationsCfg)
+    observations: ObservationsCfg = default(rough_observations())
     curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
-
-
-@dataclass(kw_only=True)
-class PlayPolicyCfg(RoughPolicyCfg):
-    """The same without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """One group, without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
 
 
 @dataclass(kw_only=True)
@@ -108,13 +57,7 @@ class PlayEventsCfg(Go2EventsCfg):
 class Go2RoughPlayEnvCfg(Go2RoughEnvCfg):
     """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
 
-    scene: SceneCfg = default(
-        SceneCfg(
-            num_envs=50,
-            model=MODEL,
-            terrain=TerrainCfg(max_init_terrain_level=None, terrain_generator=few_tiles()),
-        )
-    )
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(go2_terrains())))
+    observations: ObservationsCfg = default(rough_observations(noise=False))
     events: EventsCfg = field(default_factory=PlayEventsCfg)
     curriculum: CurriculumCfg | None = None

@@ -1,0 +1,170 @@
+"""What two-legged robots change in :class:`VelocityEnvCfg`. The numbers are Isaac Lab 2.3's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneEntityCfg, SimulationCfg, default, mdp
+from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
+from envlab.envs.terrain import TerrainGeneratorCfg, rough_terrains
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    CommandsCfg,
+    EventsCfg,
+    RewardsCfg,
+    TerminationsCfg,
+    VelocityEnvCfg,
+    base_contact,
+    external_wrench,
+    in_contact,
+    reset_base,
+    reset_joints,
+    tracking,
+)
+
+TORSO = "torso_link"
+
+
+def joints(*names: str) -> SceneEntityCfg:
+    """Select joints."""
+    return SceneEntityCfg("robot", joint_names=list(names))
+
+
+def deviation(weight: float, *names: str) -> RewardTermCfg:
+    """Return the penalty on joints that walking does not need."""
+    return RewardTermCfg(
+        func=mdp.joint_deviation_l1, weight=weight, params={"asset_cfg": joints(*names)}
+    )
+
+
+def feet_air_time(weight: float, feet: str, threshold: float) -> RewardTermCfg:
+    """Return the reward for standing on one foot at a time, for up to ``threshold`` s."""
+    return RewardTermCfg(
+        func=mdp.feet_air_time_positive_biped,
+        weight=weight,
+        params={
+            "command_name": "base_velocity",
+            "sensor_cfg": in_contact(feet),
+            "threshold": threshold,
+        },
+    )
+
+
+def feet_slide(weight: float, feet: str) -> RewardTermCfg:
+    """Return the penalty on feet that slide while they touch."""
+    return RewardTermCfg(
+        func=mdp.feet_slide,
+        weight=weight,
+        params={
+            "sensor_cfg": in_contact(feet),
+            "asset_cfg": SceneEntityCfg("robot", body_names=feet),
+        },
+    )
+
+
+def velocity_command(
+    lin_vel_x: tuple[float, float], lin_vel_y: tuple[float, float] = (0.0, 0.0)
+) -> mdp.UniformVelocityCommandCfg:
+    """Return the command of a new velocity and heading every 10 s."""
+    return mdp.UniformVelocityCommandCfg(
+        resampling_time_range=(10.0, 10.0),
+        ranges=mdp.VelocityRangesCfg(lin_vel_x=lin_vel_x, lin_vel_y=lin_vel_y),
+    )
+
+
+def straight_on() -> mdp.UniformVelocityCommandCfg:
+    """Return the command of 1 m/s along the world's x, for playing on rough ground."""
+    command = velocity_command((1.0, 1.0))
+    command.ranges.heading = (0.0, 0.0)
+    return command
+
+
+def biped_terrains() -> TerrainGeneratorCfg:
+    """Return ``ROUGH_TERRAINS_CFG`` with a curriculum."""
+    generator = rough_terrains()
+    generator.curriculum = True
+    return generator
+
+
+@dataclass(kw_only=True)
+class ForwardCommandsCfg(CommandsCfg):
+    """Forward only."""
+
+    base_velocity: mdp.UniformVelocityCommandCfg = default(velocity_command((0.0, 1.0)))
+
+
+@dataclass(kw_only=True)
+class StraightOnCommandsCfg(CommandsCfg):
+    """Always 1 m/s along the world's x."""
+
+    base_velocity: mdp.UniformVelocityCommandCfg = default(straight_on())
+
+
+@dataclass(kw_only=True)
+class BipedEventsCfg(EventsCfg):
+    """Only friction differs; episodes start at rest in the default pose."""
+
+    add_base_mass: EventTermCfg | None = None
+    base_com: EventTermCfg | None = None
+    base_external_force_torque: EventTermCfg | None = default(external_wrench(TORSO))
+    reset_base: EventTermCfg | None = default(reset_base(0.0))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0))
+    push_robot: EventTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class BipedPlayEventsCfg(BipedEventsCfg):
+    """Nothing pushes."""
+
+    base_external_force_torque: EventTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class BipedRewardsCfg(RewardsCfg):
+    """Do not fall, stay upright, and follow the command in the frame that turns with the yaw."""
+
+    termination_penalty: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.is_terminated, weight=-200.0)
+    )
+    track_lin_vel_xy_exp: RewardTermCfg | None = default(
+        tracking(mdp.track_lin_vel_xy_yaw_frame_exp, 1.0)
+    )
+    track_ang_vel_z_exp: RewardTermCfg | None = default(
+        tracking(mdp.track_ang_vel_z_world_exp, 1.0)
+    )
+    action_rate_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005)
+    )
+    undesired_contacts: RewardTermCfg | None = None
+    flat_orientation_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-1.0)
+    )
+
+
+@dataclass(kw_only=True)
+class BipedTerminationsCfg(TerminationsCfg):
+    """The time is up, or the torso touches something."""
+
+    base_contact: TerminationTermCfg | None = default(base_contact(TORSO))
+
+
+def biped_sim(*data_fields: str) -> SimulationCfg:
+    """Return the simulation with the fields that bipeds' terms read."""
+    return SimulationCfg(
+        dt=0.005,
+        data_fields=(
+            *("sensordata", "actuator_force", "qacc"),
+            *("cvel", "xipos", "subtree_com"),  # how fast feet slide
+            *data_fields,
+        ),
+        model_fields=("geom_friction",),
+    )
+
+
+@dataclass(kw_only=True)
+class BipedEnvCfg(VelocityEnvCfg):
+    """A biped on any ground."""
+
+    sim: SimulationCfg = default(biped_sim())
+    commands: CommandsCfg = field(default_factory=ForwardCommandsCfg)
+    events: EventsCfg = field(default_factory=BipedEventsCfg)
+    terminations: TerminationsCfg = field(default_factory=BipedTerminationsCfg)

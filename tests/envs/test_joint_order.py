@@ -1,0 +1,232 @@
+"""Orders of joints are those of the simulators, and policies and data sets move between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs import SceneEntityCfg
+from envlab.envs.joint_order import JointOrder, joint_names
+from envlab.envs.scene import load_model
+from envlab.errors import ConfigurationError
+
+ROBOTS = {
+    "go2": "name",
+    "h1": "name",
+    "g1": "name",
+    "allegro_cube": "name",
+    "franka": "name",
+    "ant": "file",
+    "humanoid": "file",
+}
+# Printed by Isaac Lab for its G1 (three public repositories agree).
+ISAACLAB_G1 = """
+left_hip_pitch_joint right_hip_pitch_joint torso_joint left_hip_roll_joint right_hip_roll_joint
+left_shoulder_pitch_joint right_shoulder_pitch_joint left_hip_yaw_joint right_hip_yaw_joint
+left_shoulder_roll_joint right_shoulder_roll_joint left_knee_joint right_knee_joint
+left_shoulder_yaw_joint right_shoulder_yaw_joint left_ankle_pitch_joint right_ankle_pitch_joint
+left_elbow_pitch_joint right_elbow_pitch_joint left_ankle_roll_joint right_ankle_roll_joint
+left_elbow_roll_joint right_elbow_roll_joint left_five_joint left_three_joint left_zero_joint
+right_five_joint right_three_joint right_zero_joint left_six_joint left_four_joint left_one_joint
+right_six_joint right_four_joint right_one_joint left_two_joint right_two_joint""".split()
+# joint_gears in isaaclab_tasks/direct/humanoid/humanoid_env.py, 2.3.2: by body, right before left.
+ISAACLAB_HUMANOID = """
+lower_waist:0 lower_waist:1 right_upper_arm:0 right_upper_arm:1 left_upper_arm:0 left_upper_arm:1
+pelvis right_lower_arm left_lower_arm right_thigh:0 right_thigh:1 right_thigh:2 left_thigh:0
+left_thigh:1 left_thigh:2 right_shin left_shin right_foot:0 right_foot:1 left_foot:0 left_foot:1
+""".split()
+
+
+def names(robot: str, convention: str) -> list[str]:
+    model = load_model(f"envlab_assets:robots/{robot}.xml")
+    return joint_names(model, convention, siblings=ROBOTS[robot])
+
+
+def to_envlab(robot: str, convention: str = "isaaclab") -> JointOrder:
+    return JointOrder(names(robot, convention), names(robot, "envlab"))
+
+
+# The orders ---------------------------------------------------------------------------------------
+
+
+def test_isaac_labs_order_of_g1_and_humanoid_is_what_it_prints():
+    assert names("g1", "isaaclab") == ISAACLAB_G1
+    assert names("humanoid", "isaaclab") == ISAACLAB_HUMANOID
+
+
+def test_isaac_labs_order_takes_all_legs_joint_by_joint():
+    legs = ("FL", "FR", "RL", "RR")
+    parts = ("hip", "thigh", "calf")
+    assert names("go2", "isaaclab") == [f"{leg}_{part}_joint" for part in parts for leg in legs]
+    fingers = ("index", "middle", "ring", "thumb")
+    expected = [f"{finger}_joint_{joint}" for joint in range(4) for finger in fingers]
+    assert names("allegro_cube", "isaaclab") == expected
+    assert names("franka", "isaaclab") == names("franka", "envlab")
+
+
+def test_isaac_gyms_order_takes_leg_by_leg_and_sorts_what_comes_from_urdf():
+    for robot in ("go2", "h1", "allegro_cube", "franka", "ant", "humanoid"):
+        assert names(robot, "isaacgym") == names(robot, "envlab")
+    hand = [name for name in names("g1", "isaacgym") if name.startswith("left_")][-7:]
+    assert hand == [f"left_{n}_joint" for n in "five six three four zero one two".split()]
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_there_and_back_is_the_identity(robot):
+    generator = torch.Generator().manual_seed(0)
+    for convention in ("isaaclab", "isaacgym"):
+        order = to_envlab(robot, convention)
+        actions = torch.rand(3, len(order.indices), generator=generator)
+        assert torch.equal(order.inverse().actions(order.actions(actions)), actions)
+        rows = torch.rand(3, 5 + 2 * len(order.indices), generator=generator)
+        starts = [2, 2 + len(order.indices)]
+        there = order.observations(rows, starts)
+        assert torch.equal(order.inverse().observations(there, starts), rows)
+        assert torch.equal(there[:, :2], rows[:, :2])
+        assert torch.equal(there[:, -3:], rows[:, -3:])
+
+
+def test_data_sets_in_numpy_keep_each_joints_values():
+    order = to_envlab("g1")
+    steps = np.arange(2 * 3 * 37.0).reshape(2, 3, 37)
+    moved = order.actions(steps)
+    for joint in ("torso_joint", "left_five_joint", "right_knee_joint"):
+        column = steps[..., order.source.index(joint)]
+        assert (moved[..., names("g1", "envlab").index(joint)] == column).all()
+
+
+def test_only_the_robots_joints_are_ordered_in_a_scene_with_others():
+    model = load_model("envlab_assets:robots/franka_cabinet.xml")
+    assert joint_names(model, "isaaclab") == names("franka", "envlab")  # not the drawer's
+    hand = SceneEntityCfg("robot", joint_names="panda_finger.*")
+    assert joint_names(model, "isaacgym", asset_cfg=hand) == names("franka", "envlab")[-2:]
+
+
+# Policies -----------------------------------------------------------------------------------------
+
+
+class Policy(nn.Module):
+    """A normaliser, two layers, a spread, and a critic, as the libraries keep them."""
+
+    def __init__(self, num_obs: int, num_actions: int, hidden: int = 16) -> None:
+        super().__init__()
+        self.mlp = nn.Sequential(
+            nn.Linear(num_obs, hidden), nn.ELU(), nn.Linear(hidden, num_actions)
+        )
+        self.value = nn.Linear(num_obs, 1)
+        self.log_std = nn.Parameter(torch.arange(float(num_actions)))
+        self.register_buffer("mean", torch.rand(1, num_obs))
+        self.register_buffer("var", 1.0 + torch.rand(num_obs))
+
+    def normalised(self, obs: torch.Tensor) -> torch.Tensor:
+        return (obs - self.mean) / self.var.sqrt()
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        return self.mlp(self.normalised(obs))
+
+
+@pytest.fixture(scope="module")
+def go2():
+    """A Go2 without noise, and the first columns of its joints in the observations."""
+    task = registry.get_task("Isaac-Velocity-Flat-Unitree-Go2-v0")
+    overrides = ["env.observations.policy.enable_corruption=false"]
+    cfg = compose({"env": registry.load_env_cfg(task)}, overrides)["env"]
+    env = task.make(cfg, context=DistributedContext(num_threads=1), num_envs=2, seed=0)
+    columns = env.observation_manager.columns("policy")
+    assert columns["projected_gravity"] == slice(6, 9)
+    return env, [columns[name].start for name in ("joint_pos", "joint_vel", "actions")]
+
+
+def test_a_moved_policy_drives_the_robot_as_the_original_does(go2):
+    env, starts = go2
+    assert starts == [12, 24, 36]
+    torch.manual_seed(0)
+    order = to_envlab("go2")
+    original, moved = Policy(48, 12), Policy(48, 12)
+    moved.load_state_dict(order.policy(original.state_dict(), 48, starts))
+    with torch.no_grad():
+        obs = env.reset(seed=1)[0]["policy"]
+        for _ in range(20):
+            theirs = order.inverse().observations(obs, starts)
+            actions = moved(obs)
+            expected = order.actions(original(theirs))
+            assert torch.allclose(actions, expected, atol=1e-5)
+            assert torch.allclose(
+                moved.value(moved.normalised(obs)), original.value(original.normalised(theirs)),
+                atol=1e-5,
+            )  # fmt: skip
+            obs = env.step(actions)[0]["policy"]
+    assert moved.log_std.tolist() == [0.0, 4.0, 8.0, 1.0, 5.0, 9.0, 2.0, 6.0, 10.0, 3.0, 7.0, 11.0]
+
+
+def test_a_policy_made_for_named_joints_moves_those_joints(go2):
+    """In Isaac Lab's order: lift the front right thigh, and let its calf follow that thigh."""
+    env, starts = go2
+    order = to_envlab("go2")
+    thigh, calf = order.source.index("FR_thigh_joint"), order.source.index("FR_calf_joint")
+    weight = torch.zeros(12, 48)
+    weight[calf, 12 + thigh] = -0.5
+    bias = torch.zeros(12)
+    bias[thigh] = 1.0
+    state = order.policy({"weight": weight, "bias": bias}, 48, starts)
+    obs = env.reset(seed=2)[0]["policy"]
+    start = env.sim.data.qpos[:, 7:].clone()
+    for _ in range(10):
+        actions = obs @ state["weight"].T + state["bias"]
+        obs = env.step(actions)[0]["policy"]
+    joints = names("go2", "envlab")
+    moved = dict(zip(joints, (env.sim.data.qpos[:, 7:] - start)[0].tolist(), strict=True))
+    assert moved["FR_thigh_joint"] - moved["FL_thigh_joint"] > 0.15
+    assert moved["RR_thigh_joint"] - moved["RL_thigh_joint"] < 0.05
+    assert (actions[:, joints.index("FR_calf_joint")] < -0.1).all()
+    others = [i for i, name in enumerate(joints) if not name.startswith("FR_")]
+    assert actions[:, others].abs().max() == 0.0
+
+
+def test_an_optimizers_averages_move_with_its_parameters():
+    order = to_envlab("go2")
+    weight = torch.rand(12, 16)
+    adam = {"state": {0: {"step": torch.tensor(3.0), "exp_avg": 2 * weight}}, "param_groups": [7]}
+    first = torch.rand(16, 48)
+    model = {"actor": {"first": first, "last": weight}, "optimizer": adam}
+    moved = order.policy(model, 48, [12])
+    assert torch.equal(moved["actor"]["last"], weight[order.indices])
+    assert torch.equal(moved["optimizer"]["state"][0]["exp_avg"], 2 * weight[order.indices])
+    assert moved["optimizer"]["param_groups"] == [7]
+    back = order.inverse().policy(moved, 48, [12])
+    assert torch.equal(back["actor"]["first"], first)
+    assert torch.equal(back["actor"]["last"], weight)
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+def test_mistakes_are_told_in_one_sentence():
+    joints = names("go2", "envlab")
+    with pytest.raises(
+        ConfigurationError, match=r"'FL_hip' is in the source's.* mean FL_hip_joint"
+    ):
+        JointOrder(["FL_hip", *joints[1:]], joints)
+    with pytest.raises(
+        ConfigurationError, match=r"'FL_hip_joint' is in an order of joints 2 times"
+    ):
+        JointOrder([*joints, joints[0]], joints)
+    order = to_envlab("go2")
+    with pytest.raises(ConfigurationError, match="have 13 columns for 12 joints"):
+        order.actions(torch.zeros(2, 13))
+    with pytest.raises(ConfigurationError, match="from column 20 does not fit the 48 columns"):
+        order.observations(torch.zeros(2, 48), [12, 20])
+    with pytest.raises(ConfigurationError, match="from column 40 does not fit the 48 columns"):
+        order.observations(torch.zeros(2, 48), [40])
+    with pytest.raises(ConfigurationError, match="size of its observations"):
+        order.policy(Policy(48, 12).state_dict(), 50, [12])
+    for hidden in (48, 12):
+        with pytest.raises(ConfigurationError, match="hidden layer is as wide"):
+            order.policy(Policy(48, 12, hidden).state_dict(), 48, [12])
+    with pytest.raises(ConfigurationError, match="no order of joints called 'isaac_lab'"):
+        names("go2", "isaac_lab")
