@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from envlab.distributed.context import (
     check_distinct_gpus,
     resolve_device,
 )
-from envlab.errors import DeviceError
+from envlab.errors import DeviceError, LaunchError
 
 
 @pytest.mark.parametrize(
@@ -101,3 +102,17 @@ def test_collectives_bring_every_rank_the_same(pair: list[dict[str, Any]]):
 
 def test_sum_leaves_its_argument_alone(pair: list[dict[str, Any]]):
     assert [rank["collectives"]["summand"] for rank in pair] == [1.0, 2.0]
+
+
+def test_a_silent_program_where_the_ranks_meet_is_told_within_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        ranks = {"RANK": 1, "LOCAL_RANK": 1, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}
+        for name, value in {**ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+            monkeypatch.setenv(name, str(value))
+        monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+        said = rf"Rank 1 .* at 127\.0\.0\.1:{port} .* said nothing for 1 s: another program"
+        with pytest.raises(LaunchError, match=said):
+            DistributedContext.create(True, "cpu", timeout_s=1.0)

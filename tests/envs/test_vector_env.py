@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import os
 from typing import Any
 
 import gymnasium
@@ -142,6 +144,28 @@ def test_close_can_be_called_twice(env):
     env.close()
     env.close()
     assert env._renderer is None
+
+
+def test_close_ends_the_physics_threads_at_once(task_id):
+    """Without the garbage collector: a sweep must not gather the threads of its past runs."""
+    cfg = registry.load_env_cfg(registry.get_task(task_id))
+    cfg.sim.num_threads = 3
+    before = num_threads()
+    gc.disable()
+    try:
+        for _ in range(5):
+            env = gymnasium.make_vec(task_id, num_envs=NUM_ENVS, cfg=cfg)
+            env.reset(seed=0)
+            env.step(torch.zeros(NUM_ENVS, 1))
+            assert num_threads() > before
+            env.close()
+            assert num_threads() == before
+    finally:
+        gc.enable()
+
+
+def num_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
 
 
 # Autoreset ----------------------------------------------------------------------------------------

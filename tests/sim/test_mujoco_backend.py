@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import math
-import os
 import warnings
 
 import pytest
@@ -279,19 +277,3 @@ def test_thread_count_does_not_change_a_bit():
         walk(simulation, 10, seed=1)
         results.append(fields(simulation))
     assert_equal(*results)
-
-
-def test_close_ends_the_physics_threads_at_once():
-    """Without the garbage collector: a sweep must not gather the threads of its past runs."""
-    before = len(os.listdir("/proc/self/task"))
-    gc.disable()
-    try:
-        for _ in range(5):
-            simulation = make(CARTPOLE, data_fields=("xpos",), num_threads=3)
-            walk(simulation, 2)
-            assert len(os.listdir("/proc/self/task")) > before
-            simulation.close()
-            assert len(os.listdir("/proc/self/task")) == before
-        simulation.close()
-    finally:
-        gc.enable()
