@@ -7,19 +7,25 @@ from collections.abc import Iterable, Sequence
 
 import argcomplete
 
+from envlab.cluster.verbs import VERBS
 from envlab.errors import ConfigurationError
 from envlab.registry import list_tasks
 from envlab.rl.command.arguments import agent_parser, play_parser, train_parser
 from envlab.rl.libraries import libraries
+from envlab.tools.terms import KINDS
 
 SHELLS = ("bash", "zsh")
+_START_ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -u -D }"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the lines that have a shell complete ``envlab``."""
     if len(arguments) != 1 or arguments[0] not in SHELLS:
         raise ConfigurationError("Name a shell: envlab completion bash, or envlab completion zsh.")
-    print(argcomplete.shellcode(["envlab"], shell=arguments[0]))
+    first, *lines = argcomplete.shellcode(["envlab"], shell=arguments[0]).splitlines()
+    if arguments[0] == "zsh":  # whose system of completion need not have been started
+        lines.insert(0, _START_ZSH)
+    print("\n".join([first, *lines]))
     return 0
 
 
@@ -29,12 +35,19 @@ def complete(commands: Iterable[str]) -> None:
     children = parser.add_subparsers()
     for name in commands:
         children.add_parser(name)
-    for name, parser_of in (("train", train_parser), ("play", play_parser)):
-        of_library = children.choices[name].add_subparsers()
+    of_library = {"train": train_parser, "play": play_parser, "config": train_parser}
+    for name, parser_of in of_library.items():
+        child = children.choices[name]
+        child.add_argument("--rl_library", choices=libraries())
+        child.add_argument("--task")
+        below = _with_tasks(child).add_subparsers()
         for library in libraries().values():
-            of_library.choices[library.name] = _with_tasks(parser_of(library))
+            below.choices[library.name] = _with_tasks(parser_of(library))
     for name in ("random", "zero"):
         children.choices[name] = _with_tasks(agent_parser(name))
+    children.choices["terms"].add_argument("kind", choices=KINDS)
+    children.choices["cluster"].add_argument("verb", choices=VERBS)
+    children.choices["new"].add_argument("what", choices=("task",))
     children.choices["completion"].add_argument("shell", choices=SHELLS)
     argcomplete.autocomplete(parser, always_complete_options="long")
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from envlab.cli import main
+from tests.launcher import ROOT
 
 
 @pytest.mark.parametrize(
@@ -18,6 +24,10 @@ from envlab.cli import main
         ("envlab ", {"list", "train", "doctor"}, {"rsl_rl"}),
         ("envlab train ", {"rsl_rl", "rl_games", "skrl"}, {"list"}),
         ("envlab train skrl --algorithm s", {"sac"}, {"ppo"}),
+        ("envlab train --rl_library s", {"skrl"}, {"rsl_rl"}),
+        ("envlab config --task Isaac-Ant-", {"Isaac-Ant-v0"}, {"Isaac-Cartpole-v0"}),
+        ("envlab terms r", {"reward"}, {"event"}),
+        ("envlab cluster l", {"launch"}, {"kill"}),
         ("envlab play rsl_rl --task Isaac-Cartpole-D", {"Isaac-Cartpole-Direct-v0"}, set()),
     ],
 )
@@ -43,3 +53,57 @@ def test_the_lines_for_a_shell_are_printed(capsys: pytest.CaptureFixture[str]):
     assert "complete " in capsys.readouterr().out
     assert main(["completion", "fish"]) == 2
     assert "Name a shell" in capsys.readouterr().err
+
+
+@pytest.fixture
+def path_of_envlab(tmp_path: Path) -> Path:
+    """A folder with an ``envlab`` that a shell can run, and nothing of the user's."""
+    program = tmp_path / "bin" / "envlab"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m envlab.cli "$@"\n')
+    program.chmod(0o755)
+    return program.parent
+
+
+@pytest.mark.parametrize(
+    "command", [["bash", "--norc", "--noprofile", "-i"], ["zsh", "-f", "-i"]], ids=["bash", "zsh"]
+)
+def test_a_real_shell_completes_a_task(tmp_path: Path, path_of_envlab: Path, command: list[str]):
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    variables = {
+        "PATH": f"{path_of_envlab}:{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "source"))),
+        "HOME": str(tmp_path),
+        "TERM": "dumb",
+    }
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe(command[0], command, variables)
+    try:
+        send = f'eval "$(envlab completion {command[0]})"; echo rea""dy\n'
+        os.write(terminal, send.encode())
+        read_until(terminal, "ready")
+        for line, word in (
+            ("envlab train rsl_rl --task Isaac-Cartpole-Dir", "Isaac-Cartpole-Direct-v0"),
+            ("envlab train --task=Isaac-Quad", "Isaac-Quadcopter-Direct-v0"),
+        ):
+            os.write(terminal, f"{line}\t".encode())
+            seen = read_until(terminal, word)
+            assert line in seen
+            os.write(terminal, b"\x15")  # Ctrl-U: the line goes
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.close(terminal)
+        os.waitpid(pid, 0)
+
+
+def read_until(terminal: int, word: str, deadline_s: float = 60.0) -> str:
+    """Return what a terminal shows until it shows a word."""
+    seen, end = "", time.monotonic() + deadline_s
+    while word not in seen:
+        left = end - time.monotonic()
+        readable = select.select([terminal], [], [], max(0.0, left))[0]
+        assert readable, f"{word!r} did not appear: {seen!r}"
+        seen += os.read(terminal, 4096).decode(errors="replace")
+    return seen

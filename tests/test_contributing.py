@@ -111,7 +111,7 @@ def test_the_library_trains_resumes_and_plays(site, tmp_path):
 
 
 def test_the_library_trains_on_two_ranks_that_stay_equal(site, tmp_path):
-    launcher = torchrun(2, "-m", "envlab.cli", "train", "my_library")[1:]
+    launcher = torchrun(2, "-m", "envlab", "train", "--rl_library=my_library")[1:]
     flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=16", "--distributed"]
     audits = "agent.audit_interval=1"
     run(site, tmp_path, *map(str, launcher), *flags, audits, "--max_iterations=2")
