@@ -1,0 +1,144 @@
+"""Tasks and agents have Isaac Lab's numbers: composed configurations against a table of its own.
+
+The table, isaac_lab.yaml, says where each number stands in Isaac Lab's wheel. Where ours differs on
+purpose, it says what we have instead; the reason is in the task's docstring and in docs/tasks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.config import load_yaml, to_dict
+from envlab.registry import get_task, list_tasks, load_agent_values, load_env_cfg
+from envlab.rl.libraries import libraries
+
+TABLE = load_yaml(Path(__file__).with_name("isaac_lab.yaml"))
+TASKS, AGENTS = TABLE["environments"], TABLE["agents"]
+OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
+"""Ids that Isaac Lab does not have."""
+AGENTS_ALONE = {
+    ("Isaac-Cart-Double-Pendulum-Direct-v0", "rsl_rl"),
+    ("Isaac-Cartpole-Depth-Camera-Direct-v0", "rsl_rl"),
+    ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "rl_games"),
+    ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "skrl_dqn"),
+    ("Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", "rl_games"),
+    *(
+        (f"Isaac-Velocity-{ground}-{robot}-v0", "rl_games")
+        for ground in ("Flat", "Rough")
+        for robot in ("Unitree-Go2", "H1", "G1")
+    ),
+}
+"""Agents that Isaac Lab does not have."""
+SECTIONS = (
+    *("observations.policy", "actions", "commands", "events"),
+    *("rewards", "terminations", "curriculum"),
+)
+CHANGES_A_TERM = ("weight", "scale", "clip", "noise", "modifiers", "time_out")
+"""What a term of ours has set only where the table says so."""
+
+
+def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Return the leaves of nested dicts and lists of dicts by dotted path."""
+    if isinstance(value, dict) and value:
+        for name, part in value.items():
+            yield from flat(part, f"{path}.{name}" if path else name)
+    elif isinstance(value, list) and any(isinstance(part, dict) for part in value):
+        for index, part in enumerate(value):
+            yield from flat(part, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def expected(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return what ours is to be: Isaac Lab's values, but for what the table says of ours."""
+    values = dict(TASKS[entry["like"]]["values"]) if "like" in entry else {}
+    for name, value in entry.get("values", {}).items():
+        values.pop(name, None)
+        if value is not None:
+            values[name] = value
+    like = TASKS[entry["like"]] if "like" in entry else {}
+    leaves = {path.replace(".[", "["): value for path, value in flat(values)}
+    return leaves | like.get("ours", {}) | entry.get("ours", {})
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left == right or math.isclose(left, right, rel_tol=1e-9)
+    return bool(left == right)
+
+
+def differences(entry: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    found = {
+        path: value.rpartition(":")[2] if path.endswith("func") else value
+        for path, value in flat(ours)
+    }
+    return [
+        f"{path} is {found.get(path, 'not there')}, in {entry['file']} {value}"
+        for path, value in expected(entry).items()
+        if not (path in found and same(found[path], value))
+    ]
+
+
+@pytest.mark.parametrize("task_id", TASKS)
+def test_a_task_has_isaac_labs_numbers(task_id):
+    assert differences(TASKS[task_id], to_dict(load_env_cfg(get_task(task_id)))) == []
+
+
+@pytest.mark.parametrize("task_id", [name for name in TASKS if "Direct" not in name])
+def test_a_task_has_isaac_labs_terms_and_no_others(task_id):
+    cfg = to_dict(load_env_cfg(get_task(task_id)))
+    table = expected(TASKS[task_id])
+    for section in SECTIONS:
+        part: Any = cfg
+        for name in section.split("."):
+            part = (part or {}).get(name)
+        terms = {name: term for name, term in (part or {}).items() if isinstance(term, dict)}
+        depth = section.count(".") + 1
+        named = {
+            path.split(".")[depth]
+            for path in table
+            if path.startswith(f"{section}.") and path.count(".") > depth
+        }
+        assert set(terms) == named, section
+        for name, term in terms.items():
+            for setting in CHANGES_A_TERM:
+                path = f"{section}.{name}.{setting}"
+                if not any(known.startswith(path) for known in table):
+                    assert term.get(setting) in (None, False), path
+
+
+@pytest.mark.parametrize(
+    ("task_id", "library"), [(name, key) for name, agents in AGENTS.items() for key in agents]
+)
+def test_an_agent_has_isaac_labs_numbers(task_id, library):
+    name, _, algorithm = library.partition("_") if "skrl" in library else (library, "", "")
+    flags = argparse.Namespace(algorithm=algorithm or "ppo", ml_framework="torch")
+    task_values = load_agent_values(get_task(task_id), library)
+    cfg = libraries()[name].default_cfg(flags).with_task_values(task_values)
+    assert differences(AGENTS[task_id][library], to_dict(cfg, "agent")) == []
+
+
+def test_every_task_and_agent_is_in_the_table_or_ours_alone():
+    tasks = {task.id: task for task in list_tasks() if task.id.startswith("Isaac-")}
+    assert set(TASKS) | OURS_ALONE == set(tasks)
+    files = {
+        tasks[name].kwargs[f"{key}_cfg_entry_point"]
+        for name, key in [*((t, k) for t in AGENTS for k in AGENTS[t]), *AGENTS_ALONE]
+    }
+    missing = {
+        (task.id, key)
+        for task in tasks.values()
+        for key in task.libraries
+        if task.kwargs[f"{key}_cfg_entry_point"] not in files
+    }
+    assert missing == set()
