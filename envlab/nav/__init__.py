@@ -11,3 +11,15 @@ and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
 - :mod:`envlab.nav.camera` takes pictures.
 - :mod:`envlab.nav.nav_env` is the environment.
 """
+
+from __future__ import annotations
+
+from envlab.errors import SimulationError
+
+
+def missing_extra(error: ModuleNotFoundError) -> SimulationError:
+    """Return the error to raise where a package of the extra ``nav`` cannot be imported."""
+    return SimulationError(
+        f"Navigation needs the package {error.name!r}, which is not installed. "
+        "Install it with: pip install -c constraints.txt -e '.[nav]'"
+    )

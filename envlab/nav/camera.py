@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
 
 import torch
 import warp as wp
 
-from envlab.config import PositiveInt, Range, check_ranges
-from envlab.errors import ConfigurationError
+from envlab.config import check_ranges
 from envlab.nav.camera_kernels import (
     Images,
     Light,
@@ -27,8 +24,8 @@ from envlab.nav.camera_kernels import (
     paint,
 )
 from envlab.nav.house import CEILING_HEIGHT, CELL
+from envlab.nav.nav_cfg import CameraCfg, ImageKind
 
-ImageKind = Literal["depth", "rgb", "labels", "goal_mask"]
 CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
     "depth": (1, torch.float32),
     "rgb": (3, torch.uint8),
@@ -38,38 +35,6 @@ CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
 """Channels of a camera's image, and their type."""
 CPU_BATCH = 64
 """Environments that a CPU thread draws between two looks at its work: 2 MB of scratch memory."""
-
-
-@dataclass(kw_only=True)
-class CameraCfg:
-    """Pinhole cameras with square pixels (``env.camera.*``)."""
-
-    width: PositiveInt = 64
-    """Pixels from left to right."""
-    height: PositiveInt = 64
-    """Pixels from top to bottom."""
-    hfov_deg: Annotated[float, Range(above=0, below=180)] = 79.0
-    """Horizontal field of view; 79° as in RoboTHOR's and Habitat's ObjectNav challenges."""
-    mount_m: Annotated[float, Range(above=0, below=CEILING_HEIGHT)] = 0.88
-    """Height above the floor; that of Habitat's ObjectNav challenge."""
-    headings_deg: list[float] = field(default_factory=lambda: [0.0])
-    """Directions of the cameras, to the left of straight ahead: one camera for each, whose images
-    follow one another in the channels."""
-    pitch: Literal["shift", "tilt"] = "shift"
-    """What looking up or down does: ``shift`` moves the image plane, as an architect's camera does,
-    so that upright edges stay upright; ``tilt`` turns the camera, which takes 25 times as long on a
-    CPU."""
-
-    def check_values(self, path: str) -> None:
-        """Refuse no camera at all.
-
-        Raises:
-            ConfigurationError: If there is no heading.
-        """
-        if not self.headings_deg:
-            raise ConfigurationError(
-                f"{path}.headings_deg is empty, but needs a direction for each camera, such as [0]."
-            )
 
 
 class Camera:
@@ -117,9 +82,7 @@ class Camera:
         num_threads = max(1, min(num_threads, -(-self._num_envs // CPU_BATCH))) if is_cpu else 1
         self._batch = CPU_BATCH if is_cpu else self._num_envs
         self._scratches = [self._make_scratch() for _ in range(num_threads)]
-        self._map: Callable[..., object] = map
-        if num_threads > 1:
-            self._map = ThreadPoolExecutor(num_threads, thread_name_prefix="camera").map
+        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="camera")
 
     def shape(self, kind: ImageKind) -> tuple[int, int, int]:
         """Return the shape of an image: height, width, channels."""
@@ -155,7 +118,15 @@ class Camera:
             for first in range(thread * self._batch, self._num_envs, step):
                 self._launch(first, wanted, arrays, self._scratches[thread][0])
 
-        list(self._map(work, range(len(self._scratches))))  # type: ignore[call-overload]
+        # One piece of work stays in this thread.
+        others = [self._pool.submit(work, thread) for thread in range(1, len(self._scratches))]
+        work(0)
+        for other in others:
+            other.result()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
 
     def goal_pixels(self) -> torch.Tensor:
         """Return how many pixels of the latest images show the goal's class, ``(num_envs,)``."""

@@ -9,61 +9,14 @@ because none begins in a slot whose turn ends before it would.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from envlab.config import NonNegativeInt, PositiveInt, check_ranges
+from envlab.config import check_ranges
 from envlab.errors import ConfigurationError
-from envlab.nav.house import HOUSES_PER_SPLIT, check_split
 from envlab.nav.house_cache import Arrays, HouseCache
-
-
-@dataclass(kw_only=True)
-class HousesCfg:
-    """Which houses there are (``env.houses.*``)."""
-
-    split: str = "train"
-    """``train``, ``val`` or ``test``."""
-    first_house: NonNegativeInt = 0
-    """Index of the first house in its split."""
-    num_houses: PositiveInt = 1000
-    """Houses from there on."""
-    num_slots: PositiveInt = 128
-    """Houses in memory at a time, of 0.5 MB each."""
-    rotate_every: PositiveInt = 50
-    """Steps after which one slot goes on to the next house, where there are more houses than
-    slots."""
-    cache_dir: str | None = "~/.cache/envlab/houses"
-    """Where houses are kept on disk, of 0.2 MB each; null: nowhere."""
-
-    def check_values(self, path: str) -> None:
-        """Refuse a split or houses that there are not.
-
-        Raises:
-            ConfigurationError: With what there is.
-        """
-        check_split(self.split)
-        if self.first_house + self.num_houses > HOUSES_PER_SPLIT:
-            raise ConfigurationError(
-                f"{path} asks for {self.num_houses} houses from {self.first_house} on, but a split "
-                f"has {HOUSES_PER_SPLIT}. Lower {path}.first_house or {path}.num_houses."
-            )
-
-    def check_turns(self, max_episode_length: int) -> None:
-        """Refuse so few slots that no episode could begin before its house's turn ends.
-
-        Raises:
-            ConfigurationError: With the number that is needed.
-        """
-        needed = max_episode_length // self.rotate_every + 2
-        if self.num_houses > self.num_slots and self.num_slots < needed:
-            raise ConfigurationError(
-                f"env.houses.num_slots is {self.num_slots}, but episodes of {max_episode_length} "
-                f"steps and a turn every {self.rotate_every} steps need {needed}. Raise num_slots "
-                "or rotate_every, or take no more houses than slots."
-            )
+from envlab.nav.nav_cfg import HousesCfg
 
 
 class HouseSet:
@@ -111,6 +64,8 @@ class HouseSet:
         self._numbers = [-1] * self.num_slots
         self._offers = np.zeros((self.num_slots, 0), bool)
         self.arrays: dict[str, torch.Tensor] = {}
+        self.offers: torch.Tensor
+        self.open_slots: torch.Tensor
         self.set_clock(0)
 
     @property
@@ -140,6 +95,10 @@ class HouseSet:
             self._put(slot, self._house_at(slot, turns))
         if steps % period == 0 or (steps + self._episode_length) % period == 0:
             self._open(steps)
+
+    def close(self) -> None:
+        """End the thread that loads houses."""
+        self._loader.shutdown(cancel_futures=True)
 
     def _house_at(self, slot: int, turns: int) -> int:
         """Return the house in a slot after so many turns, of which each moves one slot on."""

@@ -212,7 +212,7 @@ def sweep(
 
 @wp.kernel
 def draw_start(
-    free: wp.array3d(dtype=wp.uint8),
+    free: wp.array3d(dtype=wp.bool),
     fields: wp.array4d(dtype=wp.int16),
     cell: float,
     slot: wp.array(dtype=wp.int32),
@@ -255,7 +255,7 @@ def draw_start(
         i = at / nx
         j = at % nx
         distance = int(fields[h, goal[n], i, j])
-        if free[h, i, j] != wp.uint8(0) and distance >= nearest and distance <= farthest:
+        if free[h, i, j] and distance >= nearest and distance <= farthest:
             break
     pose[n, 0] = (float(at % nx) + 0.5) * cell
     pose[n, 1] = (float(at / nx) + 0.5) * cell

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
-from envlab.nav.camera import Camera, CameraCfg, ImageKind
+from envlab.nav.camera import Camera
 from envlab.nav.furniture import BOX, CLASSES, FIRST_TARGET
 from envlab.nav.house import CELL, GRID
 from envlab.nav.house_cache import Arrays
+from envlab.nav.nav_cfg import CameraCfg, ImageKind
 
 PIXELS_PER_M = 48
 WALL_COLOUR = (40, 40, 45)

@@ -8,7 +8,8 @@ from pathlib import Path
 from tabulate import tabulate
 
 from envlab.distributed.log import configure_logging
-from envlab.errors import ConfigurationError, RunDirectoryError, SimulationError, did_you_mean
+from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
+from envlab.nav import missing_extra
 from envlab.rl.command.arguments import ArgumentParser
 
 COMMANDS = ("houses",)
@@ -47,10 +48,7 @@ def show_houses(arguments: Sequence[str]) -> int:
         from envlab.nav.pictures import beside, draw_map, draw_views
         from envlab.nav.statistics import describe
     except ModuleNotFoundError as error:
-        raise SimulationError(
-            f"Houses need the package {error.name!r}, which is not installed. "
-            "Install it with: pip install -c constraints.txt -e '.[nav]'"
-        ) from error
+        raise missing_extra(error) from error
     cache = HouseCache(None)
     numbers = range(flags.first, flags.first + flags.num)
     houses = [cache.load(flags.split, number) for number in numbers]

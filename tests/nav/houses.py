@@ -9,7 +9,8 @@ import torch
 
 from envlab.nav.house import CELL
 from envlab.nav.house_cache import Arrays, HouseCache
-from envlab.nav.house_set import HousesCfg, HouseSet
+from envlab.nav.house_set import HouseSet
+from envlab.nav.nav_cfg import HousesCfg
 
 
 @functools.cache

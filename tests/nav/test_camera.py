@@ -12,8 +12,9 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 
 import envlab.nav.camera
 from envlab.errors import ConfigurationError
-from envlab.nav.camera import Camera, CameraCfg
+from envlab.nav.camera import Camera
 from envlab.nav.furniture import CLASSES
+from envlab.nav.nav_cfg import CameraCfg
 from tests.nav.houses import draw_poses, load, make_set
 from tests.nav.ray_caster import cast
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import tempfile
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import mujoco
+import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
@@ -18,6 +20,7 @@ from envlab import registry
 from envlab.config import read_yaml, write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.envs import (
+    BatchedEnv,
     DirectMarlEnv,
     DirectMarlEnvCfg,
     DiscreteCfg,
@@ -33,6 +36,8 @@ from envlab.sim.mujoco_backend import route_mujoco_warnings
 
 NUM_ENVS = 4
 EPISODE_STEPS = 5
+HOUSES = tempfile.TemporaryDirectory()
+"""Where houses to navigate are kept, each made once."""
 TASKS = registry.list_tasks()
 MULTI_AGENT_TASKS = [
     task for task in TASKS if isinstance(registry.load_env_cfg(task), DirectMarlEnvCfg)
@@ -64,6 +69,9 @@ def make(
 ) -> VectorEnv:
     """Return an environment, with fields of its configuration replaced."""
     cfg = registry.load_env_cfg(task)
+    if is_navigation(task):
+        cfg.houses.num_houses, cfg.houses.cache_dir = 2, HOUSES.name
+        cfg.camera.width = cfg.camera.height = 16
     for name, value in fields.items():
         setattr(cfg, name, value)
     context = DistributedContext(rank=rank, world_size=world_size, num_threads=1)
@@ -72,8 +80,22 @@ def make(
 
 def make_brief(task: Task, **kwargs: Any) -> VectorEnv:
     """Return an environment whose episodes have ended after a few steps."""
+    if is_navigation(task):
+        return make(task, max_episode_length=EPISODE_STEPS, **kwargs)
     cfg = registry.load_env_cfg(task)
     return make(task, episode_length_s=EPISODE_STEPS * cfg.step_dt, **kwargs)
+
+
+def is_navigation(task: Task) -> bool:
+    """Return whether a task has houses in place of a simulation."""
+    return task.kind == "NavEnv"
+
+
+def state_of(env: BatchedEnv) -> dict[str, torch.Tensor]:
+    """Return what moves, each ``(num_envs, ...)``."""
+    if isinstance(env, VectorEnv):
+        return {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel}
+    return {"pose": env.pose, "goal": env.goal, "distance": env.distance}
 
 
 def draw_actions(env: VectorEnv, steps: int, num_envs: int = NUM_ENVS) -> list[Any]:
@@ -119,7 +141,7 @@ def record(env: VectorEnv, actions: list[Any]) -> dict[str, torch.Tensor]:
     rows: dict[str, list[torch.Tensor]] = {}
 
     def note(obs, *results) -> None:
-        seen = {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel, **obs}
+        seen = {**state_of(env), **obs}
         for kind, values in zip(("reward", "terminated", "truncated"), results, strict=True):
             seen |= {f"{kind} {agent}".strip(): v for agent, v in by_agent(values).items()}
         if isinstance(env, DirectMarlEnv) and (states := env.states()) is not None:
@@ -173,6 +195,7 @@ def test_task_says_what_it_is_and_has_an_agent(task):
     assert task.libraries or has_choices  # which not every library can train on
 
 
+@pytest.mark.parametrize("task", [task for task in TASKS if not is_navigation(task)])
 def test_model_compiles_and_moves_without_a_warning(task, caplog):
     said: list[str] = []
     mujoco.set_mju_user_warning(said.append)
@@ -200,7 +223,8 @@ def test_observations_and_actions_are_in_their_spaces(task):
     if is_multi_agent:
         assert list(obs) == env.possible_agents
     else:
-        assert {"policy"} <= set(obs) <= {"policy", "critic"}
+        images = {"depth", "rgb", "labels", "goal_mask"} if is_navigation(task) else set()
+        assert {"policy"} <= set(obs) <= {"policy", "critic"} | images
     for step in range(3):
         if step:
             obs, *results, _ = env.step(env.action_space.sample())
@@ -213,7 +237,8 @@ def test_observations_and_actions_are_in_their_spaces(task):
                     assert torch.isfinite(value).all()
         for name, values in obs.items():
             assert values.shape == (NUM_ENVS, *env.single_observation_space[name].shape)
-            assert values.dtype == torch.float32
+            is_bytes = env.single_observation_space[name].dtype == np.uint8
+            assert values.dtype == (torch.uint8 if is_bytes else torch.float32)
             assert values.device == env.device
             assert torch.isfinite(values).all()
         assert env.observation_space.contains(
@@ -268,7 +293,10 @@ def test_an_environment_that_is_not_finite_is_reset_alone(task):
     sick, others = 1, [0, 2, 3]
     mask = torch.zeros(NUM_ENVS, dtype=torch.bool)
     mask[sick] = True
-    env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
+    if isinstance(env, VectorEnv):
+        env.sim.reset(mask, torch.full_like(env.sim.data.qpos, torch.nan))
+    else:
+        env.pose[sick] = torch.nan
     row = record(env, [action])
     assert all(row[name][1, sick] for name in rows_of("terminated", row))
     assert all(row[name][1, sick] == 0.0 for name in rows_of("reward", row))
@@ -302,8 +330,10 @@ def test_a_seeded_reset_repeats_the_run(task):
 
 def test_environments_start_differently_on_and_across_ranks(task):
     ranks = [make(task, rank=rank, world_size=2) for rank in range(2)]
-    starts = [(env.sim.data.qpos, env.sim.data.qvel, *env.obs_buf.values()) for env in ranks]
-    states = torch.cat([torch.cat([v.flatten(1) for v in start], dim=1) for start in starts])
+    starts = [(*state_of(env).values(), *env.obs_buf.values()) for env in ranks]
+    states = torch.cat(
+        [torch.cat([v.reshape(NUM_ENVS, -1).float() for v in start], dim=1) for start in starts]
+    )
     assert states.unique(dim=0).shape[0] == 2 * NUM_ENVS
     assert torch.cat([env.env_ids for env in ranks]).tolist() == list(range(2 * NUM_ENVS))
 

@@ -1,0 +1,95 @@
+"""An expert: the way down the geodesic distance, as actions of all agents at once.
+
+It is an upper bound for what an agent can reach, and a teacher for imitation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from envlab.errors import ConfigurationError
+from envlab.nav.nav_cfg import Action
+from envlab.nav.nav_env import TAN_PITCH, YAW, NavEnv, X, Y
+
+_REACHES_M = (0.25, 0.5)
+"""How far ahead of each direction the distance is looked up: a step, and two."""
+_TURN_COST_M = 0.02
+"""What a turn must gain, so that an agent does not swing between directions as good as each
+other."""
+_BLOCKED_M = 5.0
+
+
+class Expert:
+    """Chooses actions for a :class:`NavEnv`; where the goal is near but not seen, it looks about.
+
+    It sees what agents do not: the distances, and which cells are free.
+    """
+
+    def __init__(self, env: NavEnv) -> None:
+        """Watch ``env``.
+
+        Raises:
+            ConfigurationError: If the agents can't turn or move.
+        """
+        for name in ("MoveAhead", "RotateLeft", "RotateRight", "End"):
+            if name not in env.cfg.actions:
+                raise ConfigurationError(
+                    f"The expert needs the action {name!r}, but env.actions is {env.cfg.actions}."
+                )
+        self._env = env
+        turns = round(360.0 / env.cfg.turn_deg)
+        self._turns = torch.arange(turns, device=env.device) - (turns - 1) // 2
+        """Turns to the left, from which directions follow."""
+        self._ahead = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+        """Where the last action was to move ahead."""
+        self._last_travelled = env.travelled.clone()
+
+    def act(self) -> torch.Tensor:
+        """Return the next actions, int64 ``(num_envs, 1)``."""
+        env = self._env
+        turn = self._turns[self._values().argmin(dim=1)]
+        is_stuck = self._ahead & (env.travelled - self._last_travelled < 0.02)
+        is_stuck &= env.episode_length_buf > 0
+        turn = torch.where(is_stuck & (turn == 0), 1, turn)
+        action = torch.where(
+            turn > 0,
+            self._number("RotateLeft"),
+            torch.where(turn < 0, self._number("RotateRight"), self._number("MoveAhead")),
+        )
+        arrived = env.distance <= env.cfg.success_tolerance_m
+        end = torch.full_like(action, self._number("End"))
+        if env.cfg.goal == "object":
+            end = torch.where(env.sees_goal(), end, self._search())
+        action = torch.where(arrived, end, action)
+        self._ahead = action == self._number("MoveAhead")
+        self._last_travelled.copy_(env.travelled)
+        return action.unsqueeze(1)
+
+    def _values(self) -> torch.Tensor:
+        """Return how far it is by each direction, ``(num_envs, num_turns)``; the least is best."""
+        env = self._env
+        yaw = env.pose[:, YAW, None] + self._turns * math.radians(env.cfg.turn_deg)
+        direction = torch.stack((yaw.cos(), yaw.sin()), dim=2)
+        value = _TURN_COST_M * self._turns.abs().expand_as(yaw)
+        for reach, weight in zip(_REACHES_M, (0.2, 1.0), strict=True):
+            points = env.pose[:, None, [X, Y]] + reach * direction
+            value = value + weight * (
+                env.distances_from(points) + _BLOCKED_M * ~env.is_free(points)
+            )
+        return value
+
+    def _search(self) -> torch.Tensor:
+        """Return what to do near an unseen goal: turn about, and after each turn look elsewhere."""
+        env = self._env
+        turn_left = torch.full((env.num_envs,), self._number("RotateLeft"), device=env.device)
+        if not {"LookUp", "LookDown"} <= set(env.cfg.actions):
+            return turn_left
+        is_level = env.pose[:, TAN_PITCH].abs() < 1e-3
+        elsewhere = torch.where(is_level, self._number("LookDown"), self._number("LookUp"))
+        came_about = env.episode_length_buf % (len(self._turns) + 1) == 0
+        return torch.where(came_about, elsewhere, turn_left)
+
+    def _number(self, action: Action) -> int:
+        return self._env.cfg.actions.index(action)

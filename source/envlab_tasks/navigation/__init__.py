@@ -1,0 +1,1 @@
+"""Visual navigation in houses."""

@@ -1,0 +1,18 @@
+"""Find an object of a class."""
+
+import gymnasium
+
+for _images in ("Depth", "RGB"):
+    for _play in ("", "Play"):
+        gymnasium.register(
+            id="-".join(filter(None, ("Nav-ObjectNav", _images, _play, "v0"))),
+            entry_point="envlab.nav.nav_env:NavEnv",
+            vector_entry_point="envlab.nav.nav_env:NavEnv",
+            disable_env_checker=True,
+            order_enforce=False,
+            kwargs={
+                "env_cfg_entry_point": f"{__name__}.object_env_cfg:ObjectNav{_images}{_play}EnvCfg",
+                "description": "Find an object of a class in a house"
+                + (", by depth and goal masks." if _images == "Depth" else ", by colour images."),
+            },
+        )

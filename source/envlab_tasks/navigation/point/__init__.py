@@ -1,0 +1,18 @@
+"""Go to a point that is given relative to the agent, seeing what is in between."""
+
+import gymnasium
+
+for _images in ("Depth", "RGB"):
+    for _play in ("", "Play"):
+        gymnasium.register(
+            id="-".join(filter(None, ("Nav-PointNav", _images, _play, "v0"))),
+            entry_point="envlab.nav.nav_env:NavEnv",
+            vector_entry_point="envlab.nav.nav_env:NavEnv",
+            disable_env_checker=True,
+            order_enforce=False,
+            kwargs={
+                "env_cfg_entry_point": f"{__name__}.point_env_cfg:PointNav{_images}{_play}EnvCfg",
+                "description": "Go to a point in a house"
+                + (", by depth images." if _images == "Depth" else ", by colour images."),
+            },
+        )
