@@ -67,6 +67,7 @@ class Camera:
             ConfigurationError: If ``cfg`` makes no image.
         """
         check_ranges(cfg, "env.camera")
+        wp.init()
         self.cfg, self.kinds, self.device = cfg, kinds, pose.device
         self._num_envs, self._cameras = len(pose), len(cfg.headings_deg)
         headings = torch.tensor(cfg.headings_deg, device=self.device).deg2rad()

@@ -19,6 +19,13 @@ _TURN_COST_M = 0.02
 """What a turn must gain, so that an agent does not swing between directions as good as each
 other."""
 _BLOCKED_M = 5.0
+_NEAR_M = 0.6
+"""Nearer than this, two steps ahead would lead past the goal."""
+_PATIENCE = 28
+"""Steps without coming nearer: enough to look about for the goal, level and down."""
+_STROLL = 5
+"""Steps at random that follow them: something may hide the goal, or steps and turns of these sizes
+may lead to and fro."""
 
 
 class Expert:
@@ -45,6 +52,9 @@ class Expert:
         self._ahead = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
         """Where the last action was to move ahead."""
         self._last_travelled = env.travelled.clone()
+        self._nearest = env.distance.clone()
+        self._waited = torch.zeros_like(env.episode_length_buf)
+        """Steps since the goal last came nearer than ever."""
 
     def act(self) -> torch.Tensor:
         """Return the next actions, int64 ``(num_envs, 1)``."""
@@ -63,9 +73,21 @@ class Expert:
         if env.cfg.goal == "object":
             end = torch.where(env.sees_goal(), end, self._search())
         action = torch.where(arrived, end, action)
+        step = torch.where(
+            self._draw() < 0.6, self._number("MoveAhead"), self._number("RotateLeft")
+        )
+        action = torch.where(self._is_strolling() & (action != self._number("End")), step, action)
         self._ahead = action == self._number("MoveAhead")
         self._last_travelled.copy_(env.travelled)
         return action.unsqueeze(1)
+
+    def _is_strolling(self) -> torch.Tensor:
+        """Return where nothing has come of it for a while, bool ``(num_envs,)``."""
+        env = self._env
+        is_nearer = (env.distance < self._nearest - 0.05) | (env.episode_length_buf == 0)
+        self._nearest = torch.where(is_nearer, env.distance, self._nearest)
+        self._waited = torch.where(is_nearer, 0, self._waited + 1)
+        return self._waited % (_PATIENCE + _STROLL) >= _PATIENCE
 
     def _values(self) -> torch.Tensor:
         """Return how far it is by each direction, ``(num_envs, num_turns)``; the least is best."""
@@ -75,10 +97,13 @@ class Expert:
         value = _TURN_COST_M * self._turns.abs().expand_as(yaw)
         for reach, weight in zip(_REACHES_M, (0.2, 1.0), strict=True):
             points = env.pose[:, None, [X, Y]] + reach * direction
-            value = value + weight * (
-                env.distances_from(points) + _BLOCKED_M * ~env.is_free(points)
-            )
+            far = env.distances_from(points) + _BLOCKED_M * ~env.is_free(points)
+            is_wanted = (env.distance >= _NEAR_M).unsqueeze(1) if reach > _REACHES_M[0] else True
+            value = value + weight * far * is_wanted
         return value
+
+    def _draw(self) -> torch.Tensor:
+        return self._env.random.stream("expert").uniform(0.0, 1.0, 1)[:, 0]
 
     def _search(self) -> torch.Tensor:
         """Return what to do near an unseen goal: turn about, and after each turn look elsewhere."""

@@ -37,6 +37,7 @@ class Motion:
             pose: See :class:`envlab.nav.nav_env.NavEnv`, ``(num_envs, 5)``.
         """
         self._cfg, self._num_envs = cfg, len(pose)
+        wp.init()
         self._device = wp.device_from_torch(pose.device)
         self._arrays = {
             name: wp.from_torch(houses.arrays[name])

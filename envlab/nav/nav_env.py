@@ -7,7 +7,7 @@ import math
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ from envlab.nav.house import CELL, GRID, NUM_GOALS
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.sim.threads import OneThread
 
+if TYPE_CHECKING:
+    from envlab.nav.pictures import EpisodeView
 try:
     from envlab.nav.camera import CHANNELS, Camera
     from envlab.nav.house_set import HouseSet
@@ -70,6 +72,7 @@ class NavEnv(BatchedEnv):
     """Steps since the last seed, on which it depends what houses are in memory."""
     _checked_step: int
     """Value of ``common_step_counter`` when failures were last reported."""
+    _view: EpisodeView | None = None
 
     def __init__(
         self,
@@ -158,6 +161,28 @@ class NavEnv(BatchedEnv):
         if "log" in info:
             info["episodes"] = self._ended_episodes
         return obs, reward, terminated, truncated, info
+
+    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
+        """Return what agent 0 sees beside its way on a map, in a tuple of one.
+
+        It is uint8 ``(height, width, 3)``; None where no ``render_mode`` was asked for.
+        """
+        if self.render_mode is None:
+            return None
+        if self._view is None:
+            from envlab.nav.pictures import EpisodeView  # needs Pillow
+
+            self._view = EpisodeView()
+        slot, goal, steps = (int(one[0]) for one in (self.slot, self.goal, self._episode_length))
+        if steps == 0:
+            self._view.begin()
+        arrays = self.houses.arrays
+        house = {name: values[slot].cpu().numpy().copy() for name, values in arrays.items()}
+        is_class = goal < len(TARGETS)
+        name = TARGETS[goal] if is_class else f"the point {float(self.distance[0]):.1f} m away"
+        action = ACTIONS[int(self._action[0])] if steps else "-"
+        lines = (f"Goal: {name}", f"Step {steps}: {action}")
+        return (self._view.show(house, self.pose[0].cpu().numpy(), goal, lines),)
 
     def goal_points(self) -> torch.Tensor:
         """Return where the goals are, in m, ``(num_envs, 2)``; of objects, meaningless."""

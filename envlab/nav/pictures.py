@@ -119,6 +119,42 @@ def label_colours() -> np.ndarray:
     return colours.astype(np.uint8)
 
 
+class EpisodeView:
+    """Shows an agent: what it sees, and its way on the map, with its goal and its last action."""
+
+    def __init__(self, size: int = 360) -> None:
+        """Show pictures of so many pixels from top to bottom, an even number."""
+        self._size = size
+        self._way: list[tuple[float, float]] = []
+        self._map: Image.Image | None = None
+
+    def begin(self) -> None:
+        """Begin a new episode, perhaps in another house."""
+        self._way, self._map = [], None
+
+    def show(self, house: Arrays, pose: np.ndarray, goal: int, lines: Sequence[str]) -> np.ndarray:
+        """Return a picture, uint8 ``(height, width, 3)``.
+
+        Args:
+            house: Where the agent is; looked at once an episode.
+            pose: Of the agent, ``(5,)``.
+            goal: Its goal.
+            lines: What to write on it.
+        """
+        if self._map is None:
+            self._house, self._map = house, draw_map(house, goal)
+        self._way.append((float(pose[0]), float(pose[1])))
+        way = self._map.copy()
+        draw_way(way, self._way, float(pose[3]))
+        seen = take_pictures(self._house, pose[None], size=self._size)["rgb"][0]
+        picture = beside(Image.fromarray(seen), way)
+        pen, font = ImageDraw.Draw(picture), ImageFont.load_default(16)
+        for row, line in enumerate(lines):
+            black = (0, 0, 0)
+            pen.text((8, 6 + 20 * row), line, (255,) * 3, font, stroke_width=2, stroke_fill=black)
+        return np.asarray(picture.crop((0, 0, picture.width // 2 * 2, self._size)))
+
+
 def beside(*pictures: Image.Image) -> Image.Image:
     """Return pictures side by side, each as high as the first."""
     height = pictures[0].height

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
-from envlab.config import check_grammar, compose
+from envlab.config import check_grammar, compose, merge
 from envlab.errors import SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import ArgumentParser
@@ -18,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = ArgumentParser(
         prog="envlab warm",
-        description="Compile a task's mujoco_warp kernels into Warp's cache (WARP_CACHE_PATH).",
+        description="Compile a task's Warp kernels into Warp's cache (WARP_CACHE_PATH).",
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
@@ -31,6 +32,14 @@ def main(arguments: Sequence[str]) -> int:
 
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     device = DistributedContext.single(flags.device).device
+    if task.kind == "NavEnv":
+        start = time.perf_counter()
+        houses = {"num_houses": 1, "first_house": 0, "cache_dir": None}
+        cfg = merge(cfg, {"houses": houses, "scene": {"num_envs": 1}}, "env")
+        task.make(cfg, context=DistributedContext.single(flags.device), seed=0).close()
+        seconds = time.perf_counter() - start
+        print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
+        return 0
     try:
         from envlab.sim.warp_backend import warm_kernel_cache
     except ModuleNotFoundError as error:

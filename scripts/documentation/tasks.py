@@ -57,7 +57,8 @@ Ids, observations, actions, rewards and agents are Isaac Lab 2.3's. The robots a
 written for this project (`source/envlab_assets/`), which cite the sources of their figures.
 `-Play-v0` variants have few environments and no randomisation. Pictures show the simulation itself;
 curves were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
-For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md).
+For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md), for
+houses to navigate [navigation.md](navigation.md).
 """
 
 
@@ -81,8 +82,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def pictured() -> list[Task]:
-    """Return the tasks that have a section: all but the ``-Play`` variants."""
-    return [task for task in list_tasks() if "-Play-" not in task.id and _family(task)]
+    """Return the tasks that have a section: all with physics, but for the ``-Play`` variants."""
+    return [t for t in list_tasks() if "-Play-" not in t.id and _family(t) in FAMILIES]
 
 
 def page() -> str:

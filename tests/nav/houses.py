@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tempfile
 
 import numpy as np
 import torch
@@ -12,16 +13,19 @@ from envlab.nav.house_cache import Arrays, HouseCache
 from envlab.nav.house_set import HouseSet
 from envlab.nav.nav_cfg import HousesCfg
 
+FOLDER = tempfile.TemporaryDirectory()
+"""Where houses are kept, each made once."""
+
 
 @functools.cache
 def load(split: str = "train", index: int = 0) -> Arrays:
     """Return a house."""
-    return HouseCache(None).load(split, index)
+    return HouseCache(FOLDER.name).load(split, index)
 
 
 def make_set(num_houses: int = 3, *, max_episode_length: int = 20, **fields) -> HouseSet:
     """Return a set of houses for PointNav."""
-    cfg = HousesCfg(num_houses=num_houses, **({"cache_dir": None} | fields))
+    cfg = HousesCfg(num_houses=num_houses, **({"cache_dir": FOLDER.name} | fields))
     return HouseSet(
         cfg,
         goals=list(range(12, 20)),

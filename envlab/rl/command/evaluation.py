@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from envlab.envs import BatchedEnv
+from envlab.nav.metrics import summarise, table
 
 NUM_JOINTS_MAX = 8
 """Models with more joints get no per-joint line."""
@@ -23,6 +25,8 @@ class Evaluation:
     """Lengths in steps, ``(num_episodes,)``."""
     last_second: dict[str, float]
     """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
+    episodes: dict[str, np.ndarray] = field(default_factory=dict)
+    """Measures of navigation, ``(num_episodes,)`` each; empty for other tasks."""
 
     def lines(self, max_episode_length: int) -> list[str]:
         """Return the summary for a person; a limit of 0 steps is none."""
@@ -36,6 +40,8 @@ class Evaluation:
         if self.last_second:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
             lines.append(f"Mean absolute joint positions in the last second (rad or m): {joints}")
+        if self.episodes:
+            lines += ["", table(summarise(self.episodes))]
         return lines
 
 
@@ -63,13 +69,14 @@ def evaluate(
     total = torch.zeros(env.num_envs, device=env.device)
     left = torch.full_like(length, episodes_per_env)
     returns, lengths, ends = [], [], []
+    measured: dict[str, list[torch.Tensor]] = {}
     while bool((left > 0).any()):
         # The position before the step: after it, an environment that ended is in its next episode.
         if joints:
             positions = torch.stack(list(env.joint_positions().values()), dim=1).abs()
             rows = torch.arange(env.num_envs, device=env.device)
             history[torch.remainder(length, window), rows] = positions
-        obs, reward, terminated, truncated, _ = env.step(policy(obs))
+        obs, reward, terminated, truncated, info = env.step(policy(obs))
         total += reward
         length += 1
         for call in after_step:
@@ -80,6 +87,8 @@ def evaluate(
             lengths.append(length[ended].cpu())
             seen = length[ended].clamp(max=window).float().unsqueeze(1)
             ends.append((history[:, ended].sum(dim=0) / seen).cpu())
+            for name, values in info.get("episodes", {}).items():
+                measured.setdefault(name, []).append(values[ended].cpu())
             left -= ended.long()
         reset = terminated | truncated
         total.masked_fill_(reset, 0.0)
@@ -90,4 +99,5 @@ def evaluate(
         returns=torch.cat(returns),
         lengths=torch.cat(lengths),
         last_second=dict(zip(joints, means, strict=True)),
+        episodes={name: torch.cat(values).numpy() for name, values in measured.items()},
     )

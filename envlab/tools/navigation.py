@@ -1,0 +1,139 @@
+"""``envlab nav``: what houses hold, and what an expert or chance reaches in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from envlab.config import check_grammar, compose, merge
+from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
+from envlab.nav import missing_extra
+from envlab.registry import get_task, load_env_cfg
+from envlab.rl.command.arguments import ArgumentParser
+
+if TYPE_CHECKING:  # torch is loaded once the words have been read
+    import torch
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab nav COMMAND``, and return 0.
+
+    Raises:
+        ConfigurationError: For an unknown command, split or number.
+        SimulationError: If Warp or Pillow is not installed.
+    """
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: envlab nav {{{','.join(COMMANDS)}}} ...\n\nEach command has --help.")
+        return 0
+    if not arguments or arguments[0] not in COMMANDS:
+        given = f"{arguments[0]!r}" if arguments else "nothing"
+        hint = did_you_mean(arguments[0], COMMANDS) if arguments else ""
+        raise ConfigurationError(
+            f"envlab nav has no command {given}.{hint} There are {' and '.join(COMMANDS)}."
+        )
+    return COMMANDS[arguments[0]](arguments[1:])
+
+
+def show_houses(arguments: Sequence[str]) -> int:
+    """Print statistics of houses, and draw them where a folder is given."""
+    parser = ArgumentParser(
+        prog="envlab nav houses",
+        description="Print what the houses of a split hold, and draw pictures of them.",
+    )
+    parser.add_argument("--split", default="val", metavar="NAME", help="train, val (default), test")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="first house (default 0)")
+    parser.add_argument("--num", type=int, default=8, metavar="N", help="houses (default 8)")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each house there")
+    flags = parser.parse_args(list(arguments))
+    _check_positive("--num", flags.num)
+    try:
+        from envlab.nav.house_cache import HouseCache
+        from envlab.nav.pictures import beside, draw_map, draw_views
+        from envlab.nav.statistics import describe
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from error
+    cache = HouseCache(None)
+    numbers = range(flags.first, flags.first + flags.num)
+    houses = [cache.load(flags.split, number) for number in numbers]
+    heads = (f"{flags.num} houses of {flags.split}", "mean", "least", "largest")
+    print(tabulate(describe(houses), headers=heads))
+    if flags.pictures is None:
+        return 0
+    try:
+        flags.pictures.mkdir(parents=True, exist_ok=True)
+        for number, house in zip(numbers, houses, strict=True):
+            path = flags.pictures / f"{flags.split}_{number}.png"
+            beside(draw_map(house), draw_views(house)).save(path)
+            print(path)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"Pictures cannot be written to {flags.pictures}: {error.strerror or error}. "
+            "Give --pictures another folder."
+        ) from error
+    return 0
+
+
+def evaluate(arguments: Sequence[str]) -> int:
+    """Print the measures of an expert or of random actions over whole episodes."""
+    parser = ArgumentParser(
+        prog="envlab nav evaluate",
+        description="Measure what an expert, which knows all distances, or chance reaches.",
+    )
+    parser.add_argument("--task", required=True, metavar="ID", help="task id (Nav-...)")
+    parser.add_argument("--policy", choices=("expert", "random"), default="expert")
+    parser.add_argument("--num_episodes", type=int, default=200, metavar="N", help="default 200")
+    parser.add_argument("--num_envs", type=int, default=50, metavar="N", help="default 50")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measures there, too")
+    flags, overrides = parser.parse_with_overrides(arguments)
+    check_grammar(overrides)
+    _check_positive("--num_episodes", flags.num_episodes)
+    _check_positive("--num_envs", flags.num_envs)
+    task = get_task(flags.task)
+    if task.kind != "NavEnv":
+        raise ConfigurationError(
+            f"{task.id} is not a navigation task. 'envlab list --keyword Nav-' shows these."
+        )
+    from envlab.distributed.context import DistributedContext
+    from envlab.distributed.log import configure_logging
+    from envlab.nav.metrics import summarise, table, write_summary
+    from envlab.rl.command.evaluation import evaluate as run_episodes
+
+    configure_logging()
+    num_envs = min(flags.num_envs, flags.num_episodes)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
+    env = task.make(cfg, context=DistributedContext.single(flags.device), seed=flags.seed)
+    act = _policy(env, flags.policy)
+    episodes_per_env = math.ceil(flags.num_episodes / num_envs)
+    summary = summarise(run_episodes(env, lambda obs: act(), episodes_per_env).episodes)
+    env.close()
+    print(f"{task.id}, {flags.policy}, houses of {cfg.houses.split}:")
+    print(table(summary))
+    if flags.json is not None:
+        write_summary(flags.json, summary)
+    return 0
+
+
+def _check_positive(flag: str, value: int) -> None:
+    if value < 1:
+        raise ConfigurationError(f"{flag} is {value}, but must be at least 1.")
+
+
+def _policy(env: Any, name: str) -> Callable[[], torch.Tensor]:
+    """Return what gives the next actions, ``(num_envs, 1)``."""
+    if name == "expert":
+        from envlab.nav.expert import Expert
+
+        return Expert(env).act
+    from envlab.tools.agents import draw_actions
+
+    return lambda: draw_actions(env.single_action_space, env.random.stream("random_agent"))
+
+
+COMMANDS = {"houses": show_houses, "evaluate": evaluate}

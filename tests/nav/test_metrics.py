@@ -1,0 +1,52 @@
+"""Measures over episodes, by class and by distance."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from envlab.errors import RunDirectoryError
+from envlab.nav.metrics import MEASURES, summarise, table, write_summary
+
+
+def episodes(num: int = 4) -> dict[str, np.ndarray]:
+    values = {name: np.zeros(num) for name in MEASURES}
+    values["success"][:2] = 1.0
+    values["spl"][:2] = (1.0, 0.5)
+    return values | {"goal": np.array([1, 1, 6, 1]), "start_distance": np.array([1.0, 4, 12, 5])}
+
+
+def test_groups_are_all_classes_and_bands():
+    summary = summarise(episodes())
+    counts = {name: group["num_episodes"] for name, group in summary.items()}
+    bands = {"0 to 3 m": 1, "3 to 6 m": 2, "from 10 m": 1}
+    assert counts == {"all": 4, "Apple": 3, "HousePlant": 1, **bands}
+    assert summary["all"]["spl"][0] == pytest.approx(0.375)
+    assert summary["Apple"]["success"][0] == pytest.approx(2 / 3)
+    assert summary["3 to 6 m"]["success"][0] == 0.5
+
+
+def test_the_interval_is_that_of_a_mean():
+    rng = np.random.default_rng(1)
+    values = {name: rng.normal(size=400) for name in MEASURES}
+    values |= {"goal": np.zeros(400, int), "start_distance": np.ones(400)}
+    mean, low, high = summarise(values)["all"]["success"]
+    assert mean == pytest.approx(values["success"].mean())
+    assert high - low == pytest.approx(2 * 1.96 * values["success"].std() / 20, rel=0.1)
+    assert summarise(values) == summarise(values)
+
+
+def test_a_table_and_a_file_are_written(tmp_path):
+    summary = summarise(episodes())
+    assert "Apple" in table(summary)
+    assert "0.50 (" in table(summary)
+    write_summary(tmp_path / "new" / "measures.json", summary)
+    read = json.loads((tmp_path / "new" / "measures.json").read_text())
+    assert read["all"]["success"][0] == 0.5
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(RunDirectoryError, match="measures cannot be written to"):
+        write_summary(tmp_path, summarise(episodes()))
