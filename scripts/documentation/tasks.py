@@ -49,11 +49,14 @@ FAMILIES = {
     "in_hand": "In hand",
     "flight": "Flight",
 }
+DIFFERS = "Differs from Isaac Lab 2.3.2:"
+"""What a list begins with at the end of a docstring, for docs/tasks.md."""
 HEAD = """# Tasks
 
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
-Ids, observations, actions, rewards and agents are Isaac Lab 2.3's. The robots are MJCF files
+Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
+number; [what differs](#what-differs-from-isaac-lab) is listed at the end. The robots are MJCF files
 written for this project (`source/envlab_assets/`), which cite the sources of their figures.
 `-Play-v0` variants have few environments and no randomisation. Pictures show the simulation itself;
 curves were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
@@ -94,7 +97,21 @@ def page() -> str:
         tasks = [task for task in pictured() if _family(task) == family]
         if tasks:
             parts += [f"\n## {title}\n", *(section(task, learned.get(task.id)) for task in tasks)]
-    return "".join(parts)
+    return "".join([*parts, differences()])
+
+
+def differences() -> str:
+    """Return the table of what docstrings of the tasks' modules say after :data:`DIFFERS`."""
+    tasks: dict[str, list[str]] = {}
+    for task in pictured():
+        modules = dict.fromkeys(kind.__module__ for kind in type(load_env_cfg(task)).__mro__)
+        for module in modules:
+            for sentence in _differing(module):
+                tasks.setdefault(sentence, []).append(f"`{task.id}`")
+    rows = [("all", sentence) for sentence in _differing("envlab_tasks")]
+    rows += [(", ".join(ids), sentence) for sentence, ids in tasks.items()]
+    lines = "".join(f"| {ids} | {sentence} |\n" for ids, sentence in rows)
+    return f"\n## What differs from Isaac Lab\n\n| tasks | difference |\n|---|---|\n{lines}"
 
 
 def section(task: Task, learned: dict[str, Any] | None) -> str:
@@ -198,6 +215,12 @@ def draw_curve(task: Task, run: Path) -> Path:
     path = IMAGES / f"{task.id}_curve.png"
     figure.savefig(path, dpi=100)
     return path
+
+
+def _differing(module: str) -> list[str]:
+    """Return the points of a module's docstring after :data:`DIFFERS`, each on a line."""
+    points = (sys.modules[module].__doc__ or "").partition(DIFFERS)[2].split("\n- ")[1:]
+    return [" ".join(point.split()).replace("``", "`") for point in points]
 
 
 def _family(task: Task) -> str:

@@ -50,6 +50,21 @@ def env(request) -> VectorEnv:
     return make(backend=request.param)
 
 
+def test_full_resets_begin_at_random_steps_and_others_at_the_first():
+    env = make(num_envs=64)
+    first = env.episode_length_buf.clone()
+    assert first.min() >= 0
+    assert first.max() < env.max_episode_length
+    assert len(first.unique()) > 32
+    env.reset(seed=0)
+    again = env.episode_length_buf.clone()
+    env.reset(seed=0)
+    assert torch.equal(env.episode_length_buf, again)
+    env.reset(options={"reset_mask": torch.arange(64) < 3})
+    assert torch.equal(env.episode_length_buf[:3], torch.zeros(3, dtype=torch.int64))
+    assert torch.equal(env.episode_length_buf[3:], again[3:])
+
+
 # The reference table ------------------------------------------------------------------------------
 
 

@@ -60,6 +60,8 @@ def evaluate(
         after_step: Called after each step, as for a video.
     """
     obs, _ = env.reset()
+    # Some tasks let first episodes begin at random steps; here all are judged in full.
+    env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
     joints = list(env.joint_positions())
     if len(joints) > NUM_JOINTS_MAX:
         joints = []

@@ -21,22 +21,24 @@ class CountingEnv:
         self.num_envs, self.device, self.step_dt = len(limits), torch.device("cpu"), 0.5
 
     def reset(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        self.steps = torch.zeros(self.num_envs, dtype=torch.int64)
+        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.int64)
         self._observe()
+        # As Quadcopter's, whose first episodes begin late; evaluate() judges them in full.
+        self.episode_length_buf = self.limits - 1
         return {}, {}
 
     def step(self, actions: None) -> tuple[Any, ...]:
-        self.steps += 1
-        ended = self.steps >= self.limits
-        self.steps[ended] = 0
+        self.episode_length_buf += 1
+        ended = self.episode_length_buf >= self.limits
+        self.episode_length_buf[ended] = 0
         self._observe()
         truncated = ended & (torch.arange(self.num_envs) > 0)
         rewards = torch.arange(self.num_envs) + 1.0
         return {}, rewards, ended & ~truncated, truncated, {}
 
     def _observe(self) -> None:
-        sign = 2 * (self.steps % 2) - 1
-        values = 10 * torch.arange(self.num_envs) + self.steps
+        sign = 2 * (self.episode_length_buf % 2) - 1
+        values = 10 * torch.arange(self.num_envs) + self.episode_length_buf
         self._pole = (sign * values).float()
 
     def joint_positions(self) -> dict[str, torch.Tensor]:

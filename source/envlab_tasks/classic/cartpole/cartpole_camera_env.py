@@ -2,8 +2,12 @@
 
 The MDP is that of Isaac Lab 2.3 (cartpole_camera_env.py): rewards of the direct Cartpole, first
 angles of up to 22.5 degrees, one depth image, clipped at 0.1 and 20 m, where what is farther is 0.
-The image is Isaac Lab's of 100 x 100 pixels without the rows in which the pole never is and the
-columns beyond 2.1 m, and the floor does not show in it, which Isaac Lab leaves out.
+
+Differs from Isaac Lab 2.3.2:
+
+- The image is that of 100 x 100 pixels there without the rows in which the pole never is and the
+  columns beyond 2.1 m; it is mirrored, and the floor does not show in it.
+- The agents have fewer filters and units, a shorter horizon and a higher learning rate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Isaac-Cartpole-Direct-v0. The numbers are those of Isaac Lab 2.3.2 (direct Cartpole)."""
+"""Isaac-Cartpole-Direct-v0. The numbers are those of Isaac Lab 2.3.2 (direct Cartpole).
+
+Differs from Isaac Lab 2.3.2:
+
+- A pole's positive angle leans towards the cart's positive direction, there (by its USD file) to
+  the other side: a policy from there needs both signs of the pole turned.
+"""
 
 from __future__ import annotations
 

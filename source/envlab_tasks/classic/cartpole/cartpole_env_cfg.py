@@ -1,4 +1,10 @@
-"""Isaac-Cartpole-v0. The numbers are those of Isaac Lab 2.3.2 (manager-based Cartpole)."""
+"""Isaac-Cartpole-v0. The numbers are those of Isaac Lab 2.3.2 (manager-based Cartpole).
+
+Differs from Isaac Lab 2.3.2:
+
+- A pole's positive angle leans towards the cart's positive direction, there (by its USD file) to
+  the other side: a policy from there needs both signs of the pole turned.
+"""
 
 from __future__ import annotations
 

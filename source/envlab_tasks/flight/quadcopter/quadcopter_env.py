@@ -1,4 +1,9 @@
-"""Isaac-Quadcopter-Direct-v0. The numbers are those of Isaac Lab 2.3.2."""
+"""Isaac-Quadcopter-Direct-v0. The numbers are those of Isaac Lab 2.3.2.
+
+Differs from Isaac Lab 2.3.2:
+
+- The propellers are part of the body, there they have joints that spin freely.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ import numpy as np
 import torch
 
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneCfg, SimulationCfg, default
+from envlab.envs.batched_env import Observations
 from envlab.envs.markers import add_sphere
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.envs.math import gravity_in_body, quat_apply_inverse
@@ -56,6 +62,20 @@ class QuadcopterEnv(DirectEnv):
     """
 
     cfg: QuadcopterEnvCfg
+
+    def reset(  # type: ignore[override]
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        """Reset environments; where all of them, let their episodes begin at random steps.
+
+        Isaac Lab does so, in order that episodes do not end all at once later. See
+        :meth:`envlab.envs.BatchedEnv.reset`.
+        """
+        result = super().reset(seed=seed, options=options)
+        if not options or "reset_mask" not in options:
+            stream = self.random.stream("initial_episode_length")
+            self.episode_length_buf = stream.integers(0, self.max_episode_length)
+        return result
 
     def _setup(self) -> None:
         model, cfg = self.sim.model, self.cfg

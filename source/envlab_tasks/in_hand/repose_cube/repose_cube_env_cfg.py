@@ -1,4 +1,10 @@
-"""Isaac-Repose-Cube-Allegro-v0. The numbers are those of Isaac Lab 2.3."""
+"""Isaac-Repose-Cube-Allegro-v0. The numbers are those of Isaac Lab 2.3.
+
+Differs from Isaac Lab 2.3.2:
+
+- The variant to play keeps the time limit, so that it can tell a mean return.
+- The hand's fingers touch the cube with capsules that fill the links.
+"""
 
 from __future__ import annotations
 
