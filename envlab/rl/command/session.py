@@ -64,7 +64,9 @@ class Session:
     @property
     def run_name(self) -> str:
         """What the run's folder is called after the time: its name, and what is swept."""
-        return "_".join(filter(None, (self.agent_cfg.run_name, folder_label(self.swept))))
+        own = f"agent.{self.agent_cfg.FLAGS['run_name']}"  # tells them apart by itself
+        swept = {key: value for key, value in self.swept.items() if key != own}
+        return "_".join(filter(None, (self.agent_cfg.run_name, folder_label(swept))))
 
 
 def compose_session(
