@@ -300,16 +300,21 @@ class VectorEnv(BatchedEnv):
 
     def _save_failure(self, states: Mapping[str, torch.Tensor]) -> Path:
         """Save the states of failed environments, and what led to them; return where."""
-        path = Path(self.log_dir or tempfile.gettempdir()) / (
-            f"nan_state_rank{self.context.rank}_step{self.common_step_counter}.pt"
-        )
         known = {
             "actions": self.actions.cpu(),
             "env_ids": self.env_ids.cpu(),
             "step": self.common_step_counter,
         }
-        torch.save({**states, **known}, path)
-        return path
+        # A new file of a name that nobody can guess, for the temporary folder is everybody's: a
+        # link under a name known before would have us overwrite what it leads to.
+        descriptor, path = tempfile.mkstemp(
+            prefix=f"nan_state_rank{self.context.rank}_step{self.common_step_counter}_",
+            suffix=".pt",
+            dir=self.log_dir,
+        )
+        with open(descriptor, "wb") as file:
+            torch.save({**states, **known}, file)
+        return Path(path)
 
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""

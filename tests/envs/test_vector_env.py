@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 from typing import Any
 
 import gymnasium
@@ -416,7 +417,7 @@ def test_too_many_at_once_stop_the_run_and_leave_the_states(env, tmp_path):
     with pytest.raises(SimulationError, match=r"2 of 4 environments.*max_bad_share=0\.05") as error:
         env.step(action)
     (path,) = tmp_path.iterdir()
-    assert path.name == "nan_state_rank0_step3.pt"
+    assert re.fullmatch(r"nan_state_rank0_step3_\w+\.pt", path.name)
     assert str(path) in str(error.value)
     saved = torch.load(path, weights_only=True)
     assert torch.equal(saved["actions"], action)
@@ -424,6 +425,22 @@ def test_too_many_at_once_stop_the_run_and_leave_the_states(env, tmp_path):
     assert torch.isfinite(saved["qpos"][[0, 2]]).all()
     assert saved["qpos"][[1, 3]].isnan().all()
     assert saved["step"] == 3
+
+
+def test_states_do_not_follow_a_link_that_waits_in_the_temporary_folder(env, tmp_path, monkeypatch):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    (shared / "nan_state_rank0_step1.pt").symlink_to(victim)  # the name it had, which is no secret
+    monkeypatch.setattr("tempfile.tempdir", str(shared))
+    break_physics(env, 1, 3)
+    with pytest.raises(SimulationError) as error:
+        env.step(next(drive()))
+    assert victim.read_text() == "precious"
+    (path,) = (path for path in shared.iterdir() if not path.is_symlink())
+    assert str(path) in str(error.value)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_share_can_be_raised(task_id):
