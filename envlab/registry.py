@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.resources
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from envlab.task import Task, discover, load_entry_point
 
 LIBRARIES = ("rsl_rl", "rl_games", "skrl")
+TERMS = "envlab.envs"
+"""Where envlab has what the configuration of an environment names."""
 _AGENT_SUFFIX = "_cfg_entry_point"
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 """What finds ``gym:<id>``; by name, because it lies above this file."""
@@ -46,6 +49,30 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
         wanted = keyword.lower()
         tasks = [task for task in tasks if wanted in f"{task.id} {task.description}".lower()]
     return sorted(tasks, key=lambda task: task.id)
+
+
+def trusted_modules() -> frozenset[str]:
+    """Return the packages of registered tasks, whose code a file may name: see ``Trust``.
+
+    Of envlab itself it is :data:`TERMS`, what configurations of environments are made of: the rest
+    starts processes and writes files.
+    """
+    entry_points = [
+        value
+        for task in list_tasks()
+        for key, value in task.kwargs.items()
+        if key.endswith(_AGENT_SUFFIX)
+    ]
+    return frozenset({TERMS, *packages_of(entry_points)})
+
+
+def packages_of(entry_points: Iterable[Any]) -> set[str]:
+    """Return the top-level packages, but for envlab, of entry points: text, or the objects."""
+    modules = [
+        one.partition(":")[0] if isinstance(one, str) else str(getattr(one, "__module__", ""))
+        for one in entry_points
+    ]
+    return {module.partition(".")[0] for module in modules} - {"", __package__}
 
 
 def get_task(task_id: str) -> Task:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar, Union
 
 from envlab.config.encoding import encode, same
 from envlab.config.messages import expected, shown, unknown_key, wrong_type
-from envlab.config.references import resolve
+from envlab.config.references import Trust, resolve
 from envlab.config.tree import children, field_types, is_group, paths, settable_fields
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -33,21 +33,28 @@ _LISTS = (list, tuple, collections.abc.Sequence)
 _DICTS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
 
-def from_dict(cls: type[Config], values: Mapping[str, Any], path: str = "env") -> Config:
+def from_dict(
+    cls: type[Config], values: Mapping[str, Any], path: str = "env", *, trust: Trust | None = None
+) -> Config:
     """Return a new ``cls`` with ``values`` over its defaults, typed by its annotations.
 
-    Free-form dicts take exactly the keys that are given.
+    Free-form dicts take exactly the keys that are given; for ``trust``, see :func:`merge`.
 
     Raises:
         ConfigurationError: A key is unknown, a required one is missing, or a value has another type
             than its field; the text names the path and the nearest valid one.
     """
-    instance: Config = decode(Slot(cls, path, given_keys=True), values)
+    instance: Config = decode(Slot(cls, path, given_keys=True, trust=trust), values)
     return instance
 
 
 def merge(
-    cfg: Config, values: Mapping[str, Any], path: str = "env", *, given_keys: bool = False
+    cfg: Config,
+    values: Mapping[str, Any],
+    path: str = "env",
+    *,
+    given_keys: bool = False,
+    trust: Trust | None = None,
 ) -> Config:
     """Return a new config equal to ``cfg`` with the possibly partial ``values`` over it.
 
@@ -59,13 +66,16 @@ def merge(
         path: The dotted name of ``cfg``, for errors.
         given_keys: ``values`` is a whole config: free-form dicts take exactly its keys. By default
             they keep their own keys, and a new one is an error.
+        trust: What references in ``values`` may lead to, where they come from a file; None: to
+            anything, because the program or the user wrote them.
 
     Raises:
-        ConfigurationError: A key is unknown or a value has another type than its field.
+        ConfigurationError: A key is unknown, a value has another type than its field, or a
+            reference leads to what is not trusted.
     """
     hint = type(cfg) if is_group(cfg) else dict[str, Any]
     # A copy, so that the two share nothing, and a __post_init__ changes nothing of the old one.
-    merged: Config = decode(Slot(hint, path, copy.deepcopy(cfg), given_keys), values)
+    merged: Config = decode(Slot(hint, path, copy.deepcopy(cfg), given_keys, trust), values)
     return merged
 
 
@@ -81,12 +91,15 @@ class Slot:
     """What it holds now."""
     given_keys: bool = False
     """Whether free-form dicts take exactly the given keys, rather than keep their own."""
+    trust: Trust | None = None
+    """What references may lead to; None: to anything."""
     untyped: bool = False
     """Whether this is a value of a free-form dict, which must keep the type that it has."""
 
     def below(self, name: str | int, hint: Any, current: Any, untyped: bool = False) -> Slot:
         """Return the slot of one field, key or position."""
-        return Slot(hint, f"{self.path}.{name}", current, self.given_keys, untyped)
+        path = f"{self.path}.{name}"
+        return Slot(hint, path, current, self.given_keys, self.trust, untyped)
 
     def retyped(self, hint: Any) -> Slot:
         """Return this slot with another annotation."""
@@ -326,7 +339,9 @@ def _decode_dict(slot: Slot, value: Any) -> dict[str, Any]:
 def _decode_reference(slot: Slot, value: Any) -> Any:
     """Return the function or class that ``module:name`` names."""
     try:
-        target = resolve(value) if isinstance(value, str) else value
+        target = value
+        if isinstance(value, str):
+            target = resolve(value) if slot.trust is None else slot.trust.resolve(value)
     except ConfigurationError as error:
         raise ConfigurationError(f"{slot.path}: {error}") from None
     fits = callable(target)

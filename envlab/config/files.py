@@ -16,6 +16,8 @@ import yaml
 
 from envlab.config.decoding import from_dict, merge
 from envlab.config.encoding import to_dict
+from envlab.config.references import Trust
+from envlab.config.tree import leaves
 from envlab.errors import ConfigurationError
 
 Config = TypeVar("Config")
@@ -28,6 +30,7 @@ _INT = re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$")
 _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _WIDTH = 100
+NO_TRUST = Trust()
 
 
 class _Reader(yaml.SafeLoader):
@@ -111,13 +114,25 @@ def write_yaml(path: str | Path, cfg: object) -> None:
 
 @overload
 def read_yaml(
-    path: str | Path, target: type[Config], root: str = "env", *, part: bool = False
+    path: str | Path,
+    target: type[Config],
+    root: str = "env",
+    *,
+    part: bool = False,
+    trust: Trust = ...,
 ) -> Config: ...
 @overload
 def read_yaml(
-    path: str | Path, target: Config, root: str = "env", *, part: bool = False
+    path: str | Path, target: Config, root: str = "env", *, part: bool = False, trust: Trust = ...
 ) -> Config: ...
-def read_yaml(path: str | Path, target: Any, root: str = "env", *, part: bool = False) -> Any:
+def read_yaml(
+    path: str | Path,
+    target: Any,
+    root: str = "env",
+    *,
+    part: bool = False,
+    trust: Trust = NO_TRUST,
+) -> Any:
     """Return the config in a file, typed by ``target``; ``root`` is its name in errors.
 
     Args:
@@ -127,20 +142,33 @@ def read_yaml(path: str | Path, target: Any, root: str = "env", *, part: bool = 
             takes exactly the keys in the file, so that what an override added or removed returns.
         root: First part of the dotted paths in errors.
         part: Whether the file holds several configs, this one under the key ``root``.
+        trust: What references in the file may lead to, beside what ``target`` holds already: by
+            default nothing. No code of others is run, whoever wrote the file.
 
     Raises:
         ConfigurationError: The file cannot be read, is not YAML, has a key that ``target`` does not
-            know, or a value of another type.
+            know, a value of another type, an interpolation, or a reference to what is not trusted.
     """
     values = load_yaml(path)
     if part:
         values = values.get(root) or {}
     try:
+        _refuse_interpolations(values, root)
         if isinstance(target, type):
-            return from_dict(target, values, root)
-        return merge(target, values, root, given_keys=True)
+            return from_dict(target, values, root, trust=trust)
+        return merge(target, values, root, given_keys=True, trust=trust)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path} does not fit: {error}") from None
+
+
+def _refuse_interpolations(values: dict[str, Any], root: str) -> None:
+    """Refuse ``${...}``, by which a file could copy secrets out of environment variables."""
+    for name, value in leaves(values, root):
+        if isinstance(value, str) and "${" in value:
+            raise ConfigurationError(
+                f"{name} is {value!r}, but a written configuration holds values; ${{...}} is for "
+                "overrides on the command line. Write the value."
+            )
 
 
 def load_yaml(path: str | Path) -> dict[str, Any]:

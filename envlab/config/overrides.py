@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from envlab.config.decoding import merge
 from envlab.config.encoding import to_dict
 from envlab.config.messages import unknown_key
-from envlab.config.tree import children, is_group, paths
+from envlab.config.tree import children, is_group, leaves, paths
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -89,6 +89,17 @@ def overrides_of(root: str, overrides: Sequence[str]) -> list[str]:
     """
     parsed = _parse(overrides)
     return [str(one.input_line) for one in parsed if one.key_or_group.partition(".")[0] == root]
+
+
+def texts_of(overrides: Sequence[str]) -> frozenset[str]:
+    """Return all texts that overrides give as values, in lists and dictionaries too.
+
+    Raises:
+        ConfigurationError: An override is malformed.
+    """
+    parsed = _parse(overrides) if overrides else []  # else Hydra's parser need not be imported
+    values = [one.value() for one in parsed if not one.is_delete()]
+    return frozenset(str(text) for value in values for _, text in leaves(value, ""))
 
 
 def check_grammar(overrides: Sequence[str]) -> None:

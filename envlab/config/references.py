@@ -1,12 +1,64 @@
-"""Functions and classes as ``module:name`` text, so that a config can be written down."""
+"""Functions and classes as ``module:name`` text, so that a config can be written down.
+
+What a program or a user names is imported as it is. A file may come from a stranger, who would
+choose what runs here: :class:`Trust` says which modules its references may lead to.
+"""
 
 from __future__ import annotations
 
-import functools
 import importlib
+from dataclasses import dataclass
 from types import ModuleType
 
 from envlab.errors import ConfigurationError, did_you_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trust:
+    """What a reference in a file may lead to; nothing by default."""
+
+    modules: frozenset[str] = frozenset()
+    """Modules and packages, with all below them. A package is trusted as a whole: whatever it
+    defines may be called."""
+    named: frozenset[str] = frozenset()
+    """References that the user has written too, on the command line or in a task."""
+
+    def covers(self, module: str) -> bool:
+        """Return whether a module is trusted, itself or by a package that it belongs to."""
+        return any(module == one or module.startswith(f"{one}.") for one in self.modules)
+
+    def resolve(self, reference: str) -> object:
+        """Import what ``module:name`` in a file names, if it is trusted.
+
+        Nothing else is imported, because importing a module runs it. The object must be defined in
+        a trusted module: ``my_tasks.events:os.system`` is Python's own, wherever it is found.
+
+        Raises:
+            ConfigurationError: If it is not trusted, or there is no such object.
+        """
+        if reference in self.named:
+            return resolve(reference)
+        module_name, name = _split(reference)
+        if not self.covers(module_name):
+            raise _distrust(reference, module_name)
+        holder: object = _import(module_name, reference)
+        for part in name.split("."):
+            if isinstance(holder, ModuleType) and holder.__name__ != module_name:
+                raise _distrust(reference, holder.__name__)
+            holder = _attribute(holder, part, reference)
+        defined_in = str(getattr(holder, "__module__", None))
+        if not self.covers(defined_in):
+            raise _distrust(reference, defined_in)
+        return holder
+
+
+def _distrust(reference: str, module: str) -> ConfigurationError:
+    package = module.partition(".")[0]
+    return ConfigurationError(
+        f"{reference!r} stands in a file and leads to code of {module}, which no task or library "
+        "here comes from, so it is not run. If you know what it does, add --trust "
+        f"{package if package.isidentifier() else 'MODULE'}."
+    )
 
 
 def reference_of(obj: object) -> str:
@@ -40,20 +92,32 @@ def resolve(reference: str) -> object:
     Raises:
         ConfigurationError: The text is no reference, or the module or the name does not exist.
     """
+    module_name, name = _split(reference)
+    holder: object = _import(module_name, reference)
+    for part in name.split("."):
+        holder = _attribute(holder, part, reference)
+    return holder
+
+
+def _split(reference: str) -> tuple[str, str]:
     module_name, separator, name = reference.partition(":")
     if not (module_name and separator and name) or "<" in name:
         raise ConfigurationError(
             f"{reference!r} does not name a function or class. "
             "Write module:name, such as my_package.rewards:is_alive."
         )
-    module = _import(module_name, reference)
+    return module_name, name
+
+
+def _attribute(holder: object, name: str, reference: str) -> object:
     try:
-        return functools.reduce(getattr, name.split("."), module)
+        return getattr(holder, name)
     except AttributeError:
-        public = [candidate for candidate in dir(module) if not candidate.startswith("_")]
+        public = [candidate for candidate in dir(holder) if not candidate.startswith("_")]
+        kind = "module" if isinstance(holder, ModuleType) else "class"
         raise ConfigurationError(
-            f"{reference!r} cannot be found: module {module_name} has no {name!r}."
-            f"{did_you_mean(name, public)}"
+            f"{reference!r} cannot be found: {kind} {getattr(holder, '__name__', holder)} has no "
+            f"{name!r}.{did_you_mean(name, public)}"
         ) from None
 
 

@@ -53,6 +53,15 @@ def paths(cfg: object, prefix: str) -> list[str]:
     return list(_walk(cfg, prefix))
 
 
+def leaves(node: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield what is below ``node`` and has nothing below itself, with its dotted path."""
+    below = children(node)
+    if not below:
+        yield path, node
+    for name, child in below.items():
+        yield from leaves(child, f"{path}.{name}")
+
+
 def _walk(node: object, path: str) -> Iterator[str]:
     yield path
     for name, child in children(node).items():

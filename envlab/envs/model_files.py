@@ -6,7 +6,7 @@ MuJoCo's own messages name no file, and no line where it is in an included file;
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib.util
 import re
 from pathlib import Path
 
@@ -161,13 +161,20 @@ def _reason_in_one_text(sources: Source, path: Path, compiled: bool) -> tuple[st
 
 
 def _package_folder(source: str, package: str) -> Path:
+    # Found without importing it, which would run it: a stranger's configuration may name any.
+    top, *below = package.split(".")
     try:
-        return Path(str(importlib.resources.files(package)))
-    except (ModuleNotFoundError, TypeError, ValueError):
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    folders = [] if spec is None else spec.submodule_search_locations or []
+    found = [folder for each in folders if (folder := Path(each, *below)).is_dir()]
+    if not found:
         raise SimulationError(
             f"{_OPTION} is {source!r}, but there is no package {package!r}. Install it with: "
             f"pip install {package.replace('_', '-')}"
-        ) from None
+        )
+    return found[0]
 
 
 def _find_in_menagerie(source: str, relative: str) -> Path:

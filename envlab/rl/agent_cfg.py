@@ -56,6 +56,15 @@ class AgentCfg:
         """What a checkpoint must agree in besides library and task, such as the algorithm."""
         return {}
 
+    def references(self) -> Mapping[str, str]:
+        """Return the texts by which the library imports code, by their paths (``agent.net``).
+
+        Those that come from a file are refused unless they lead to what is trusted, see
+        :class:`envlab.config.Trust`. Fields that are annotated as functions or classes are looked
+        after by the configuration itself.
+        """
+        return {}
+
     @property
     def is_multi_agent(self) -> bool:
         """Whether several agents are trained; otherwise a multi-agent task is converted."""

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.registry import load_entry_point
+from envlab.registry import load_entry_point, packages_of
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +118,12 @@ def libraries() -> dict[str, Library]:
             continue
         found.setdefault(library.name, library)
     return found
+
+
+def trusted_modules() -> frozenset[str]:
+    """Return the packages of libraries, whose code a file may name; envlab's own name none."""
+    parts = [(one.cfg, one.build, one.player, one.flags or "") for one in libraries().values()]
+    return frozenset(packages_of(entry_point for part in parts for entry_point in part))
 
 
 def get_library(name: str) -> Library:

@@ -353,6 +353,13 @@ def _parser(library: Library, command: str, description: str) -> ArgumentParser:
         metavar="KEY",
         help=f"registry key of the agent's configuration (default: {library.name}_cfg_entry_point)",
     )
+    parser.add_argument(
+        "--trust",
+        action="append",
+        metavar="MODULE",
+        help="let a run's files name code of this module or package, beside that of tasks; may be "
+        "given several times",
+    )
     return parser
 
 

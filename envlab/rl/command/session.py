@@ -11,13 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envlab.config import check_ranges, compose, load_yaml, merge, overrides_of, read_yaml
+from envlab.config import (
+    Trust,
+    check_ranges,
+    compose,
+    leaves,
+    load_yaml,
+    merge,
+    overrides_of,
+    read_yaml,
+    texts_of,
+)
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
-from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
-from envlab.rl.agent_cfg import set_value, value_at
+from envlab.registry import Task, get_task, load_agent_values, load_env_cfg, trusted_modules
+from envlab.rl import libraries
+from envlab.rl.agent_cfg import AgentCfg, set_value, value_at
 from envlab.rl.command.arguments import checkpoint_file
 from envlab.rl.command.sweep import folder_label
 from envlab.rl.libraries import Library
@@ -89,15 +100,19 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
+    trust = _trust(flags, overrides)
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
     if params is not None:
-        env_cfg, agent_cfg = _lay_given(params, task, library.name, env_cfg, agent_cfg)
+        env_cfg, agent_cfg = _lay_given(params, task, library.name, env_cfg, agent_cfg, trust)
     else:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
     roots = {"env": env_cfg, "agent": agent_cfg}
     composed = compose(roots, overrides)
     agent_cfg, undone = composed["agent"], {}
+    if params is not None:
+        key = _agent_key(library.name, flags.agent, agent_cfg)
+        _check_references(agent_cfg, trust, load_agent_values(task, key) or {})
     for name, key in agent_cfg.FLAGS.items():
         if getattr(flags, name, None) is not None:
             before = value_at(composed["agent"], key)
@@ -241,7 +256,7 @@ def check_origin(
 
 
 def _lay_given(
-    given: Path, task: Task, library: str, env_cfg: Any, agent_cfg: Any
+    given: Path, task: Task, library: str, env_cfg: Any, agent_cfg: Any, trust: Trust
 ) -> tuple[Any, Any]:
     """Return the configurations of a run, or of a file of ``envlab config``."""
     of_run = given.is_dir()
@@ -258,13 +273,41 @@ def _lay_given(
         )
     env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
     if trained == task.id:  # else the environment to play in is another than that trained in
-        env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run)
-    return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run)
+        env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run, trust=trust)
+    return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
+
+
+def _trust(flags: argparse.Namespace, overrides: Sequence[str]) -> Trust:
+    """Return what a run's files may name: code of tasks and libraries, and what the user names."""
+    packages = trusted_modules() | libraries.trusted_modules()
+    named = frozenset(getattr(flags, "trust", None) or ())
+    return Trust(modules=packages | named, named=texts_of(overrides))
+
+
+def _check_references(agent_cfg: AgentCfg, trust: Trust, task_values: Mapping[str, Any]) -> None:
+    """Refuse what a library would import, unless it is trusted, or the task's own file has it.
+
+    Raises:
+        ConfigurationError: Naming the path and the text.
+    """
+    known = {text for _, text in leaves(task_values, "")} | trust.named
+    for path, text in agent_cfg.references().items():
+        if text in known:
+            continue
+        try:
+            trust.resolve(text if ":" in text else ":".join(text.rpartition(".")[::2]))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+
+
+def _agent_key(library: str, key: str | None, agent_cfg: Any) -> str:
+    """Return what a task registers the agent's configuration under."""
+    return str(key or getattr(agent_cfg, "registry_key", library)).removesuffix("_cfg_entry_point")
 
 
 def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:
     """Return the library's defaults with the task's own values over them."""
-    name = str(key or getattr(agent_cfg, "registry_key", library)).removesuffix("_cfg_entry_point")
+    name = _agent_key(library, key, agent_cfg)
     values = load_agent_values(task, name)
     if values is None and key is not None:
         raise ConfigurationError(

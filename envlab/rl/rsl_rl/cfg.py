@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
+<<<<<<< HEAD
 from envlab.config import (
     NonNegativeFloat,
     PositiveFloat,
@@ -14,6 +15,9 @@ from envlab.config import (
     Range,
     UnitInterval,
 )
+=======
+from envlab.config import leaves
+>>>>>>> 03adc96 (Files run no code: references in a run's files lead only to code of tasks, libraries and --trust; skrl's networks are parsed before its exec)
 from envlab.rl.agent_cfg import BasicAgentCfg
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
@@ -117,6 +121,18 @@ class RslRlCfg(BasicAgentCfg):
     """Value network."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
     """Learning algorithm."""
+
+    def references(self) -> Mapping[str, str]:
+        """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.
+
+        Networks, algorithm and what they are made of hold no other text with a colon or a dot.
+        """
+        found: dict[str, str] = {}
+        for name in ("actor", "critic", "algorithm"):
+            for path, text in leaves(getattr(self, name), f"agent.{name}"):
+                if isinstance(text, str) and (":" in text or "." in text):
+                    found[path] = text
+        return found
 
     def for_library(self) -> dict[str, Any]:
         """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""

@@ -190,6 +190,11 @@ class SkrlCfg(AgentCfg):
         """Algorithm and framework."""
         return {"algorithm": self.algorithm, "ml_framework": self.ml_framework}
 
+    def references(self) -> Mapping[str, str]:
+        """Return the function that rewards go through, the only code that is named."""
+        shaper = self.agent.get("rewards_shaper")
+        return {"agent.agent.rewards_shaper": shaper} if isinstance(shaper, str) else {}
+
     @property
     def is_multi_agent(self) -> bool:
         """Whether the algorithm trains several agents, each with a policy of its own."""

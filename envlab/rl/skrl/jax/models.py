@@ -15,6 +15,7 @@ from envlab.rl.skrl.agents import Models
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.env import SkrlEnv
 from envlab.rl.skrl.library import MODELS
+from envlab.rl.skrl.networks import network_settings
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +36,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg, device: jax.Device) -> Models:
     models: Models = {}
     for name, spaces in env.spaces.items():
         models[name] = {}
-        for role, settings in cfg.models.items():
-            if role == "separate":
-                continue
+        for role, settings in network_settings(cfg).items():
             function = getattr(instantiators, MODELS[settings["class"]], None)
             if function is None:
                 raise ConfigurationError(

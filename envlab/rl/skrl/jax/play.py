@@ -15,6 +15,7 @@ import torch
 from envlab.rl.skrl.jax.arrays import to_jax, to_torch, tree_state
 from envlab.rl.skrl.jax.learner import JaxLearner
 from envlab.rl.skrl.library import MODELS, component
+from envlab.rl.skrl.networks import network_settings
 from envlab.rl.skrl.play import BestActions, SkrlPlayer
 
 
@@ -56,7 +57,7 @@ class JaxPlayer(SkrlPlayer):
             ValueError: If a layer is neither dense nor a convolution.
             RuntimeError: If the networks differ.
         """
-        model, settings = self._model(name), dict(self._cfg.models[self._role])
+        model, settings = self._model(name), network_settings(self._cfg)[self._role]
         del settings["class"]
         instantiators = importlib.import_module("skrl.utils.model_instantiators.torch")
         twin = getattr(instantiators, MODELS[self._kind])(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from envlab.rl.skrl.agents import Models
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.env import SkrlEnv, Spaces
 from envlab.rl.skrl.library import MODELS, load_skrl
+from envlab.rl.skrl.networks import network_settings
 
 
 def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
@@ -39,7 +39,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
 def _separate(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
     """Return a network for each role."""
     models = {}
-    for role, settings in _by_role(cfg).items():
+    for role, settings in network_settings(cfg).items():
         own = seen
         if (cfg.algorithm, role) == ("amp", "discriminator"):
             own = seen._replace(observation_space=env.env.amp_observation_space)
@@ -50,7 +50,7 @@ def _separate(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
 
 def _shared(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
     """Return one network that plays two roles."""
-    by_role = _by_role(cfg)
+    by_role = network_settings(cfg)
     if len(by_role) != 2:
         raise ConfigurationError(
             f"agent.models.separate is false, but agent.models has {', '.join(by_role)}. Two "
@@ -64,10 +64,6 @@ def _shared(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
         **seen._asdict(),
     )
     return dict.fromkeys(by_role, model)
-
-
-def _by_role(cfg: SkrlCfg) -> dict[str, dict[str, Any]]:
-    return {role: copy.deepcopy(cfg.models[role]) for role in cfg.models if role != "separate"}
 
 
 def _instantiator(name: str) -> Callable[..., Any]:
