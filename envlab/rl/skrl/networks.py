@@ -175,9 +175,14 @@ def _expression(text: Any, path: str, names: Collection[str], functions: Collect
 
 def _functions_and_indices(tree: ast.AST) -> tuple[set[ast.AST], set[ast.AST]]:
     """Return the names that are called, and what stands as a whole between brackets."""
-    nodes = list(ast.walk(tree))
-    called = {node.func for node in nodes if isinstance(node, ast.Call)}
-    return called, {node.slice for node in nodes if isinstance(node, ast.Subscript)}
+    called: set[ast.AST] = set()
+    indices: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called.add(node.func)
+        elif isinstance(node, ast.Subscript):
+            indices.add(node.slice)
+    return called, indices
 
 
 def _check_name(name: Any, path: str, what: str) -> None:

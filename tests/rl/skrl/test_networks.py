@@ -1,4 +1,4 @@
-"""What of skrl's language for networks is understood, and that nothing else reaches its ``exec``."""
+"""What of skrl's language for networks is understood, and that nothing else is executed."""
 
 from __future__ import annotations
 
