@@ -18,7 +18,7 @@ from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.skrl.cfg import SkrlCfg
-from envlab.rl.skrl.library import model_defaults
+from envlab.rl.skrl.library import MODELS, model_defaults
 
 _ACTIVATIONS = "elu leaky_relu relu selu sigmoid softmax softplus softsign tanh".split()
 _INPUTS = ("OBSERVATIONS", "STATES", "ACTIONS")
@@ -65,14 +65,16 @@ def network_settings(cfg: SkrlCfg) -> dict[str, dict[str, Any]]:
 def _checked_model(settings: Any, path: str) -> dict[str, Any]:
     """Return a network's settings; expressions are written anew from what was understood."""
     kind = settings.get("class") if isinstance(settings, Mapping) else settings
-    defaults = model_defaults(str(kind), f"{path}.class")
+    model_defaults(str(kind), f"{path}.class")  # refuses an unknown kind
+    # Those of other kinds too, which skrl refuses by itself.
+    known = {name for other in MODELS for name in model_defaults(other, path)}
     checked: dict[str, Any] = {"class": kind}
     for name, value in settings.items():
         at = f"{path}.{name}"
-        if name not in ("class", *defaults):
+        if name not in ("class", *known):
             raise ConfigurationError(
-                f"{at} is {value!r}, but {kind} has no such setting."
-                f"{did_you_mean(str(name), defaults)} Leave it out."
+                f"{at} is {value!r}, but skrl's networks have no such setting."
+                f"{did_you_mean(str(name), known)} Leave it out."
             )
         if name == "reduction":
             _check_choice(value, _REDUCTIONS, at)
