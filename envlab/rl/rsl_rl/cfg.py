@@ -7,17 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-<<<<<<< HEAD
 from envlab.config import (
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     Range,
     UnitInterval,
+    leaves,
 )
-=======
-from envlab.config import leaves
->>>>>>> 03adc96 (Files run no code: references in a run's files lead only to code of tasks, libraries and --trust; skrl's networks are parsed before its exec)
 from envlab.rl.agent_cfg import BasicAgentCfg
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
