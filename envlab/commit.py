@@ -1,12 +1,19 @@
-"""Which commit this code is of. It imports no torch."""
+"""Which code this is: its commit, and digests of packages' files. It imports no torch."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import importlib.util
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 DEADLINE_S = 10.0
+OWN_PACKAGES = ("envlab", "envlab_tasks", "envlab_assets")
+_SUFFIXES = (".py", ".xml", ".yaml")
+"""Files that define tasks and engine; of others, such as meshes, there may be gigabytes."""
 
 
 def git_state() -> dict[str, Any] | None:
@@ -26,3 +33,35 @@ def git_state() -> dict[str, Any] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return {"commit": commit, "dirty": bool(status)}
+
+
+def code_digests(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Return a digest of the code, models and settings of envlab's packages, and of others.
+
+    It reads files rather than git, so that it is the same in a checkout, a copy and a wheel. On
+    this project's 350 files it takes 20 ms.
+
+    Args:
+        packages: Top-level modules and packages; what is not installed is left out.
+    """
+    digests = {}
+    for name in dict.fromkeys((*OWN_PACKAGES, *sorted(packages))):
+        try:
+            spec = importlib.util.find_spec(name)
+        except ValueError:  # __main__, as of a script that registers a task
+            continue
+        if spec is not None and spec.origin is not None:
+            digests[name] = digest_of(Path(spec.origin))
+    return digests
+
+
+@functools.cache
+def digest_of(origin: Path) -> str:
+    """Return a digest of a package's files by name and content, or of a lone module."""
+    is_package = origin.name == "__init__.py"
+    files = origin.parent.rglob("*") if is_package else iter([origin])
+    total = hashlib.sha256()
+    for path in sorted(path for path in files if path.suffix in _SUFFIXES and path.is_file()):
+        total.update(str(path.relative_to(origin.parent)).encode() + b"\0")
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:12]

@@ -34,7 +34,7 @@ from envlab.task import Task, discover, load_entry_point
 LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 TERMS = "envlab.envs"
 """Where envlab has what the configuration of an environment names."""
-_AGENT_SUFFIX = "_cfg_entry_point"
+AGENT_SUFFIX = "_cfg_entry_point"
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 """What finds ``gym:<id>``; by name, because it lies above this file."""
 
@@ -61,7 +61,7 @@ def trusted_modules() -> frozenset[str]:
         value
         for task in list_tasks()
         for key, value in task.kwargs.items()
-        if key.endswith(_AGENT_SUFFIX)
+        if key.endswith(AGENT_SUFFIX)
     ]
     return frozenset({TERMS, *packages_of(entry_points)})
 
@@ -128,7 +128,7 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
     """
     from envlab.config import load_yaml, to_dict
 
-    entry_point = task.kwargs.get(f"{key}{_AGENT_SUFFIX}")
+    entry_point = task.kwargs.get(f"{key}{AGENT_SUFFIX}")
     if entry_point is None:
         return None
     if isinstance(entry_point, str) and entry_point.endswith((".yaml", ".yml")):
@@ -145,7 +145,7 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
 
 
 def _task(spec: EnvSpec) -> Task:
-    keys = [key.removesuffix(_AGENT_SUFFIX) for key in spec.kwargs if key.endswith(_AGENT_SUFFIX)]
+    keys = [key.removesuffix(AGENT_SUFFIX) for key in spec.kwargs if key.endswith(AGENT_SUFFIX)]
     class_name = str(spec.entry_point).rpartition(":")[2]
     kind = {"ManagerEnv": "manager"}.get(
         class_name, "direct" if "Direct" in spec.id else class_name

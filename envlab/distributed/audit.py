@@ -69,7 +69,7 @@ def audit(
         shown += f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise RankDivergenceError(
             f"The ranks diverged by iteration {iteration}: {shown}. The run stops here because its "
-            "results would be wrong; resume from the last checkpoint, which passed this audit."
+            "results would be wrong."
         )
 
 

@@ -200,21 +200,28 @@ def _agree(store: dist.Store, rank: int, world_size: int, timeout: timedelta) ->
     """Return rank 0's token on all ranks of this start.
 
     A rank says hello by a word of its own, and rank 0 answers each word that it sees. What an
-    earlier start has left is answered too, but never confirmed.
+    earlier start has left is answered too, but never confirmed. Both tell how many ranks they were
+    told there are, which differs where nodes are started by hand.
+
+    Raises:
+        LaunchError: On rank 0 and on the rank that was told another number.
     """
     word = secrets.token_hex(8)
     if rank > 0:
         store.set(f"hello/{rank}", word)
-        token = store.get(f"welcome/{word}").decode()
-        store.set(f"confirmed/{token}/{rank}", "")
+        token, _, size = store.get(f"welcome/{word}").decode().partition(" ")
+        store.set(f"confirmed/{token}/{rank}", str(world_size))
+        _check_world(rank, world_size, int(size))
         return token
     waiting = list(range(1, world_size))
     start, said = time.monotonic(), False
     while waiting:
         for other in waiting:
             if store.check([f"hello/{other}"]):
-                store.set(f"welcome/{store.get(f'hello/{other}').decode()}", word)
-        waiting = [other for other in waiting if not store.check([f"confirmed/{word}/{other}"])]
+                store.set(f"welcome/{store.get(f'hello/{other}').decode()}", f"{word} {world_size}")
+        for other in [one for one in waiting if store.check([f"confirmed/{word}/{one}"])]:
+            waiting.remove(other)
+            _check_world(other, int(store.get(f"confirmed/{word}/{other}")), world_size)
         waited = time.monotonic() - start
         if waiting and waited > timeout.total_seconds():
             raise dist.DistStoreError(
@@ -230,3 +237,13 @@ def _agree(store: dist.Store, rank: int, world_size: int, timeout: timedelta) ->
             )
         time.sleep(POLL_S)
     return word
+
+
+def _check_world(rank: int, told: int, told_first: int) -> None:
+    if told != told_first:
+        raise LaunchError(
+            f"Rank {rank} was told that there are {told} ranks, but rank 0 that there are "
+            f"{told_first}. Start all nodes with the same WORLD_SIZE, or the same --nnodes and "
+            "--nproc_per_node.",
+            same_on_all_ranks=False,
+        )

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from envlab.distributed.agreement import rank_list
 from envlab.distributed.context import DistributedContext
 from envlab.doctor.report import Finding, check
-from envlab.doctor.skew import rank_list
 
 LARGE_MIB = (4, 64)
 MEASURE_S = 0.5

@@ -8,13 +8,14 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from envlab.distributed.agreement import rank_list
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.ranks import launched_rank
 from envlab.doctor.collectives import Watch, findings_of_measures, measure
 from envlab.doctor.local import examine_machine_of
 from envlab.doctor.report import Finding, under
-from envlab.doctor.skew import compare_facts, finding_of_clocks, rank_facts, rank_list
+from envlab.doctor.skew import compare_facts, finding_of_clocks, rank_facts
 
 LOCAL_REPORT_S = 600.0
 """How long a node's own report may take; each of its probes has its own deadline."""

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 
 from envlab.commit import git_state
+from envlab.distributed.agreement import name_ranks
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interface import VARIABLE, interfaces
 from envlab.doctor.devices import driver_version
@@ -100,27 +101,6 @@ def _difference(
         advice = "ranks wait for the slowest of them, and a GPU's rank cannot average with a CPU's"
     state: State = "problem" if is_fatal else "warning" if advice else "note"
     return Finding(name, name_ranks(values), state, advice)
-
-
-def name_ranks(values: Sequence[str]) -> str:
-    """Return who has which value: ``2.13.0 on ranks 0-2, 2.12.1 on rank 3``."""
-    parts = []
-    for value in dict.fromkeys(values):
-        ranks = [rank for rank, other in enumerate(values) if other == value]
-        parts.append(f"{value} on {rank_list(ranks)}")
-    return ", ".join(parts)
-
-
-def rank_list(ranks: Sequence[int]) -> str:
-    """Return ranks in words: ``rank 3``, ``ranks 0-2, 5``."""
-    spans: list[list[int]] = []
-    for rank in ranks:
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    words = [str(low) if low == high else f"{low}-{high}" for low, high in spans]
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(words)}"
 
 
 def finding_of_clocks(offsets_s: Sequence[float], error_s: float) -> Finding:

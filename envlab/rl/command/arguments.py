@@ -250,6 +250,11 @@ def _add_process_flags(parser: argparse.ArgumentParser) -> None:
         help="who averages gradients: torch's DistributedDataParallel (default) or the library",
     )
     parser.add_argument(
+        "--allow_different_code",
+        action="store_true",
+        help="train although ranks have different files or versions of what they train with",
+    )
+    parser.add_argument(
         "--timeout_s",
         type=float,
         default=DEFAULT_TIMEOUT_S,

@@ -19,6 +19,7 @@ from envlab.distributed.progress import LostPeerError
 from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
+from envlab.rl.command.agreement import check_agreement
 from envlab.rl.command.arguments import given_config
 from envlab.rl.command.dry_run import default_flags, dry_run
 from envlab.rl.command.dry_run_text import dry_run_text
@@ -108,6 +109,7 @@ class _Rank:
         try:
             context = self._join()
             with context.progress.naming_lost_peers():
+                check_agreement(sessions, context)
                 for job, session in enumerate(sessions, 1):
                     if self._flags.multirun:
                         words = " ".join(session.overrides)

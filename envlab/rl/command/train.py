@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from envlab.commit import code_digests
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag, Preempted
@@ -20,6 +21,7 @@ from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg, set_value
+from envlab.rl.command.agreement import own_packages
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
 from envlab.rl.command.session import Session, agree_on_seed, choose_num_envs
 from envlab.rl.learner import Learner
@@ -231,6 +233,7 @@ def open_run(
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
         "services": (session.resumed or {}).get("services", {}),
         "launch": session.launch,
+        "code": code_digests(own_packages(session)),
     }
     if session.directory is not None:
         resumed = session.resumed or {"iteration": 0, "frames": 0}

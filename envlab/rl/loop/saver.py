@@ -26,6 +26,7 @@ class Saver:
 
     Attributes:
         last_checkpoint: The newest checkpoint of this run, on rank 0.
+        good_checkpoint: The same, or before there is one, the checkpoint that the run began with.
         is_result_lost: Whether the last checkpoint could not be written, on rank 0.
     """
 
@@ -51,6 +52,7 @@ class Saver:
             run.checkpoints, keep=cfg.keep_checkpoints, moved=context.progress.mark
         )
         self.last_checkpoint: Path | None = None
+        self.good_checkpoint: str | None = None
         self.is_result_lost = False
 
     def is_old(self, now: float) -> bool:
@@ -90,6 +92,7 @@ class Saver:
         self.is_result_lost = path is None
         if path is not None:
             self.last_checkpoint, self._kept_return = path, best_return
+            self.good_checkpoint = str(path)
         self._run.update(iteration=record.iteration, frames=record.frames, mean_return=mean_return)
 
     def check_result(self) -> None:
@@ -108,6 +111,7 @@ class Saver:
     def restore(self, values: Mapping[str, Any], path: str) -> None:
         """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
         self._metrics.set_state(values["metrics"])
+        self.good_checkpoint = path
         best = self._metrics.best_return
         if self._context.is_main and self._checkpoints.keep_best_of(Path(path).parent, best):
             self._kept_return = best

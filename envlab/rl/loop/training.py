@@ -12,6 +12,7 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import PREEMPTION_SIGNALS, Preempted
 from envlab.envs import BatchedEnv
+from envlab.errors import RankDivergenceError
 from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.learner import Curve, IterationRecord, Learner
 from envlab.rl.loop.audit import audit_run
@@ -122,7 +123,14 @@ class Training:
         self._is_audited = True
         counters = {"iteration": number, "total": self._total, "learning_rate": learning_rate}
         counters |= self.metrics.counters()
-        audit_run(self._learner, self._env, self._context, counters, iteration=number)
+        try:
+            audit_run(self._learner, self._env, self._context, counters, iteration=number)
+        except RankDivergenceError as error:
+            good = self._context.broadcast(self.saver.good_checkpoint)
+            advice = "There is no checkpoint to go back to: mend the cause, and start again."
+            if good is not None:
+                advice = f"Mend the cause, and resume from {good}, which passed this audit."
+            raise RankDivergenceError(f"{error} {advice}") from None
 
     def write(self, record: IterationRecord) -> None:
         """Write an iteration's metrics and curves, on rank 0."""

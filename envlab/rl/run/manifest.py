@@ -148,7 +148,7 @@ def reopened_manifest(directory: Path, current: dict[str, Any], iteration: int) 
         "after": before["status"],
         "error": before.pop("error", None),
     }
-    changed = ("versions", "world", "host", "pid", "launch", "num_envs", "global_num_envs")
+    changed = ("versions", "code", "world", "host", "pid", "launch", "num_envs", "global_num_envs")
     return {
         **before,
         **{name: current[name] for name in changed if name in current},
