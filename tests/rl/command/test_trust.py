@@ -58,7 +58,7 @@ PAYLOADS = (
     Payload(f'", x=__import__("{BAIT}").fire(), y="'),
     Payload("os:system"),
     Payload("pydoc:pipepager"),
-    Payload("envlab.envs.vector_env:tempfile.mkdtemp"),
+    Payload("envlab.envs.vector_env:tempfile._os.system"),
     Payload("envlab.task:load_entry_point"),
     Payload("${oc.env:ENVLAB_TEST_SECRET}"),
     Payload(f"!!python/object/apply:{BAIT}.fire []", is_raw=True),
@@ -80,10 +80,9 @@ class Canary:
             return
         if event in ("os.system", "os.exec", "os.posix_spawn", "pty.spawn"):
             self.sung.append(f"{event} {arguments[0]!r}")
-        elif event == "import" and arguments[0] == BAIT:
+        # The body of a module, which each way to import it executes.
+        elif event == "exec" and BAIT in str(getattr(arguments[0], "co_filename", "")):
             self.sung.append(f"import {BAIT}")
-        elif event in ("tempfile.mkdtemp", "tempfile.mkstemp"):
-            self.sung.append(f"{event} {arguments[0]!r}")
 
     @contextlib.contextmanager
     def armed(self) -> Iterator[None]:
@@ -260,7 +259,7 @@ def test_a_sample_of_payloads_runs_nothing(
     stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
 ):
     generator = random.Random(13)
-    for case in generator.sample(all_cases(), 12):
+    for case in generator.sample(all_cases(), 8):
         names = ["config", "resume"] if "jax" in case[0] else list(commands(case[0]))
         attempt(case, generator.choice(names), canary, capsys)
 
@@ -285,7 +284,7 @@ def test_no_payload_runs_anything(
 
 
 def test_runs_that_nobody_touched_are_read(stranger: Path):
-    for library in RUNS:
-        for name, words in commands(library).items():
-            if "jax" not in library or name == "config":
-                assert main(words) == 0, words
+    read = {name: ["play", "config"] for name in RUNS} | {"rsl_rl": list(commands("rsl_rl"))}
+    for library, names in read.items():
+        for name in ["config"] if "jax" in library else names:
+            assert main(commands(library)[name]) == 0, (library, name)
