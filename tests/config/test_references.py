@@ -4,9 +4,9 @@ import functools
 import math
 
 import pytest
-from config_sample import Network, is_alive
+from config_sample import BalanceEnvCfg, Network, is_alive
 
-from envlab.config import reference_of, resolve
+from envlab.config import Trust, read_yaml, reference_of, resolve, texts_of
 from envlab.errors import ConfigurationError
 
 
@@ -49,3 +49,69 @@ def test_an_error_inside_the_module_passes_through(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
         resolve("module_with_a_bug:f")
+
+
+@pytest.fixture
+def suites(tmp_path, monkeypatch):
+    """A trusted package that imports others' code, and a module that must not be imported."""
+    package = tmp_path / "my_suite"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "import os, functools\nfrom os import system\ndef term(env): ...\nclass Terms:\n"
+        "    @staticmethod\n    def alive(env): ...\npart = functools.partial(system, 'true')\n"
+    )
+    (package / "terms.py").write_text("def term(env): ...\n")
+    (tmp_path / "my_suite_of_others.py").write_text("raise RuntimeError('it was imported')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return Trust(modules=frozenset({"my_suite"}))
+
+
+@pytest.mark.parametrize("text", ["my_suite:term", "my_suite.terms:term", "my_suite:Terms.alive"])
+def test_a_file_may_name_what_a_trusted_package_defines(text, suites):
+    assert suites.resolve(text) == resolve(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("my_suite_of_others:term", "my_suite_of_others"),  # no more than the name's beginning
+        ("os:system", "os"),
+        ("my_suite:system", "posix"),
+        ("my_suite:os.system", "os"),
+        ("my_suite:part", "functools"),
+        ("my_suite:term.__class__", "builtins"),
+        ("my_suite:term.__globals__.get", "None"),
+    ],
+)
+def test_a_file_may_name_nothing_else(text, module, suites):
+    with pytest.raises(ConfigurationError, match=rf"leads to code of {module}, .*add --trust "):
+        suites.resolve(text)
+
+
+def test_a_file_may_name_what_the_user_has_named_too(suites):
+    trust = Trust(
+        named=texts_of(["env.rewards.alive.func=my_suite:term", "env.b={c: [math:sqrt]}"])
+    )
+    assert trust.resolve("my_suite:term") == resolve("my_suite:term")
+    assert trust.resolve("math:sqrt") is math.sqrt
+    with pytest.raises(ConfigurationError, match="leads to code of my_suite"):
+        trust.resolve("my_suite.terms:term")
+
+
+def test_a_file_keeps_what_the_configuration_names_already(tmp_path):
+    (tmp_path / "env.yaml").write_text("rewards: {alive: {func: config_sample:is_alive}}")
+    assert read_yaml(tmp_path / "env.yaml", BalanceEnvCfg()).rewards.alive.func is is_alive
+    (tmp_path / "env.yaml").write_text("rewards: {alive: {func: config_sample:joint_velocity}}")
+    with pytest.raises(
+        ConfigurationError, match=r"env.rewards.alive.func: .* --trust config_sample"
+    ):
+        read_yaml(tmp_path / "env.yaml", BalanceEnvCfg())
+    trust = Trust(modules=frozenset({"config_sample"}))
+    cfg = read_yaml(tmp_path / "env.yaml", BalanceEnvCfg(), trust=trust)
+    assert cfg.rewards.alive.func.__name__ == "joint_velocity"
+
+
+def test_a_file_cannot_copy_environment_variables(tmp_path):
+    (tmp_path / "env.yaml").write_text('sim: {backend: "${oc.env:HOME}"}')
+    with pytest.raises(ConfigurationError, match=r"env.sim.backend is '\$\{oc.env:HOME\}', but a"):
+        read_yaml(tmp_path / "env.yaml", BalanceEnvCfg())

@@ -223,3 +223,13 @@ def test_what_mujoco_takes_is_never_refused(tmp_path):
     text = WORLD.format(world=BODY, rest="").replace("<mujoco>", '<mujoco model="a > b">')
     assert load_model(str(write(tmp_path, robot__xml=text))).njnt == 1
     assert isinstance(load_model("envlab_assets:robots/cartpole.xml"), mujoco.MjModel)
+
+
+def test_a_package_is_found_without_importing_it(tmp_path, monkeypatch):
+    package = tmp_path / "package_with_a_trap"
+    (package / "models").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('it was imported')\n")
+    (package / "models" / "arm.xml").write_text("<mujoco/>")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert find_model("package_with_a_trap:models/arm.xml") == package / "models" / "arm.xml"
+    assert find_model("package_with_a_trap.models:arm.xml") == package / "models" / "arm.xml"
