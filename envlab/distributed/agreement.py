@@ -29,7 +29,7 @@ def differences(context: DistributedContext, values: Mapping[str, str]) -> dict[
     return {name: found for name, found in by_name.items() if len(set(found)) > 1}
 
 
-def name_ranks(values: Sequence[str]) -> str:
+def name_ranks(values: Sequence[object]) -> str:
     """Return who has which value: ``2.13.0 on ranks 0-2, 2.12.1 on rank 3``."""
     parts = []
     for value in dict.fromkeys(values):

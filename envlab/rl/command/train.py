@@ -14,6 +14,7 @@ from typing import Any
 
 from envlab.commit import code_digests
 from envlab.config import merge
+from envlab.distributed.agreement import name_ranks
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag, Preempted
 from envlab.distributed.log import on_each_node
@@ -176,11 +177,17 @@ def settle(session: Session, context: DistributedContext) -> Session:
     """Return the session with the seed and the number of environments that it runs with.
 
     Raises:
-        ConfigurationError: If the number of environments makes no sense.
+        ConfigurationError: If the number of environments makes no sense, or differs.
     """
     seed = agree_on_seed(session.agent_cfg.seed, context)
     env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
     num_envs = choose_num_envs(session, context)
+    everyone = context.gather(num_envs)
+    if len(set(everyone)) > 1:  # what suits the cores of one node does not suit another's
+        raise ConfigurationError(
+            f"The number of environments per process would be {name_ranks(everyone)}, but must be "
+            "the same. Give it by --num_envs."
+        )
     session = settle_batches(session)
     return dataclasses.replace(
         session,

@@ -5,6 +5,7 @@ Usage: worker_agreement.py FOLDER; it writes ``rank<i>.json``: messages by case.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from envlab.errors import ConfigurationError
 from envlab.rl.command import agreement
 from envlab.rl.command.agreement import check_agreement
 from envlab.rl.command.session import Session
+from envlab.rl.command.train import settle
 from tests.rl.conftest import session_of
 
 BASE = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--distributed"]
@@ -24,6 +26,10 @@ MODEL = Path("models/of_any_place.xml")
 
 def rsl_rl(*words: str) -> Callable[[], list[Session]]:
     return lambda: [session_of("rsl_rl", [*BASE, *words])]
+
+
+def alike() -> Session:
+    return session_of("rsl_rl", BASE)
 
 
 def sweep() -> list[Session]:
@@ -40,23 +46,23 @@ def with_model(folder: str, text: str) -> Callable[[], list[Session]]:
 
 def cases(folder: Path) -> dict[str, tuple[Callable[[], list[Session]], ...]]:
     """Return what rank 0 and rank 1 are told, by a name."""
-    alike = rsl_rl()
+    same = rsl_rl()
     other_task = session_of("rsl_rl", ["--task=Isaac-Ant-v0", *BASE[1:]])
     return {
-        "alike": (alike, alike),
+        "alike": (same, same),
         "own threads": (rsl_rl("env.sim.num_threads=1"), rsl_rl("env.sim.num_threads=2")),
         "own paths": tuple(with_model(f"{folder}/own{rank}", "<mujoco/>") for rank in (0, 1)),
         "own files": tuple(
             with_model(f"{folder}/file{rank}", f"<!-- {rank} -->") for rank in (0, 1)
         ),
-        "reward": (alike, rsl_rl("env.rewards.alive.weight=2.0")),
-        "agent": (rsl_rl("agent.algorithm.gamma=0.9"), alike),
-        "flag": (alike, rsl_rl("--grad_sync=library")),
-        "seed": (alike, rsl_rl("--seed=7")),
-        "many": (alike, rsl_rl(*(f"agent.algorithm.{name}=0.5" for name in MANY))),
-        "task": (alike, lambda: [other_task]),
-        "library": (alike, lambda: [session_of("rl_games", BASE)]),
-        "runs": (alike, sweep),
+        "reward": (same, rsl_rl("env.rewards.alive.weight=2.0")),
+        "agent": (rsl_rl("agent.algorithm.gamma=0.9"), same),
+        "flag": (same, rsl_rl("--grad_sync=library")),
+        "seed": (same, rsl_rl("--seed=7")),
+        "many": (same, rsl_rl(*(f"agent.algorithm.{name}=0.5" for name in MANY))),
+        "task": (same, lambda: [other_task]),
+        "library": (same, lambda: [session_of("rl_games", BASE)]),
+        "runs": (same, sweep),
     }
 
 
@@ -94,6 +100,11 @@ def main() -> None:
     context = DistributedContext.create(True, "cpu")
     found = {name: message(told[context.rank](), context) for name, told in cases(folder).items()}
     found |= code_cases(context)
+    uneven = dataclasses.replace(context, num_threads=1 + context.rank)
+    try:
+        settle(alike(), uneven)
+    except ConfigurationError as error:
+        found["environments"] = str(error)
     (folder / f"rank{context.rank}.json").write_text(json.dumps(found))
     context.close()
 
