@@ -110,7 +110,10 @@ def _since_warm(seen: Sighting, warm_for_s: float) -> Sighting:
 
 
 def _gone(active: Mapping[int, Sighting]) -> Diagnosis | None:
-    why = "died (killed, or crashed in native code; see its output and the system's log)"
+    why = (
+        "died (killed, or crashed in native code, as gloo does where ranks make different "
+        "collectives; see its output and the system's log)"
+    )
     guilty = {
         rank: why
         for rank, seen in active.items()
