@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -46,12 +47,13 @@ def code_digests(packages: Iterable[str] = ()) -> dict[str, str]:
     """
     digests = {}
     for name in dict.fromkeys((*OWN_PACKAGES, *sorted(packages))):
-        try:
+        if name == "__main__":  # a script that registers a task
+            origin = getattr(sys.modules[name], "__file__", None)
+        else:
             spec = importlib.util.find_spec(name)
-        except ValueError:  # __main__, as of a script that registers a task
-            continue
-        if spec is not None and spec.origin is not None:
-            digests[name] = digest_of(Path(spec.origin))
+            origin = None if spec is None else spec.origin
+        if origin is not None:
+            digests[name] = digest_of(Path(origin))
     return digests
 
 
