@@ -9,6 +9,7 @@ tells of the first two, whoever does them.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import random
 import shutil
@@ -266,8 +267,11 @@ def test_a_sample_of_payloads_runs_nothing(
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("library", RUNS)
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("library", "file"),
+    # The runs' environments are the same.
+    [("rsl_rl", FILES[0]), *((library, file) for library in RUNS for file in FILES[1:])],
+)
 def test_no_payload_runs_anything(
     library: str,
     file: str,
@@ -275,12 +279,15 @@ def test_no_payload_runs_anything(
     canary: Canary,
     capsys: pytest.CaptureFixture[str],
 ):
-    """Each text with each payload, by one of the commands; each command has each text."""
-    for number, case in enumerate(all_cases()):
-        if case[:2] == (library, file):
-            names = list(commands(library))
-            text, payload = divmod(number, len(PAYLOADS))
-            attempt(case, names[(text + payload) % len(names)], canary, capsys)
+    """Each text with each payload, by one of the commands in turn; keys with two payloads."""
+    if "jax" in library:
+        pytest.importorskip("jax")
+    names = itertools.cycle(commands(library))
+    for case in all_cases():
+        _, _, path, payload = case
+        is_key = path[-1] == "KEY"
+        if case[:2] == (library, file) and (not is_key or payload in PAYLOADS[3:12:8]):
+            attempt(case, next(names), canary, capsys)
 
 
 def test_runs_that_nobody_touched_are_read(stranger: Path):
