@@ -71,6 +71,28 @@ def test_ranks_that_do_not_come_are_named(where: tuple[MeetingPoint, dist.TCPSto
         meet(place, 0, 3, timedelta(seconds=0.2))
 
 
+@pytest.mark.parametrize(("first", "second"), [(2, 3), (3, 2)])
+def test_ranks_that_were_told_of_worlds_of_two_sizes_say_so(
+    first: int, second: int, where: tuple[MeetingPoint, dist.TCPStore]
+):
+    said: dict[int, str] = {}
+
+    def join(rank: int, world_size: int) -> None:
+        try:
+            meet(where[0], rank, world_size, TIMEOUT)
+        except LaunchError as error:
+            said[rank] = str(error)
+
+    threads = [threading.Thread(target=join, args=one) for one in ((0, first), (1, second))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20.0)
+    expected = f"Rank 1 was told that there are {second} ranks, but rank 0 that there are {first}."
+    assert said[0] == said[1]
+    assert said[0].startswith(expected)
+
+
 @pytest.fixture
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendezvous, "PATIENCE_S", 0.2)
