@@ -28,7 +28,7 @@ from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg, trusted_modules
 from envlab.rl import libraries
-from envlab.rl.agent_cfg import AgentCfg, set_value, value_at
+from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.command.arguments import checkpoint_file
 from envlab.rl.command.sweep import folder_label
 from envlab.rl.libraries import Library
@@ -110,9 +110,9 @@ def compose_session(
     roots = {"env": env_cfg, "agent": agent_cfg}
     composed = compose(roots, overrides)
     agent_cfg, undone = composed["agent"], {}
-    if params is not None:
+    if params is not None and (references := agent_cfg.references()):
         key = _agent_key(library.name, flags.agent, agent_cfg)
-        _check_references(agent_cfg, trust, load_agent_values(task, key) or {})
+        _check_references(references, trust, load_agent_values(task, key) or {})
     for name, key in agent_cfg.FLAGS.items():
         if getattr(flags, name, None) is not None:
             before = value_at(composed["agent"], key)
@@ -284,14 +284,16 @@ def _trust(flags: argparse.Namespace, overrides: Sequence[str]) -> Trust:
     return Trust(modules=packages | named, named=texts_of(overrides))
 
 
-def _check_references(agent_cfg: AgentCfg, trust: Trust, task_values: Mapping[str, Any]) -> None:
+def _check_references(
+    references: Mapping[str, str], trust: Trust, task_values: Mapping[str, Any]
+) -> None:
     """Refuse what a library would import, unless it is trusted, or the task's own file has it.
 
     Raises:
         ConfigurationError: Naming the path and the text.
     """
     known = {text for _, text in leaves(task_values, "")} | trust.named
-    for path, text in agent_cfg.references().items():
+    for path, text in references.items():
         if text in known:
             continue
         try:
