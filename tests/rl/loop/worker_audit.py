@@ -153,6 +153,10 @@ def messages(library: str, context: DistributedContext) -> dict[str, Any]:
         if library == "rsl_rl":
             found["rate"] = rate
             found["learning rate"] = say(training, rate + context.rank, contextlib.nullcontext())
+            saver = training.saver
+            saver.good_checkpoint = "the/last.pt" if context.is_main else None
+            found["checkpoint"] = say(training, rate + context.rank, contextlib.nullcontext())
+            saver.good_checkpoint = None
             for name, harm in on_both_ranks(training).items():
                 found[name] = say(training, rate, harm)
 

@@ -140,6 +140,7 @@ def test_manifest_tells_what_was_run(trained: Path):
     assert manifest["versions"].keys() >= {"envlab", "python", "torch", "mujoco", "rsl-rl-lib"}
     assert manifest["world"]["size"] == 1
     assert re.fullmatch("[0-9a-f]{40}", manifest["git"]["commit"])
+    assert manifest["code"].keys() >= {"envlab", "envlab_tasks", "envlab_assets"}
     assert manifest["seed"] == 42
     assert (manifest["iteration"], manifest["frames"]) == (4, 4 * 16 * 32)
     assert manifest["overrides"] == SMALL[4:]
