@@ -33,6 +33,13 @@ Log = dict[str, torch.Tensor | float]
 """Means over the episodes that ended, by name: numbers, or 0-d tensors on a GPU."""
 
 
+class _IsaacLabInterface:
+    """Tells skrl's ``wrap_env()`` how to treat an environment: it goes by its bases' module."""
+
+
+_IsaacLabInterface.__module__ = "isaaclab.envs"
+
+
 # gymnasium.make() refuses what is not a gymnasium.Env, which a gymnasium.vector.VectorEnv is not.
 class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[misc]
     """``num_envs`` environments that are stepped together and reset themselves in the same step.
@@ -58,8 +65,14 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     }
     cfg: Any
     obs_buf: Observations
+    autoreset_mode = AutoresetMode.SAME_STEP
+    """As in ``metadata``; Gymnasium's own vector environments have it, and TorchRL asks for it."""
     resumes_exactly = True
     """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__bases__ = (*cls.__bases__, _IsaacLabInterface)  # skrl looks at direct bases only
 
     def __init__(
         self,
@@ -89,6 +102,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             seed = context.broadcast(secrets.randbits(31))
         self.random = EnvRandom(seed, context.rank * num_envs, num_envs, device)
         self.common_step_counter = 0
+        self._latest_log: Log = {}
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=device)
 
     @property
@@ -132,7 +146,9 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             ValueError: If ``reset_mask`` has another shape.
         """
         if seed is not None:
-            self._restart(base_seed(seed))
+            seed = base_seed(seed)
+            super().reset(seed=seed)  # np_random, which is Gymnasium's own and unused here
+            self._restart(seed)
         self.random.advance()
         mask = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
         if options and "reset_mask" in options:
@@ -141,7 +157,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
                 raise ValueError(
                     f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
                 )
-        self._reset_masked(mask, mask.sum())
+        self._latest_log = self._reset_masked(mask, mask.sum())
         self._observe()
         return self.obs_buf, {}
 
@@ -154,10 +170,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         Returns:
             Observations by group, float32 ``(num_envs, ...)``, of the new episode where one ended;
             rewards, float32 ``(num_envs,)``; terminated and truncated, bool ``(num_envs,)``; and
-            info. Where episodes ended, info holds ``final_obs``, observations as above but of the
-            states in which episodes ended (valid in the rows of ``_final_obs``), ``log``, means
-            over the ended episodes, and ``num_ended``, how many these are: numbers on a CPU, 0-d
-            tensors on a GPU, where info always holds them, because a GPU is not asked whether an
+            info. In every step, info holds ``num_ended``, how many episodes ended, and ``log``,
+            means over those that ended last, in this step or before (as Isaac Lab's; zeros until
+            one has): numbers on a CPU, 0-d tensors on a GPU. Where episodes ended, it holds
+            ``final_obs`` too, observations as above but of the states in which they ended (valid
+            in the rows of ``_final_obs``); on a GPU always, because a GPU is not asked whether an
             episode ended.
 
         Raises:
@@ -180,13 +197,15 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             ended = ended.all(dim=0)
         self._before_resets(ended)
 
-        info: dict[str, Any] = {}
         num_ended = self._count(ended)
+        info: dict[str, Any] = {"num_ended": num_ended}
         if isinstance(num_ended, torch.Tensor) or num_ended:
             info["final_obs"] = self._final_observations()
             info["_final_obs"] = ended
-            info["num_ended"] = num_ended
-            info["log"] = self._reset_ended(ended, num_ended)
+            self._latest_log = _latest(
+                self._reset_ended(ended, num_ended), self._latest_log, num_ended
+            )
+        info["log"] = dict(self._latest_log)  # a copy: rsl_rl's logger writes into what it is given
         self._after_resets()
         self._observe()
         return self.obs_buf, reward, terminated, truncated, info
@@ -353,3 +372,18 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def _clear_lengths(self, mask: torch.Tensor) -> None:
         """Let the environments of ``mask`` count the steps of a new episode."""
         clear(self._episode_length, mask)
+
+
+def _latest(log: Log, before: Log, num_ended: torch.Tensor | int) -> Log:
+    """Return a step's log; on a GPU, which is not asked, the one before if no episode ended."""
+    new = {name: value for name, value in log.items() if isinstance(value, torch.Tensor)}
+    if not isinstance(num_ended, torch.Tensor) or not new:
+        return log
+    # Three operations for all values together; numbers, as of a curriculum, hold in every step.
+    old = {name: value for name, value in before.items() if isinstance(value, torch.Tensor)}
+    kept = torch.where(
+        num_ended > 0,
+        torch.stack(list(new.values())),
+        torch.stack([old.get(name, value) for name, value in new.items()]),
+    )
+    return log | dict(zip(new, kept.unbind(), strict=True))

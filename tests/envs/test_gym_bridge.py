@@ -96,7 +96,7 @@ def test_an_episode_that_ends_hands_over_its_last_observation_and_starts_anew(wo
         assert obs["policy"].tolist() == [[count, 0.5]] * NUM_ENVS
         assert reward.tolist() == [count] * NUM_ENVS
         assert not (terminated | truncated).any()
-        assert info == {}
+        assert info == {"num_ended": 0, "log": {}}
         assert env.episode_length_buf.tolist() == [count] * NUM_ENVS
     obs, reward, terminated, truncated, info = env.step(actions)
     assert obs["policy"].tolist() == [[0.0, 0.0]] * NUM_ENVS

@@ -151,7 +151,7 @@ def test_a_log_after_a_resume_speaks_of_the_whole_episode():
     rollout(env, actions_for(6, steps=4))
     other.set_state(env.state())
     for action in actions_for(6, steps=12):
-        log, other_log = (each.step(action)[-1].get("log") for each in (env, other))
+        log, other_log = (each.step(action)[-1]["log"] for each in (env, other))
         assert log == other_log
 
 

@@ -42,9 +42,9 @@ class EpisodeTracker:
         """
         self._returns += rewards
         self._lengths += 1
-        if "num_ended" not in info:
-            return
         count = info["num_ended"]
+        if not isinstance(count, torch.Tensor) and not count:
+            return
         self.means.add("return", (self._returns * ended).sum(), count)
         self.means.add("length", (self._lengths * ended).sum(), count)
         for name, value in info["log"].items():

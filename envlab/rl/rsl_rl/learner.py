@@ -12,12 +12,12 @@ from tensordict import TensorDict
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
+from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError
 from envlab.rl.command.session import Session
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 from envlab.rl.rsl_rl.checks import check_supported
-from envlab.rl.rsl_rl.env import RslRlVecEnv
 from envlab.rl.rsl_rl.ppo import make_ppo
 
 
@@ -45,7 +45,7 @@ class RslRlLearner(Learner):
         """
         check_supported(cfg, env)
         self._cfg, self._context = cfg, context
-        self.env = RslRlVecEnv(env, cfg.clip_actions)
+        self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
         self.alg = make_ppo(self.env, cfg, context, grad_sync=grad_sync)
 
     def start(self, total: int) -> None:

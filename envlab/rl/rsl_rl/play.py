@@ -10,9 +10,9 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
+from envlab.envs.wrappers.rsl_rl import pack
 from envlab.rl.command.session import Session
 from envlab.rl.loop.export import ChannelsFirst, export_policy
-from envlab.rl.rsl_rl.env import pack
 from envlab.rl.rsl_rl.learner import RslRlLearner
 
 

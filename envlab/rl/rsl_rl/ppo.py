@@ -15,9 +15,9 @@ from tensordict import TensorDict
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
+from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import ConfigurationError
 from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.rsl_rl.env import RslRlVecEnv
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class DistributedPPO(PPO):
 
 
 def make_ppo(
-    env: RslRlVecEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str
+    env: RslRlVecEnvWrapper, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str
 ) -> DistributedPPO:
     """Build networks, optimizer and storage.
 

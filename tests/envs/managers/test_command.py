@@ -79,9 +79,9 @@ def test_metrics_are_means_over_ended_episodes_and_start_anew():
     cfg = CountingCfg(resampling_time_range=(9.0, 9.0), ranges=[(0.0, 1.0)])
     env = make_env(3, commands=terms(goal=cfg))
     env.episode_length_buf[:] = torch.tensor([5, 5, 0])
-    logs = [env.step(torch.zeros(3, 1))[-1].get("log") for _ in range(10)]
-    ended = [step for step, log in enumerate(logs, 1) if log]
-    assert ended == [5, 10]
+    infos = [env.step(torch.zeros(3, 1))[-1] for _ in range(10)]
+    assert [step for step, info in enumerate(infos, 1) if info["num_ended"]] == [5, 10]
+    logs = [info["log"] for info in infos]
     # Metrics are updated after the resets of a step, so that the last step is not in them.
     assert float(logs[4]["Metrics/goal/steps"]) == 4.0
     assert float(logs[9]["Metrics/goal/steps"]) == 9.0

@@ -51,7 +51,7 @@ def test_modify_reward_weight_waits_for_its_steps():
     rewards = [reward.item() for _, reward, *_ in history]
     assert rewards[:11] == pytest.approx([0.1] * 11)
     assert rewards[11:] == pytest.approx([0.3] * 11)
-    logged = [float(info["log"]["Curriculum/harder"]) for *_, info in history if info]
+    logged = [float(info["log"]["Curriculum/harder"]) for *_, info in history if info["num_ended"]]
     assert logged == [1.0, 3.0]
 
 

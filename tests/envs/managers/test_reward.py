@@ -47,7 +47,7 @@ def test_decimation_lengthens_the_step(env):
 def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
     env.episode_length_buf[:] = torch.tensor([16, 14])  # four and six steps to go
     infos = [push(env, 0.0, 0.0)[-1] for _ in range(6)]
-    assert ["log" in info for info in infos] == [False, False, False, True, False, True]
+    assert [info["num_ended"] for info in infos] == [0, 0, 0, 1, 0, 1]
     first, second = infos[3], infos[5]
     # Sums over 0.4 s and 0.6 s, divided by 2 s.
     assert first["num_ended"] == second["num_ended"] == 1
@@ -55,6 +55,33 @@ def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
     assert float(first["log"]["Episode_Reward/speed"]) == pytest.approx(-0.5 * 1.0 * 0.4 / 2.0)
     assert float(second["log"]["Episode_Reward/alive"]) == pytest.approx(2.0 * 0.6 / 2.0)
     assert float(second["log"]["Episode_Reward/speed"]) == pytest.approx(-0.5 * 3.0 * 0.6 / 2.0)
+
+
+def test_log_is_there_in_every_step_and_is_the_same_where_a_gpu_is_not_asked(env, monkeypatch):
+    """On a GPU, how many episodes ended is a tensor; what is logged must not tell."""
+    logs = {}
+    for device in ("cpu", "gpu"):
+        if device == "gpu":
+            monkeypatch.setattr(type(env), "_count", lambda self, ended: ended.sum())
+        env.reset(seed=3)
+        env.episode_length_buf[:] = torch.tensor([16, 14])
+        infos = [push(env, 0.0, 0.0)[-1] for _ in range(7)]
+        assert [int(info["num_ended"]) for info in infos] == [0, 0, 0, 1, 0, 1, 0]
+        assert all(
+            ("final_obs" in info) == (device == "gpu" or info["num_ended"]) for info in infos
+        )
+        logs[device] = [
+            {name: float(value) for name, value in info["log"].items()} for info in infos
+        ]
+    assert logs["gpu"] == [pytest.approx(log) for log in logs["cpu"]]
+    alive = [log["Episode_Reward/alive"] for log in logs["cpu"]]
+    assert alive == pytest.approx([0.0, 0.0, 0.0, 0.4, 0.4, 0.6, 0.6])  # the last values stay
+
+
+def test_a_logger_that_writes_into_the_log_changes_no_later_one(env):
+    """As rsl_rl's does, which turns numbers into tensors of one element."""
+    push(env, 0.0, 0.0)[-1]["log"].clear()
+    assert push(env, 0.0, 0.0)[-1]["log"]
 
 
 def test_log_is_the_mean_over_the_episodes_that_end(env):

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from envlab.cli import play, train
-from envlab.rl.rsl_rl.env import pack
+from envlab.envs.wrappers.rsl_rl import pack
 from tests.rl.conftest import checkpoint_of, only_run
 from tests.rl.rsl_rl.test_resume import digests
 

@@ -34,7 +34,7 @@ def ended_info(ended: list[int], **log: float) -> dict[str, Any]:
 
 
 def step(tracker: EpisodeTracker, rewards: list[float], ended: list[int], **log: float) -> None:
-    info = ended_info(ended, **log) if any(ended) else {}
+    info = ended_info(ended, **log) if any(ended) else {"num_ended": 0, "log": log}
     tracker.add_step(torch.tensor(rewards), torch.tensor(ended, dtype=torch.bool), info)
 
 

@@ -1,4 +1,4 @@
-"""A :class:`BatchedEnv` as rsl_rl wants it."""
+"""rsl_rl's ``VecEnv`` (5.5): for its own ``OnPolicyRunner``, and for envlab's learner."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
-from envlab.envs import BatchedEnv
+from envlab.envs.batched_env import BatchedEnv
 
 
-class RslRlVecEnv(VecEnv):
-    """A :class:`BatchedEnv` as rsl_rl wants it."""
+class RslRlVecEnvWrapper(VecEnv):
+    """A :class:`BatchedEnv` as rsl_rl wants it, under Isaac Lab's name for it."""
 
     def __init__(self, env: BatchedEnv, clip_actions: float | None = None) -> None:
+        """Wrap an environment.
+
+        Args:
+            env: The environment, which has been reset when it was made.
+            clip_actions: Bound of the actions that it gets; None: as the policy gives them.
+        """
         self.env = env
         self.cfg = env.cfg
         self.num_envs = env.num_envs
@@ -40,13 +46,32 @@ class RslRlVecEnv(VecEnv):
     def get_observations(self) -> TensorDict:
         return self._pack(self.env.obs_buf)
 
+    def reset(self) -> tuple[TensorDict, dict[str, Any]]:
+        """Reset all environments; rsl_rl itself never does."""
+        obs, info = self.env.reset()
+        return self._pack(obs), info
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
     def step(
         self, actions: torch.Tensor
     ) -> tuple[TensorDict, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Make a step.
+
+        Args:
+            actions: ``(num_envs, num_actions)``.
+
+        Returns:
+            Observations by group, rewards and dones, ``(num_envs,)``; and extras, which hold
+            ``time_outs`` and ``log`` for rsl_rl, the environment's ``info``, and where episodes
+            ended ``final_obs``.
+        """
         if self._clip_actions is not None:
             actions = actions.clamp(-self._clip_actions, self._clip_actions)
         obs, reward, terminated, truncated, info = self.env.step(actions)
-        extras: dict[str, Any] = {"time_outs": truncated.float(), "info": info}
+        extras = {"time_outs": truncated.float(), "log": info["log"], "info": info}
         if "final_obs" in info:
             extras["final_obs"] = self._pack(info["final_obs"])
         return self._pack(obs), reward, terminated | truncated, extras

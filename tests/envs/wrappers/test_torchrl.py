@@ -1,0 +1,63 @@
+"""TorchRL's checks and rollouts on envlab's environments."""
+
+from __future__ import annotations
+
+import gymnasium
+import pytest
+import torch
+
+from envlab.registry import discover
+
+pytest.importorskip(
+    "torchrl",
+    reason="needs torchrl 0.14.1, which wants tensordict<0.15 and not constraints.txt's 0.15.3",
+)
+
+from torchrl.envs.utils import check_env_specs
+
+from envlab.envs.wrappers.torchrl import TorchRlEnvWrapper
+
+discover()
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Isaac-Cartpole-v0",
+        "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
+        "Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
+    ],
+)
+def test_its_own_check_passes(task: str):
+    env = TorchRlEnvWrapper(gymnasium.make(task, num_envs=4, device="cpu").unwrapped)
+    check_env_specs(env)
+    rollout = env.rollout(5, break_when_any_done=False)
+    assert rollout.shape == (4, 5)
+
+
+def test_an_episode_ends_in_its_last_state_and_the_next_begins_once():
+    base = gymnasium.make("Isaac-Cartpole-v0", num_envs=3, device="cpu").unwrapped
+    env = TorchRlEnvWrapper(base)
+    env.set_seed(3)
+    state = env.reset()
+    base.episode_length_buf = torch.tensor([0, base.max_episode_length - 1, 0])
+    state, following = env.step_and_maybe_reset(env.rand_action(state))
+    ended = state["next", "truncated"][:, 0]
+    assert ended.tolist() == [False, True, False]
+    assert base.episode_length_buf.tolist() == [1, 0, 1]
+    differs = (state["next", "policy"] != following["policy"]).any(dim=1)
+    assert torch.equal(differs, ended)
+    assert torch.equal(following["policy"], base.obs_buf["policy"])
+    # A reset that TorchRL's user asks for is another one.
+    following["_reset"] = torch.tensor([[True], [False], [False]])
+    env.reset(following)
+    assert base.episode_length_buf.tolist() == [0, 0, 1]
+
+
+def test_a_seed_is_for_the_next_reset():
+    env = TorchRlEnvWrapper(gymnasium.make("Isaac-Cartpole-v0", num_envs=2, device="cpu").unwrapped)
+    env.set_seed(5)
+    first, second = env.reset()["policy"], env.reset()["policy"]
+    assert not torch.equal(first, second)
+    env.set_seed(5)
+    assert torch.equal(env.reset()["policy"], first)
