@@ -35,6 +35,10 @@ class AgentCfg:
     """Factor of the learning rates: 1, the number of processes, or its square root."""
     logger: str = "tensorboard"
     """``tensorboard``, ``wandb`` or ``neptune``."""
+    log_project_name: str | None = None
+    """Project at the service; null: its own environment variable, or the experiment's name."""
+    wandb_entity: str | None = None
+    """User or team at the service whose project it is; null: its own environment variable."""
 
     if TYPE_CHECKING:  # what each library has, as a field or a property; see BasicAgentCfg
 
@@ -97,6 +101,8 @@ class BasicAgentCfg(AgentCfg):
             "experiment_name",
             "run_name",
             "logger",
+            "log_project_name",
+            "wandb_entity",
             "lr_scaling",
         )
     }

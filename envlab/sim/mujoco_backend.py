@@ -18,6 +18,7 @@ call. What may surprise a user of ``mujoco.batch``, and how this file answers it
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 
@@ -58,6 +59,27 @@ _VIEWS = (
 """The attributes that hold the batch or its memory."""
 
 
+@functools.cache
+def _warn_of_sparse_newton() -> None:
+    logger.warning(
+        "MuJoCo 4.0.0 may compute wrong accelerations for this model: its Newton solver is faulty "
+        "where the constraint Jacobian is sparse, as it is from 60 degrees of freedom on "
+        "(google-deepmind/mujoco#3767). Install mujoco 4.0.1 or newer, or write "
+        "<option jacobian='dense'/> in the model."
+    )
+
+
+def check_sparse_newton(model: mujoco.MjModel, version: str = mujoco.__version__) -> None:
+    """Warn, once, of a model that the one faulty version of MuJoCo solves wrongly.
+
+    Its sparse Cholesky factorisation merges rows that do not belong together. The fault came with
+    4.0.0, and 4.0.1 is without it.
+    """
+    is_newton = model.opt.solver == mujoco.mjtSolver.mjSOL_NEWTON
+    if version == "4.0.0" and is_newton and mujoco.mj_isSparse(model):
+        _warn_of_sparse_newton()
+
+
 class MujocoSimulation(Simulation):
     """See :class:`envlab.sim.simulation.Simulation`."""
 
@@ -72,6 +94,7 @@ class MujocoSimulation(Simulation):
         num_threads: int = 0,
     ) -> None:
         route_mujoco_warnings()
+        check_sparse_newton(model)
         fields = check_fields(model, cfg.data_fields, cfg.substep_fields)
         threads = cfg.num_threads or min(num_threads or 1, NUM_THREADS_MAX)
         self.model, self.num_envs, self.decimation = model, num_envs, decimation

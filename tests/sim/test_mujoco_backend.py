@@ -6,6 +6,7 @@ import logging
 import math
 import warnings
 
+import mujoco
 import pytest
 import torch
 
@@ -26,6 +27,9 @@ from tests.sim.models import (
 )
 
 GRAVITY = 9.81
+SPARSE = "<mujoco><option jacobian='sparse'{}/><worldbody><body><freejoint/>" + (
+    "<geom size='1'/></body></worldbody></mujoco>"
+)
 BALL = 1  # body index in TARGETS
 
 
@@ -277,3 +281,28 @@ def test_thread_count_does_not_change_a_bit():
         walk(simulation, 10, seed=1)
         results.append(fields(simulation))
     assert_equal(*results)
+
+
+# MuJoCo's own defects -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "warns"),
+    [("4.0.0", "", True), ("4.0.0", " solver='CG'", False), ("4.0.1", "", False)]
+    + [(version, "", False) for version in ("3.17.0", "4.1.0")],
+)
+def test_the_faulty_sparse_solver_is_told_once(caplog, version: str, options: str, warns: bool):
+    """google-deepmind/mujoco#3767: MuJoCo 4.0.0 alone, Newton's solver, sparse Jacobians."""
+    mujoco_backend._warn_of_sparse_newton.cache_clear()
+    model = mujoco.MjModel.from_xml_string(SPARSE.format(options))
+    dense = mujoco.MjModel.from_xml_string(SPARSE.format("").replace("sparse", "dense"))
+    for each in (dense, model, model):
+        mujoco_backend.check_sparse_newton(each, version)
+    assert ["mujoco#3767" in message for message in caplog.messages] == [True] * warns
+
+
+def test_a_simulation_looks_for_the_faulty_sparse_solver(monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(mujoco_backend, "check_sparse_newton", looked_at.append)
+    simulation = make(TARGETS)
+    assert looked_at == [simulation.model]

@@ -213,6 +213,16 @@ def train_parser(library: Library) -> ArgumentParser:
         *("--run_name", "--wandb-name"), metavar="NAME", help="appended to the run's timestamp"
     )
     parser.add_argument("--logger", metavar="NAME", help="tensorboard (default), wandb or neptune")
+    parser.add_argument(
+        *("--log_project_name", "--wandb-project-name"),
+        metavar="NAME",
+        help="project at wandb or neptune (default: WANDB_PROJECT, or the experiment's name)",
+    )
+    parser.add_argument(
+        *("--wandb_entity", "--wandb-entity"),
+        metavar="NAME",
+        help="user or team whose project it is (default: WANDB_ENTITY, or the account's own)",
+    )
     parser.add_argument(  # Isaac Lab's script for rl_games
         "--track", action="store_const", const="wandb", dest="logger", help="--logger wandb"
     )

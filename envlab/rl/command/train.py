@@ -66,7 +66,7 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
                 **cfg.origin,
             },
             total_iterations=total,
-            curves=_open_curves(run, cfg.logger) if context.is_main else None,
+            curves=_open_curves(run, cfg) if context.is_main else None,
             recorder=start_recording(flags, env, run.directory / "videos" / "train"),
             stop_signal=lambda: flag.signal_number,
         )
@@ -280,9 +280,16 @@ def _say_on_other_nodes(run: Run, context: DistributedContext) -> None:
         )
 
 
-def _open_curves(run: Run, name: str) -> Curves:
+def _open_curves(run: Run, cfg: AgentCfg) -> Curves:
     """Open a run's curves, and note what a service calls the run. On rank 0."""
-    curves = open_curves(name, run.directory, service_id=run.services.get(name))
+    name = cfg.logger
+    curves = open_curves(
+        name,
+        run.directory,
+        service_id=run.services.get(name),
+        project=cfg.log_project_name,
+        entity=cfg.wandb_entity,
+    )
     if curves.service_id is not None:
         run.update(services={**run.services, name: curves.service_id})
     return curves

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import logging
 import os
 import secrets
@@ -43,18 +42,22 @@ class WandbRun:
     again after a resume leave the curve as it is.
     """
 
-    def __init__(self, folder: Path, run_id: str | None) -> None:
+    def __init__(
+        self, folder: Path, run_id: str | None, *, project: str | None, entity: str | None
+    ) -> None:
         """Start it or go on with it.
 
         Args:
-            folder: The run directory; its parent names the project.
+            folder: The run directory.
             run_id: The W&B run to continue; None: a new one. ``WANDB_RUN_ID`` wins over both.
+            project: Its project; None: ``WANDB_PROJECT``, or the name of the folder's parent.
+            entity: The user or team it belongs to; None: ``WANDB_ENTITY``, or the account's own.
         """
         self._wandb = importlib.import_module("wandb")
         self.id = os.environ.get("WANDB_RUN_ID") or run_id or secrets.token_hex(4)
         self._wandb.init(
-            project=os.environ.get("WANDB_PROJECT") or folder.parent.name,
-            entity=os.environ.get("WANDB_ENTITY") or os.environ.get("WANDB_USERNAME"),
+            project=project or os.environ.get("WANDB_PROJECT") or folder.parent.name,
+            entity=entity or os.environ.get("WANDB_ENTITY") or os.environ.get("WANDB_USERNAME"),
             name=None if run_id else folder.name,
             id=self.id,
             resume=os.environ.get("WANDB_RESUME") or "allow",
@@ -74,10 +77,14 @@ class WandbRun:
 class NeptuneRun:
     """A run of Neptune: its own, or one that is continued. The step is the iteration."""
 
-    def __init__(self, folder: Path, run_id: str | None) -> None:
-        """Start it or go on with it; see :class:`WandbRun`."""
-        owner = os.environ.get("NEPTUNE_USERNAME")
-        project = f"{owner}/{folder.parent.name}" if owner else os.environ.get("NEPTUNE_PROJECT")
+    def __init__(
+        self, folder: Path, run_id: str | None, *, project: str | None, entity: str | None
+    ) -> None:
+        """Start it or go on with it; see :class:`WandbRun`. A project is ``workspace/name``."""
+        owner = entity or os.environ.get("NEPTUNE_USERNAME")
+        project = project or os.environ.get("NEPTUNE_PROJECT")
+        if owner and "/" not in (project or ""):
+            project = f"{owner}/{project or folder.parent.name}"
         neptune = importlib.import_module("neptune")
         self._run = neptune.init_run(project=project, with_id=run_id)
         self._run["log_dir"] = str(folder)
@@ -166,30 +173,57 @@ class Curves:
 
 
 def check_logger(name: str) -> None:
-    """Refuse a logger that :func:`open_curves` could not open.
+    """Refuse a logger that there is not.
 
     Raises:
-        ConfigurationError: If it is unknown or its package is not installed.
+        ConfigurationError: If it is unknown.
     """
     if name != "tensorboard" and name not in SERVICES:
         raise ConfigurationError(
             f"--logger is {name!r}, but must be tensorboard, {' or '.join(SERVICES)}."
         )
-    if name in SERVICES and importlib.util.find_spec(name) is None:
-        raise ConfigurationError(
-            f"--logger {name} needs the package {name!r}, which is not installed. Install it with: "
-            f"pip install {name}"
-        )
 
 
-def open_curves(name: str, folder: Path, *, service_id: str | None = None) -> Curves:
+def open_curves(
+    name: str,
+    folder: Path,
+    *,
+    service_id: str | None = None,
+    project: str | None = None,
+    entity: str | None = None,
+) -> Curves:
     """Open the event file of a run and, where asked for, its run at a service. Rank 0 only.
+
+    A service that cannot be opened (not installed, not logged in, no network) is told in one
+    sentence, and the run goes on without it.
 
     Args:
         name: ``tensorboard``, ``wandb`` or ``neptune``.
-        folder: The run directory; a service's project is the experiment's name.
+        folder: The run directory.
         service_id: The service's run to continue, see :attr:`Curves.service_id`.
+        project: The service's project; None: its own variable, or the experiment's name.
+        entity: The user or team whose project it is; None: its own variable, or the account's own.
     """
     make: Any = SERVICES.get(name)
-    service = None if make is None else make(folder, service_id)
+    service = None
+    try:
+        if make is not None:
+            service = make(folder, service_id, project=project, entity=entity)
+    except Exception as error:  # each service, and the network under it, has errors of its own
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        logger.error(
+            "--logger %s cannot be opened: %s. The run goes on without it; metrics.jsonl and the "
+            "event files have all values. %s",
+            name,
+            reason,
+            _advice(name, error),
+        )
     return Curves(EventFile(folder), service)
+
+
+def _advice(name: str, error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"Install it with: pip install {name}"
+    if name == "wandb":
+        return "Log in with 'wandb login' or WANDB_API_KEY, or set WANDB_MODE=offline."
+    return "Set NEPTUNE_API_TOKEN and NEPTUNE_PROJECT, or NEPTUNE_MODE=offline."

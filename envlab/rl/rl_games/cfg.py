@@ -274,6 +274,8 @@ class RlGamesCfg(AgentCfg):
         "experiment_name": "params.config.name",
         "run_name": "run_name",
         "logger": "logger",
+        "log_project_name": "log_project_name",
+        "wandb_entity": "wandb_entity",
         "lr_scaling": "lr_scaling",
     }
     DERIVED_FROM: ClassVar[Mapping[str, str]] = {

@@ -94,6 +94,8 @@ class SkrlCfg(AgentCfg):
         "experiment_name": "agent.experiment.directory",
         "run_name": "agent.experiment.experiment_name",
         "logger": "logger",
+        "log_project_name": "log_project_name",
+        "wandb_entity": "wandb_entity",
         "ml_framework": "ml_framework",
         "lr_scaling": "lr_scaling",
     }

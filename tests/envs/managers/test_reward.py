@@ -59,10 +59,15 @@ def test_log_is_the_episodic_sum_per_second_of_the_time_limit(env):
 
 def test_log_is_there_in_every_step_and_is_the_same_where_a_gpu_is_not_asked(env, monkeypatch):
     """On a GPU, how many episodes ended is a tensor; what is logged must not tell."""
-    logs = {}
+    logs, reset_ended = {}, env._reset_ended
+
+    def reset_to_tensors(mask: torch.Tensor, count: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {name: torch.as_tensor(value) for name, value in reset_ended(mask, count).items()}
+
     for device in ("cpu", "gpu"):
         if device == "gpu":
-            monkeypatch.setattr(type(env), "_count", lambda self, ended: ended.sum())
+            monkeypatch.setattr(env, "_count", lambda ended: ended.sum())
+            monkeypatch.setattr(env, "_reset_ended", reset_to_tensors)
         env.reset(seed=3)
         env.episode_length_buf[:] = torch.tensor([16, 14])
         infos = [push(env, 0.0, 0.0)[-1] for _ in range(7)]

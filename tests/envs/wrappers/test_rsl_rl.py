@@ -19,6 +19,7 @@ def test_its_own_runner_trains_logs_and_saves(tmp_path: Path):
     cfg = session_of("rsl_rl", [f"--task={CARTPOLE}"]).agent_cfg.for_library()
     env = RslRlVecEnvWrapper(gymnasium.make(CARTPOLE, num_envs=8, device="cpu").unwrapped)
     runner = OnPolicyRunner(env, cfg, log_dir=str(tmp_path), device="cpu")
+    runner.logger.git_status_repos = []  # else its git processes outlive the test
     runner.learn(2, init_at_random_ep_len=True)
     assert (tmp_path / "model_1.pt").exists()
     events = EventAccumulator(str(tmp_path)).Reload()

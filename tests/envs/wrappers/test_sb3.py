@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from envlab.registry import discover
+from envlab.registry import discover, get_task, load_env_cfg
 
 pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install -e '.[test]'")
 
@@ -18,10 +18,14 @@ from stable_baselines3.common.vec_env import VecNormalize
 from envlab.envs.wrappers.sb3 import Sb3VecEnvWrapper
 
 discover()
+EPISODE_STEPS = 12
+DISCRETE = "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
 
 
 def make(num_envs: int = 4, task: str = "Isaac-Cartpole-v0", **kwargs) -> Sb3VecEnvWrapper:
-    env = gymnasium.make(task, num_envs=num_envs, device="cpu", seed=1)
+    cfg = load_env_cfg(get_task(task))
+    cfg.episode_length_s = EPISODE_STEPS * cfg.step_dt
+    env = gymnasium.make(task, cfg=cfg, num_envs=num_envs, device="cpu", seed=1)
     return Sb3VecEnvWrapper(env.unwrapped, **kwargs)
 
 

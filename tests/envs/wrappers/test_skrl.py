@@ -7,16 +7,11 @@ from pathlib import Path
 import gymnasium
 import pytest
 import torch
-
-from envlab.registry import discover, get_task, load_agent_values
-from envlab.rl.skrl.library import load_skrl
-
-load_skrl()
-
 from skrl.envs.wrappers.torch import wrap_env
 from skrl.utils.runner.torch import Runner
 
 from envlab.envs.wrappers.skrl import SkrlVecEnvWrapper
+from envlab.registry import discover, get_task, load_agent_values
 
 discover()
 CARTPOLE = "Isaac-Cartpole-v0"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -124,10 +123,44 @@ def test_a_resumed_run_goes_on_in_the_same_run_of_wandb(wandb, tmp_path: Path):
     assert values >= {"envlab/frames", "envlab/mean_return", "Loss/value"}
 
 
-def test_a_logger_that_is_unknown_or_missing_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+def test_project_and_entity_are_flags_before_variables(wandb, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("WANDB_PROJECT", "of the variable")
+    flags = [*SMALL, "--max_iterations=1", "--logger=wandb", "--wandb_entity=team"]
+    assert train_in(tmp_path, *flags) == 0
+    assert train_in(tmp_path, *flags, "--log_project_name=robots") == 0
+    assert [run["project"] for run in wandb.runs] == ["of the variable", "robots"]
+    assert [run["entity"] for run in wandb.runs] == ["team", "team"]
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            ValueError("No API key configured. Use `wandb login` to log in.\nMore\nlines"),
+            "No API key configured. Use `wandb login` to log in. The run goes on without it; "
+            "metrics.jsonl and the event files have all values. Log in with 'wandb login' or "
+            "WANDB_API_KEY, or set WANDB_MODE=offline.",
+        ),
+        (ConnectionError("no route to host"), "cannot be opened: no route to host."),
+        (ModuleNotFoundError("No module named 'wandb'"), "Install it with: pip install wandb"),
+    ],
+)
+def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_goes_on(
+    wandb, tmp_path: Path, capsys, monkeypatch, error: Exception, sentence: str
+):
+    def refuse(**options: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    assert train_in(tmp_path, *SMALL, "--max_iterations=1", "--logger=wandb") == 0
+    output = capsys.readouterr()
+    (said,) = [line for line in (output.err + output.out).splitlines() if "wandb" in line]
+    assert "--logger wandb cannot be opened" in said
+    assert sentence in said
+    assert len(list(tmp_path.rglob("metrics.jsonl"))) == 1
+
+
+def test_a_logger_that_is_unknown_is_refused():
     check_logger("tensorboard")
     with pytest.raises(ConfigurationError, match="must be tensorboard, wandb or neptune"):
         check_logger("comet")
-    with pytest.raises(ConfigurationError, match="pip install wandb"):
-        check_logger("wandb")
