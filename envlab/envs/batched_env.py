@@ -376,14 +376,25 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
 def _latest(log: Log, before: Log, num_ended: torch.Tensor | int) -> Log:
     """Return a step's log; on a GPU, which is not asked, the one before if no episode ended."""
-    new = {name: value for name, value in log.items() if isinstance(value, torch.Tensor)}
-    if not isinstance(num_ended, torch.Tensor) or not new:
+    if not isinstance(num_ended, torch.Tensor):
         return log
-    # Three operations for all values together; numbers, as of a curriculum, hold in every step.
-    old = {name: value for name, value in before.items() if isinstance(value, torch.Tensor)}
-    kept = torch.where(
+    # What is a number here, as of a curriculum, holds in every step.
+    new = _scalars(log, num_ended.device)
+    if not new:
+        return log
+    old = _scalars(before, num_ended.device)
+    kept = torch.where(  # three operations for all values together
         num_ended > 0,
         torch.stack(list(new.values())),
         torch.stack([old.get(name, value) for name, value in new.items()]),
     )
     return log | dict(zip(new, kept.unbind(), strict=True))
+
+
+def _scalars(log: Log, device: torch.device) -> dict[str, torch.Tensor]:
+    """Return the 0-d tensors of a log on a device."""
+    return {
+        name: value
+        for name, value in log.items()
+        if isinstance(value, torch.Tensor) and value.dim() == 0 and value.device == device
+    }

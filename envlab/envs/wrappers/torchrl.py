@@ -45,11 +45,12 @@ class TorchRlEnvWrapper(EnvBase):
         if asked is None:
             self._env.reset(seed=self._seed)
             self._seed = None
+            self._begun.fill_(True)
         else:
             waiting = asked.view(-1) & ~self._begun
             if bool(waiting.any()):
                 self._env.reset(options={"reset_mask": waiting})
-        self._begun.fill_(True)
+            self._begun = self._begun | asked.view(-1)
         return self._packed(self._env.obs_buf)
 
     def _step(self, tensordict: TensorDictBase) -> TensorDict:
