@@ -170,6 +170,8 @@ def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], 
     parser.add_argument("--rl_library", "--library", metavar="LIBRARY")
     parser.add_argument("--task")
     flags, rest = parser.parse_known_args(list(words))
+    if flags.task is None and {"-h", "--help"} & set(rest):
+        return flags.rl_library or "rsl_rl", rest, ""
     if flags.task is None:
         raise ConfigurationError(f"Name a library and a task: envlab {command} rsl_rl --task ID.")
     rest = [f"--task={flags.task}", *rest]

@@ -78,6 +78,13 @@ def test_usage_names_commands_and_libraries(capsys, arguments: list[str]):
         assert word in out
 
 
+@pytest.mark.parametrize("words", [["skrl", "-h"], ["--rl_library=skrl", "--help"]])
+def test_a_librarys_flags_are_shown_without_a_task(capsys, words: list[str]):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["train", *words])
+    assert "--ml_framework" in capsys.readouterr().out
+
+
 def test_an_unknown_task_is_refused_before_the_library_loads(tmp_path):
     code = (
         "import sys; from envlab.cli import train\n"
