@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import tempfile
@@ -29,6 +30,8 @@ from envlab.sim.threads import OneThread
 if TYPE_CHECKING:
     from envlab.nav.pictures import EpisodeView
 try:
+    import warp as wp
+
     from envlab.nav.camera import CHANNELS, Camera
     from envlab.nav.house_set import HouseSet
     from envlab.nav.motion import Motion
@@ -56,6 +59,7 @@ class NavEnv(BatchedEnv):
 
     Attributes:
         houses: The houses in memory.
+        camera: What agents see with.
         slot: House of each environment, int32 ``(num_envs,)``.
         goal: Its goal: a number in ``TARGETS``, or that of a point after these; int32.
         pose: x, y and height of the camera in m, yaw in rad, tangent of the pitch, ``(num_envs,
@@ -114,7 +118,7 @@ class NavEnv(BatchedEnv):
         )
         self._make_state()
         self._motion = Motion(cfg, self.houses, slot=self.slot, goal=self.goal, pose=self.pose)
-        self._camera = Camera(
+        self.camera = Camera(
             cfg.camera,
             self.houses.arrays,
             slot=self.slot,
@@ -123,7 +127,7 @@ class NavEnv(BatchedEnv):
             kinds=tuple(cfg.images),
             num_threads=context.num_threads,
         )
-        self._images = self._camera.new_images()
+        self._images = self.camera.new_images()
         self._threads = OneThread(self.device.type == "cpu")
         self._make_spaces()
         self.reset()
@@ -153,10 +157,11 @@ class NavEnv(BatchedEnv):
     def reset(self, **kwargs: Any) -> tuple[Observations, dict[str, Any]]:  # type: ignore[override]
         # What was handed out keeps its rows.
         self._images = {kind: values.clone() for kind, values in self._images.items()}
-        return super().reset(**kwargs)
+        with self._on_torch_stream():
+            return super().reset(**kwargs)
 
     def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
-        with self._threads:
+        with self._threads, self._on_torch_stream():
             obs, reward, terminated, truncated, info = super().step(actions)
         if "log" in info:
             info["episodes"] = self._ended_episodes
@@ -191,7 +196,7 @@ class NavEnv(BatchedEnv):
 
     def sees_goal(self) -> torch.Tensor:
         """Return whether the latest images show enough of the goal, bool ``(num_envs,)``."""
-        return self._camera.goal_pixels() >= self.cfg.min_goal_pixels
+        return self.camera.goal_pixels() >= self.cfg.min_goal_pixels
 
     def distances_from(self, points: torch.Tensor) -> torch.Tensor:
         """Return geodesic distances to the goals, in m, ``(num_envs, num_points)``.
@@ -238,14 +243,15 @@ class NavEnv(BatchedEnv):
         for name, values in state["episodes"].items():
             getattr(self, name).copy_(values)
         self._set_goal_class()
-        self._images = self._camera.new_images()
+        self._images = self.camera.new_images()
         self._to_draw.fill_(True)
-        self._observe()
+        with self._on_torch_stream():
+            self._observe()
 
     def close(self, **kwargs: Any) -> None:
         """End the threads that load houses and draw."""
         self.houses.close()
-        self._camera.close()
+        self.camera.close()
 
     # What BatchedEnv asks for -------------------------------------------------------------------
 
@@ -258,7 +264,7 @@ class NavEnv(BatchedEnv):
     def _make_observation_space(self) -> spaces.Space:
         groups: dict[str, spaces.Space] = {"policy": unbounded((len(self.policy_names()),))}
         for kind in self.cfg.images:
-            shape = self._camera.shape(kind)
+            shape = self.camera.shape(kind)
             is_depth = CHANNELS[kind][1] == torch.float32
             high, dtype = (np.inf, np.float32) if is_depth else (255, np.uint8)
             groups[kind] = spaces.Box(0, high, shape, dtype)  # type: ignore[arg-type]
@@ -282,7 +288,7 @@ class NavEnv(BatchedEnv):
         distance = torch.where(distance >= self._motion.unreachable_m, self.distance, distance)
         self._progress = torch.minimum(torch.maximum(self.distance - distance, -moved), moved)
         self.distance.copy_(distance)
-        self._images = self._camera.new_images()
+        self._images = self.camera.new_images()
         self._to_draw.fill_(True)
         self._draw()
 
@@ -314,8 +320,8 @@ class NavEnv(BatchedEnv):
         final = {"policy": self._policy()}
         for kind, values in self._images.items():
             if self.device.type == "cpu":
-                # Pages of zeros that nobody touches take neither time nor memory.
-                final[kind] = torch.zeros_like(values)
+                # Pages that nobody touches take neither time nor memory, if NumPy asks for zeros.
+                final[kind] = torch.from_numpy(np.zeros(values.shape, values.numpy().dtype))
                 assign(final[kind], ended, values)
             else:
                 final[kind] = values.clone()
@@ -405,6 +411,13 @@ class NavEnv(BatchedEnv):
         self._num_failed: torch.Tensor = torch.zeros((), dtype=torch.int64, device=device)
         self._success = torch.zeros_like(self._failed)
 
+    def _on_torch_stream(self) -> contextlib.AbstractContextManager[Any]:
+        """Return what lets kernels follow torch's own on a GPU, where Warp has its own stream."""
+        if self.device.type == "cpu":
+            return contextlib.nullcontext()
+        stream = torch.cuda.current_stream(self.device)
+        return wp.ScopedStream(wp.stream_from_torch(stream))  # type: ignore[no-any-return]
+
     def _turn(self, action: torch.Tensor) -> None:
         left = (action == _number("RotateLeft")).float() - (
             action == _number("RotateRight")
@@ -444,7 +457,7 @@ class NavEnv(BatchedEnv):
     def _draw(self) -> None:
         """Draw the images that are not those of the state."""
         if self.cfg.images or self.cfg.goal == "object":  # else nobody looks
-            self._camera.draw(self._images, self._to_draw)
+            self.camera.draw(self._images, self._to_draw)
         self._to_draw.fill_(False)
 
     def _set_goal_class(self) -> None:

@@ -59,6 +59,8 @@ SHORTENED = {
     r"benchmarks/peers": ["--blocks=2", "--block_s=0.3"],
     r"benchmarks/gym_bridge": ["--ids=CartPole-v1", "--seconds=0.1", "--rounds=1"],
     r"benchmarks/scaling": ["--mode=weak", "--num_envs=16", "--iterations=3", "--repeats=1"],
+    r"benchmarks/navigation": ["--num_envs=4", "--blocks=1", "--block_s=0.05"],
+    r"envlab nav evaluate": ["--num_episodes=4", "env.houses.num_houses=2"],
     r"benchmarks/checkpoints": ["--saves=1", "--cases=cartpole"],
 }
 

@@ -102,11 +102,9 @@ def test_images_do_not_depend_on_strips_threads_or_other_kinds(houses, monkeypat
             goal_class=torch.full((len(slots),), -1, dtype=torch.int32),
             kinds=(kind,),
             num_threads=3,
+            strip=5,
         )
         assert len(alone._scratches) == 3
-        alone._strip, alone._strips = 1, 64  # as on a GPU
-        alone._view.strip = 1
-        alone._seen = torch.zeros(len(slots), 1, 64, dtype=torch.int32)
         drawn = alone.new_images()
         alone.draw(drawn, torch.ones(len(slots), dtype=torch.bool))
         assert torch.equal(drawn[kind], images[kind]), kind
