@@ -43,6 +43,10 @@ logger = logging.getLogger(__name__)
 NO_CLASS = -1
 _KEPT = ("slot", "goal", "pose", "start", "distance", "start_distance", "travelled", "collisions")
 """What an episode has, by attribute; saved for a resume."""
+_LOGGED = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions")
+_ENDS = ("success", "failed_end", "time_out", "non_finite")
+_LOG_NAMES = [f"Episode_Info/{name}" for name in _LOGGED]
+_LOG_NAMES += [f"Episode_Termination/{name}" for name in _ENDS]
 X, Y, HEIGHT, YAW, TAN_PITCH = range(5)
 """Columns of ``NavEnv.pose``."""
 
@@ -163,7 +167,7 @@ class NavEnv(BatchedEnv):
     def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
         with self._threads, self._on_torch_stream():
             obs, reward, terminated, truncated, info = super().step(actions)
-        if "log" in info:
+        if "final_obs" in info:
             info["episodes"] = self._ended_episodes
         return obs, reward, terminated, truncated, info
 
@@ -334,18 +338,13 @@ class NavEnv(BatchedEnv):
         self._ended_episodes = measures = self._measures()
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)
-        names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions")
-        means = masked_means([measures[name] for name in names], mask, count)
-        log: Log = {f"Episode_Info/{name}": mean for name, mean in zip(names, means, strict=True)}
-        ends = {
-            "success": self._success,
-            "failed_end": (self._action == _number("End")) & ~self._success,
-            "non_finite": self._failed,
-        }
-        ends["time_out"] = ~(ends["success"] | ends["failed_end"] | ends["non_finite"])
-        shares = masked_means([end.float() for end in ends.values()], mask, count)
-        for name, share in zip(ends, shares, strict=True):
-            log[f"Episode_Termination/{name}"] = share
+        means = masked_means([measures[name] for name in _LOGGED], mask, count)
+        ended = self._action == _number("End")
+        success = self._success
+        failed_end = ended & ~(success | self._failed)
+        ends = (success, failed_end, ~(ended | self._failed), self._failed)
+        shares = masked_means([end.float() for end in ends], mask, count)
+        log = dict(zip(_LOG_NAMES, [*means, *shares], strict=True))
         self._reset_masked(mask, count)
         return log
 
@@ -375,7 +374,7 @@ class NavEnv(BatchedEnv):
             clear(values, mask)
         self._clear_lengths(mask)
         self._to_draw |= mask
-        return {}
+        return dict.fromkeys(_LOG_NAMES, 0.0)
 
     def _observe(self) -> None:
         self._draw()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from envlab.nav.expert import Expert
 from envlab.nav.house import AGENT_HEIGHT, AGENT_RADIUS, CELL
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.nav.nav_env import NavEnv
+from envlab.tools import warm
 from tests.nav.houses import FOLDER, load
 
 MOVE, LEFT, RIGHT, UP, DOWN, END = range(6)
@@ -338,6 +341,19 @@ def test_a_configuration_without_an_episode_is_refused(fields, message):
 def test_an_action_that_does_not_exist_is_refused():
     with pytest.raises(ConfigurationError, match="is given option 6 of choice 0, which has 6"):
         act(make(), 6)
+
+
+def test_without_warp_a_sentence_says_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("envlab.nav.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "warp", None)
+    with pytest.raises(SimulationError, match=r"needs the package 'warp', .*'\.\[nav\]'"):
+        importlib.import_module("envlab.nav.nav_env")
+
+
+def test_kernels_are_compiled_ahead_of_time(capsys):
+    warm.main(["--task", "Nav-PointNav-Depth-v0", "--device", "cpu"])
+    assert "The kernels of Nav-PointNav-Depth-v0 are ready on cpu" in capsys.readouterr().out
 
 
 def test_too_many_failures_stop_the_run_and_are_saved(tmp_path):

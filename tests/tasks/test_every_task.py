@@ -70,6 +70,7 @@ def make(
     """Return an environment, with fields of its configuration replaced."""
     cfg = registry.load_env_cfg(task)
     if is_navigation(task):
+        pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
         cfg.houses.num_houses, cfg.houses.cache_dir = 2, HOUSES.name
         cfg.camera.width = cfg.camera.height = 16
     for name, value in fields.items():

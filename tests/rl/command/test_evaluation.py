@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -79,3 +80,14 @@ def test_one_episode_has_no_deviation():
     evaluation = Evaluation(returns=torch.tensor([1.0]), lengths=torch.tensor([4]), last_second={})
     assert evaluation.lines(10)[0] == "Mean return 1.000 (std 0.000) over 1 episodes"
     assert evaluation.returns.mean() == pytest.approx(1.0)
+
+
+def test_measures_of_navigation_are_part_of_the_summary():
+    names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
+    episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance")}
+    evaluation = Evaluation(
+        returns=torch.ones(2), lengths=torch.ones(2), last_second={}, episodes=episodes
+    )
+    text = "\n".join(evaluation.lines(10))
+    assert "soft SPL" in text
+    assert "Apple" in text  # the class of the goal with the number 1
