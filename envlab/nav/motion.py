@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import warp as wp
 
@@ -44,7 +46,12 @@ class Motion:
             for name in ("walls", "primitives", "free", "fields")
         }
         self._slot, self._goal, self._pose = map(wp.from_torch, (slot, goal, pose))
-        self._tensor = pose
+        self._lengths, self._moved = torch.zeros_like(pose[:, 0]), torch.zeros_like(pose[:, 0])
+        self._distance = torch.zeros_like(pose[:, :1])
+        self._mask = torch.zeros(len(pose), dtype=torch.bool, device=pose.device)
+        self._bits = torch.zeros_like(slot)
+        self._move, self._draw_starts = self._record_move(), self._record_draw_starts()
+        self._measure = self._launch_measure(pose.unsqueeze(1), self._distance, record=True)
 
     def move(self, lengths: torch.Tensor) -> torch.Tensor:
         """Move agents ahead.
@@ -55,12 +62,9 @@ class Motion:
         Returns:
             How far they came, ``(num_envs,)``.
         """
-        moved = torch.empty_like(lengths)
-        fixed = [AGENT_RADIUS, AGENT_HEIGHT, self._cfg.slides]
-        houses = [self._arrays["walls"], self._arrays["primitives"], self._slot]
-        inputs = [*houses, wp.from_torch(lengths), *fixed, self._pose, wp.from_torch(moved)]
-        wp.launch(move, dim=self._num_envs, inputs=inputs, device=self._device)
-        return moved
+        self._lengths.copy_(lengths)
+        self._move.launch()
+        return self._moved.clone()
 
     def distances(self, points: torch.Tensor | None = None) -> torch.Tensor:
         """Return geodesic distances to the goals, in m.
@@ -71,12 +75,30 @@ class Motion:
         Returns:
             ``(num_envs, num_points)``, or ``(num_envs,)`` for the agents.
         """
-        where = self._tensor.unsqueeze(1) if points is None else points
-        distance = torch.empty(where.shape[:2], device=where.device)
+        if points is None:
+            self._measure.launch()
+            return self._distance[:, 0].clone()
+        distance = torch.empty(points.shape[:2], device=points.device)
+        self._launch_measure(points, distance)
+        return distance
+
+    def _record_move(self) -> wp.Launch:
+        """Return the launch of a move: packing its arguments takes longer than the kernel."""
+        houses = [self._arrays["walls"], self._arrays["primitives"], self._slot]
+        fixed = [AGENT_RADIUS, AGENT_HEIGHT, self._cfg.slides, self._pose]
+        inputs = [*houses, wp.from_torch(self._lengths), *fixed, wp.from_torch(self._moved)]
+        return wp.launch(
+            move, dim=self._num_envs, inputs=inputs, device=self._device, record_cmd=True
+        )
+
+    def _launch_measure(
+        self, points: torch.Tensor, distance: torch.Tensor, *, record: bool = False
+    ) -> Any:
+        """Measure, or return the launch that does."""
         inputs = [self._arrays["fields"], CELL, self._slot, self._goal]
-        inputs += [wp.from_torch(where), wp.from_torch(distance)]
-        wp.launch(measure, dim=distance.shape, inputs=inputs, device=self._device)
-        return distance[:, 0] if points is None else distance
+        inputs += [wp.from_torch(points), wp.from_torch(distance)]
+        size = tuple(distance.shape)
+        return wp.launch(measure, dim=size, inputs=inputs, device=self._device, record_cmd=record)
 
     def draw_starts(self, mask: torch.Tensor, bits: torch.Tensor) -> None:
         """Put the agents of ``mask`` at a distance from their goals that lies in the range.
@@ -85,7 +107,14 @@ class Motion:
             mask: Bool ``(num_envs,)``.
             bits: Random bits of each environment, int32 ``(num_envs,)``.
         """
+        self._mask.copy_(mask)
+        self._bits.copy_(bits)
+        self._draw_starts.launch()
+
+    def _record_draw_starts(self) -> wp.Launch:
         limits = [round(1000 * limit) for limit in self._cfg.start_range_m]
         inputs = [self._arrays["free"], self._arrays["fields"], CELL, self._slot, self._goal]
-        inputs += [wp.from_torch(mask), wp.from_torch(bits), *limits, self._pose]
-        wp.launch(draw_start, dim=self._num_envs, inputs=inputs, device=self._device)
+        inputs += [wp.from_torch(self._mask), wp.from_torch(self._bits), *limits, self._pose]
+        return wp.launch(
+            draw_start, dim=self._num_envs, inputs=inputs, device=self._device, record_cmd=True
+        )
