@@ -8,10 +8,7 @@ import torch
 
 from envlab.registry import discover
 
-pytest.importorskip(
-    "torchrl",
-    reason="needs torchrl 0.14.1, which wants tensordict<0.15 and not constraints.txt's 0.15.3",
-)
+pytest.importorskip("torchrl", reason="torchrl is not installed: pip install -e .[test]")
 
 from torchrl.envs.utils import check_env_specs
 
