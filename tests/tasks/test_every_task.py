@@ -94,7 +94,7 @@ def is_navigation(task: Task) -> bool:
 
 def state_of(env: BatchedEnv) -> dict[str, torch.Tensor]:
     """Return what moves, each ``(num_envs, ...)``."""
-    if isinstance(env, VectorEnv):
+    if hasattr(env, "sim"):
         return {"qpos": env.sim.data.qpos, "qvel": env.sim.data.qvel}
     return {"pose": env.pose, "goal": env.goal, "distance": env.distance}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,9 @@ def test_the_digest_of_code_follows_each_file(tmp_path: Path, monkeypatch: pytes
         (package / "__init__.py").write_text("raise ImportError('it is never imported')")
         (package / "cfg.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
+    script = tmp_path / "train_mine.py"
+    script.touch()
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
     digests = code_digests(["suite_a", "suite_b", "not_installed", "__main__"])
     own = {"envlab", "envlab_tasks", "envlab_assets", "__main__"}
     assert set(digests) == own | {"suite_a", "suite_b"}

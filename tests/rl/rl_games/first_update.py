@@ -31,6 +31,8 @@ def agent_cfg(num_envs: int) -> RlGamesCfg:
         "minibatch_size": NUM_STEPS * num_envs,
         "mini_epochs": 1,
         "truncate_grads": False,
+        "normalize_advantage": True,
+        "value_bootstrap": True,
         "normalize_input": True,
         "normalize_value": True,
     }

@@ -220,7 +220,7 @@ def test_amp_learns_from_motions_and_saves_its_memories():
             "ppo",
             CARTPOLE,
             {"models": {"policy": {"network": [{"name": "net", "input": "OBS", "layers": [8]}]}}},
-            "skrl refuses the agent's configuration",
+            "input is 'OBS', but may only hold OBSERVATIONS",
         ),
     ],
 )
