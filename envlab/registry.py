@@ -32,7 +32,7 @@ from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from envlab.task import Task, discover, load_entry_point
 
 LIBRARIES = ("rsl_rl", "rl_games", "skrl")
-TERMS = "envlab.envs"
+TERMS = "envlab.envs.mdp"
 """Where envlab has what the configuration of an environment names."""
 AGENT_SUFFIX = "_cfg_entry_point"
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
@@ -54,8 +54,8 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
 def trusted_modules() -> frozenset[str]:
     """Return the packages of registered tasks, whose code a file may name: see ``Trust``.
 
-    Of envlab itself it is :data:`TERMS`, what configurations of environments are made of: the rest
-    starts processes and writes files.
+    Of envlab itself it is :data:`TERMS`, what configurations of environments name: the rest imports
+    modules by name, starts processes and writes files.
     """
     entry_points = [
         value

@@ -31,7 +31,8 @@ class Trust:
         """Import what ``module:name`` in a file names, if it is trusted.
 
         Nothing else is imported, because importing a module runs it. The object must be defined in
-        a trusted module: ``my_tasks.events:os.system`` is Python's own, wherever it is found.
+        a trusted module: ``my_tasks.events:os.system`` is Python's own, wherever it is found. Nor
+        may it be private: ``Env.__init__`` could be given any object as its ``self``.
 
         Raises:
             ConfigurationError: If it is not trusted, or there is no such object.
@@ -43,6 +44,11 @@ class Trust:
             raise _distrust(reference, module_name)
         holder: object = _import(module_name, reference)
         for part in name.split("."):
+            if part.startswith("_"):
+                raise ConfigurationError(
+                    f"{reference!r} stands in a file and leads to something private, so it is not "
+                    "run. Name a public function or class."
+                )
             if isinstance(holder, ModuleType) and holder.__name__ != module_name:
                 raise _distrust(reference, holder.__name__)
             holder = _attribute(holder, part, reference)

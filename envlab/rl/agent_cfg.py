@@ -69,6 +69,13 @@ class AgentCfg:
         """
         return {}
 
+    def takes(self, path: str, target: object) -> bool:
+        """Return whether the library should call what a text of :meth:`references` leads to.
+
+        It is asked of texts from files: a class of another kind would get a stranger's arguments.
+        """
+        return callable(target)
+
     @property
     def is_multi_agent(self) -> bool:
         """Whether several agents are trained; otherwise a multi-agent task is converted."""

@@ -24,6 +24,7 @@ from envlab.rl.command.train import make_env
 from envlab.rl.learner import Player
 from envlab.rl.libraries import Library
 from envlab.rl.loop.video import start_recording
+from envlab.rl.run.directory import refuse_links
 
 NUM_ENVS = 64
 
@@ -46,6 +47,8 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
     )
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(flags, overrides, library, params=run_directory)
+    if (run_directory / "run.json").is_file():
+        refuse_links(run_directory)  # policies and videos are written there
     num_envs = flags.num_envs or min(NUM_ENVS, flags.num_episodes or NUM_ENVS)
     episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
     seed = session.agent_cfg.seed

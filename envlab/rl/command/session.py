@@ -110,9 +110,9 @@ def compose_session(
     roots = {"env": env_cfg, "agent": agent_cfg}
     composed = compose(roots, overrides)
     agent_cfg, undone = composed["agent"], {}
-    if params is not None and (references := agent_cfg.references()):
+    if params is not None and agent_cfg.references():
         key = _agent_key(library.name, flags.agent, agent_cfg)
-        _check_references(references, trust, load_agent_values(task, key) or {})
+        _check_references(agent_cfg, trust, load_agent_values(task, key) or {})
     for name, key in agent_cfg.FLAGS.items():
         if getattr(flags, name, None) is not None:
             before = value_at(composed["agent"], key)
@@ -284,22 +284,25 @@ def _trust(flags: argparse.Namespace, overrides: Sequence[str]) -> Trust:
     return Trust(modules=packages | named, named=texts_of(overrides))
 
 
-def _check_references(
-    references: Mapping[str, str], trust: Trust, task_values: Mapping[str, Any]
-) -> None:
+def _check_references(agent_cfg: Any, trust: Trust, task_values: Mapping[str, Any]) -> None:
     """Refuse what a library would import, unless it is trusted, or the task's own file has it.
 
     Raises:
         ConfigurationError: Naming the path and the text.
     """
     known = {text for _, text in leaves(task_values, "")} | trust.named
-    for path, text in references.items():
+    for path, text in agent_cfg.references().items():
         if text in known:
             continue
         try:
-            trust.resolve(text if ":" in text else ":".join(text.rpartition(".")[::2]))
+            found = trust.resolve(text if ":" in text else ":".join(text.rpartition(".")[::2]))
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
+        if not agent_cfg.takes(path, found):
+            raise ConfigurationError(
+                f"{path}: {text!r} stands in a file and leads to nothing of the kind that the "
+                "library makes there. Correct it, or write it on the command line as an override."
+            )
 
 
 def _agent_key(library: str, key: str | None, agent_cfg: Any) -> str:

@@ -291,6 +291,12 @@ def _open_curves(run: Run, cfg: AgentCfg) -> Curves:
         entity=cfg.wandb_entity,
     )
     if curves.service_id is not None:
+        logger.info(
+            "Metrics are uploaded to %s, project %s, entity %s.",
+            name,
+            cfg.log_project_name or "by default",
+            cfg.wandb_entity or "by default",
+        )
         run.update(services={**run.services, name: curves.service_id})
     return curves
 

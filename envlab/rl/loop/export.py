@@ -79,6 +79,7 @@ def _export(
         logger.info("policy.onnx was not written: %s is not installed.", " and ".join(missing))
         return [jit_path]
     onnx_path = directory / "policy.onnx"
+    onnx_path.unlink(missing_ok=True)  # it could be a link to another file
     _export_onnx(policy, shape, onnx_path)
     if importlib.util.find_spec("onnxruntime") is None:
         logger.info("policy.onnx was not checked: onnxruntime is not installed.")

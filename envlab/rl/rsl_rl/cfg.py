@@ -131,6 +131,15 @@ class RslRlCfg(BasicAgentCfg):
                     found[path] = text
         return found
 
+    def takes(self, path: str, target: object) -> bool:
+        """Return whether a class is a network, a part of one, or an algorithm."""
+        if not path.endswith("class_name"):
+            return callable(target) and not isinstance(target, type)
+        from rsl_rl.algorithms import PPO
+        from torch import nn
+
+        return isinstance(target, type) and issubclass(target, (nn.Module, PPO))
+
     def for_library(self) -> dict[str, Any]:
         """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""
         values = asdict(self)

@@ -130,12 +130,13 @@ class Run:
             frames: The environment steps of all ranks until then.
 
         Raises:
-            RunDirectoryError: On every rank, if the directory cannot be written, or another launch
-                writes it.
+            RunDirectoryError: On every rank, if the directory cannot be written, another launch
+                writes it, or a link in it leads elsewhere.
         """
         run = cls(directory, context, new_manifest(context, library, facts))
 
         def go_on() -> None:
+            refuse_links(directory)
             try:
                 run._lock = hold_lock(directory)
                 run._manifest = reopened_manifest(directory, run._manifest, iteration)
@@ -220,6 +221,25 @@ class Run:
             except FileNotFoundError:
                 if self.directory.is_dir():
                     raise
+
+
+def refuse_links(directory: Path) -> None:
+    """Refuse a run directory in which a link leads out of it, before anything is written there.
+
+    A run that somebody else made could have us overwrite any file of ours. The directory itself
+    may be a link.
+
+    Raises:
+        RunDirectoryError: Naming the link.
+    """
+    inside = directory.resolve()
+    for folder, folders, names in os.walk(directory):
+        for path in (Path(folder, name) for name in (*folders, *names)):
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise RunDirectoryError(
+                    f"{path} is a link that leads out of the run directory, to {path.resolve()}, "
+                    "which a run would overwrite. Remove the link, or put a copy in its place."
+                )
 
 
 def cut_metrics(directory: Path, iteration: int) -> None:

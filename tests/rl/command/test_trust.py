@@ -24,6 +24,9 @@ import yaml
 
 from envlab.cli import main
 from envlab.config import Trust, load_yaml, resolve
+from envlab.distributed.context import DistributedContext
+from envlab.errors import RunDirectoryError
+from envlab.rl.run.directory import Run
 from envlab.rl.skrl.cfg import SkrlCfg
 from tests.launcher import ROOT
 
@@ -225,6 +228,54 @@ def test_what_once_ran_code_runs_nothing(
     if "jax" in case[0]:
         pytest.importorskip("jax")
     attempt(case, command, canary, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("envlab.envs.vector_env:VectorEnv.__init__", "no task or library"),
+        ("envlab.envs.mdp.rewards:is_alive.__call__", "leads to something private"),
+        ("envlab.envs.mdp.rewards:is_alive", "nothing of the kind"),
+    ],
+)
+def test_what_is_no_network_is_not_called_with_a_strangers_arguments(
+    name: str,
+    reason: str,
+    stranger: Path,
+    canary: Canary,
+    capsys: pytest.CaptureFixture[str],
+):
+    """The first would import the module that another key of the file names."""
+    file = Path("logs") / RUNS["rsl_rl"] / FILES[1]
+    values = load_yaml(file)
+    arguments = {"class_name": name, "cfg": None, "env_cfg_entry_point": BAIT}
+    values["actor"]["distribution_cfg"] = arguments
+    file.write_text(yaml.safe_dump(values))
+    with canary.armed():
+        assert main(commands("rsl_rl")["play"]) == 2
+    assert not canary.sung
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", ["exported", "exported/policy.onnx", "metrics.jsonl"])
+def test_a_link_does_not_have_play_or_a_continued_run_overwrite_what_it_leads_to(
+    link: str, stranger: Path, capsys: pytest.CaptureFixture[str]
+):
+    run = Path("logs") / RUNS["rsl_rl"]
+    victim = stranger / "victim"
+    victim.write_text("precious")
+    path = run / link
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim)
+    words = [word for word in commands("rsl_rl")["play"] if word != "--no_export"]
+    assert main(words) == 2
+    assert "leads out of the run directory" in capsys.readouterr().err
+    with pytest.raises(RunDirectoryError, match="leads out of the run directory"):
+        Run.reopen(
+            DistributedContext.single("cpu"), run, library="rsl_rl", facts={}, iteration=4, frames=0
+        )
+    assert victim.read_text() == "precious"
 
 
 @pytest.mark.parametrize("hole", ["a term", "a term of a configuration", "a class", "a function"])
