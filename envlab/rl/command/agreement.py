@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import mujoco
+
 from envlab.commit import code_digests
 from envlab.config import leaves, to_dict
 from envlab.distributed.agreement import differences, name_ranks
@@ -98,11 +100,24 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
 
 
 def _of_any_node(value: Any) -> str:
-    """Return a value as text, and a file by its name and a digest of its content."""
+    """Return a value as text, and a file by its name and a digest of it and what it includes."""
     if isinstance(value, str) and "/" in value and Path(value).is_file():
-        path = Path(value)
-        return f"{path.name} ({hashlib.sha256(path.read_bytes()).hexdigest()[:12]})"
+        path, total = Path(value), hashlib.sha256()
+        for part in sorted(_parts(path), key=lambda part: part.name):
+            total.update(hashlib.sha256(part.read_bytes()).digest())
+        return f"{path.name} ({total.hexdigest()[:12]})"
     return repr(value)
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return a file, and those that a model includes: other models, meshes, textures."""
+    if path.suffix != ".xml":
+        return [path]
+    try:
+        parts = [Path(part) for part in mujoco.mju_getXMLDependencies(str(path))]
+    except mujoco.FatalError:  # it is no model, as MuJoCo will say when it is loaded
+        parts = [path]
+    return [part for part in parts if part.is_file()]
 
 
 def _code_and_versions(session: Session) -> dict[str, str]:

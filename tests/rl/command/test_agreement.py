@@ -53,6 +53,7 @@ def test_what_may_differ_is_let_through(name: str, said: dict[str, str | None]):
         ("version", "on rank 0, 1.0.0 on rank 1. Copy or check out the same on all nodes"),
         ("code", " on rank 0, edited on rank 1. Copy or check out the same on all nodes"),
         ("own files", "of_any_place.xml ("),
+        ("own parts", "of_any_place.xml ("),
         ("environments", "would be 1024 on rank 0, 2048 on rank 1, but must be the same"),
         ("many", "; and 1 more. A run has one"),
     ],

@@ -38,11 +38,12 @@ def sweep() -> list[Session]:
     return [alike(), alike()]
 
 
-def with_model(folder: str, text: str) -> Callable[[], list[Session]]:
-    """Return a session whose model lies in a folder of this rank's own."""
+def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[Session]]:
+    """Return a session whose model lies in a folder of this rank's own, beside an inner one."""
     path = Path(folder, MODEL)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
+    path.with_name("inner.xml").write_text(inner)
     return rsl_rl(f"env.scene.model={path}")
 
 
@@ -55,6 +56,14 @@ def cases(folder: Path) -> dict[str, tuple[Callable[[], list[Session]], ...]]:
         "own paths": tuple(with_model(f"{folder}/own{rank}", "<mujoco/>") for rank in (0, 1)),
         "own files": tuple(
             with_model(f"{folder}/file{rank}", f"<!-- {rank} -->") for rank in (0, 1)
+        ),
+        "own parts": tuple(
+            with_model(
+                f"{folder}/part{rank}",
+                '<mujoco><include file="inner.xml"/></mujoco>',
+                f"<mujoco><option timestep='0.00{rank + 1}'/></mujoco>",
+            )
+            for rank in (0, 1)
         ),
         "reward": (same, rsl_rl("env.rewards.alive.weight=2.0")),
         "agent": (rsl_rl("agent.algorithm.gamma=0.9"), same),
