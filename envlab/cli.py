@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from envlab.cluster.interrupts import INTERRUPTED
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab.foreign import printable
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import (
     ArgumentParser,
@@ -98,7 +99,7 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         tell_launcher(error)
         # One process a node: each node has a command line, and mistakes, of its own.
         if launched_local_rank() == 0 or not error.same_on_all_ranks:
-            print(f"error: {error}", file=sys.stderr)
+            print(printable(f"error: {error}"), file=sys.stderr)
         return error.exit_code
     except Exception as error:
         from envlab.distributed.ranks import tell_launcher

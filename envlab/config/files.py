@@ -19,6 +19,7 @@ from envlab.config.encoding import to_dict
 from envlab.config.references import Trust
 from envlab.config.tree import leaves
 from envlab.errors import ConfigurationError
+from envlab.foreign import bounded_int, read_text
 
 Config = TypeVar("Config")
 
@@ -30,13 +31,40 @@ _INT = re.compile(r"^(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$")
 _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _WIDTH = 100
+_MOST_NODES = 100_000
+"""Values of a file, those of an alias counted each time: a few lines could mean billions."""
 NO_TRUST = Trust()
 
 
 class _Reader(yaml.SafeLoader):
-    """YAML 1.2 scalars; a key that is there twice is an error."""
+    """YAML 1.2 scalars; a key that is there twice, and aliases without end, are errors."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._num_nodes = 0
+        self._sizes: dict[str, int] = {}  # of anchored nodes that are complete
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event: Any = self.peek_event()
+        mark, before = event.start_mark, self._num_nodes
+        node = super().compose_node(parent, index)
+        if not isinstance(event, yaml.AliasEvent):
+            self._num_nodes += 1
+            if event.anchor is not None:
+                self._sizes[event.anchor] = self._num_nodes - before
+            return node
+        problem = None
+        if event.anchor not in self._sizes:
+            problem = f"the alias *{event.anchor} stands within what it repeats"
+        elif (size := self._num_nodes + self._sizes[event.anchor]) > _MOST_NODES:
+            problem = f"with the alias *{event.anchor}, there are more than {_MOST_NODES} values"
+        else:
+            self._num_nodes = size
+        if problem is not None:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -52,7 +80,7 @@ class _Reader(yaml.SafeLoader):
 
 def _construct_int(loader: yaml.SafeLoader, node: Any) -> int:
     text = loader.construct_scalar(node)
-    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    return bounded_int(text, 0 if text[:2] in ("0o", "0x") else 10)
 
 
 # int has to come before float, whose pattern matches whole numbers too.
@@ -159,6 +187,11 @@ def read_yaml(
         return merge(target, values, root, given_keys=True, trust=trust)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path} does not fit: {error}") from None
+    except ImportError as error:  # of a package that what it refers to needs
+        raise ConfigurationError(
+            f"{path} refers to what cannot be imported here: {error}. Install the package, or "
+            "change the reference."
+        ) from error
 
 
 def _refuse_interpolations(values: dict[str, Any], root: str) -> None:
@@ -180,12 +213,14 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
         ConfigurationError: The file cannot be read, is not YAML, or holds no mapping.
     """
     try:
-        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Reader)
+        text = read_text(Path(path))
     except FileNotFoundError:
         raise ConfigurationError(f"There is no file {path}. Give an existing YAML file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}. Give a YAML file.") from None
-    except yaml.YAMLError as error:
+    try:
+        values = yaml.load(text, Loader=_Reader)
+    except Exception as error:  # a tag on what does not fit it makes PyYAML raise nearly anything
         raise ConfigurationError(f"{path} is not valid YAML: {_reason(error)}.") from None
     if values is None:
         return {}
@@ -197,7 +232,11 @@ def load_yaml(path: str | Path) -> dict[str, Any]:
     return values
 
 
-def _reason(error: yaml.YAMLError) -> str:
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it nests too deeply"
+    if not isinstance(error, yaml.YAMLError):
+        return f"a value does not fit its tag ({type(error).__name__}: {error})"
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return str(error).splitlines()[0]
     mark = error.problem_mark

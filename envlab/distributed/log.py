@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import sys
 
+from envlab.foreign import printable
+
 on_each_node = logging.getLogger("envlab.node")
 """Heard from any rank, at every level: whoever uses it sees to it that one rank a node does."""
 on_each_node.setLevel(logging.INFO)
@@ -22,7 +24,7 @@ class _RankFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         level = f"{record.levelname} " if record.levelno >= logging.WARNING else ""
-        return f"{self._prefix}{level}{super().format(record)}"
+        return printable(f"{self._prefix}{level}{super().format(record)}")
 
 
 def configure_logging(rank: int = 0, world_size: int = 1, *, verbose: bool = False) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from tabulate import tabulate
 
 from envlab.errors import RunDirectoryError
+from envlab.foreign import printable
 from envlab.rl.command.arguments import ArgumentParser
 from envlab.rl.run.manifest import read_manifests
 from envlab.rl.run.records import read_standing
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     if flags.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     elif rows:
-        print(table(rows))
+        print(printable(table(rows)))
     else:
         print(f"No run in {flags.folder} matches.")
     return 0

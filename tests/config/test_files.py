@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import math
+import os
 
 import pytest
 import yaml
 from config_sample import AgentCfg, BalanceEnvCfg, EveryTypeCfg, RewardTermCfg
 
-from envlab.config import compose, load_yaml, read_yaml, write_yaml
+from envlab.config import Trust, compose, load_yaml, read_yaml, write_yaml
 from envlab.errors import ConfigurationError
 
 AWKWARD_TEXT = [
@@ -118,6 +119,15 @@ def test_a_part_of_a_config_is_taken_over_the_target(path):
         ),
         ("- 1\n", "holds list, not keys and values"),
         ("a: !!python/object:os.system {}\n", "could not determine a constructor for the tag"),
+        pytest.param("a: " + "[" * 3000, "it nests too deeply", id="nested"),
+        pytest.param(f"seed: {'9' * 5000}\n", "a number has 5000 digits", id="long"),
+        (f"sim: {{dt: {'9' * 30}}}\n", "has more than 64 bits"),
+        ("a: &a {me: *a}\n", "line 1, column 12: the alias *a stands within what it repeats"),
+        ("a: !!int foo\n", "a value does not fit its tag (ValueError: "),
+        ("a: !!float foo\n", "a value does not fit its tag"),
+        ("a: !!bool foo\n", "a value does not fit its tag"),
+        ("a: !!timestamp foo\n", "a value does not fit its tag"),
+        ("a: !!timestamp 2020-99-99\n", "a value does not fit its tag"),
         ("sim:\n  d: 1\n", "does not fit: There is no 'env.sim.d'. Did you mean env.sim.dt?"),
         ("sim:\n  dt: fast\n", "does not fit: env.sim.dt must be a number (float), but is 'fast'"),
     ],
@@ -129,6 +139,35 @@ def test_a_bad_file_is_one_sentence(path, text, said):
         read_yaml(path, BalanceEnvCfg)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("repeat", ["[*{0}, *{0}]", "{{<<: [*{0}, *{0}]}}"])
+def test_aliases_that_mean_billions_of_values_are_refused(path, repeat):
+    lines = ["a0: &a0 {x: 1}", *(f"a{i}: &a{i} {repeat.format(f'a{i - 1}')}" for i in range(1, 40))]
+    path.parent.mkdir()
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigurationError, match="there are more than 100000 values"):
+        load_yaml(path)
+
+
+def test_only_regular_files_of_a_possible_size_are_read(path):
+    path.parent.mkdir()
+    os.mkfifo(path)
+    with pytest.raises(ConfigurationError, match=r"cannot be read: .*no regular file"):
+        load_yaml(path)
+    path.unlink()
+    path.touch()
+    os.truncate(path, 2**40)
+    with pytest.raises(ConfigurationError, match=r"cannot be read: .*1099511627776 bytes"):
+        load_yaml(path)
+
+
+def test_a_reference_that_needs_an_absent_package_is_one_sentence(path, monkeypatch):
+    (path.parent.parent / "needy.py").write_text("import absent_package\n")
+    monkeypatch.syspath_prepend(path.parent.parent)
+    write_yaml(path, {"rewards": {"alive": {"func": "needy:alive"}}})
+    with pytest.raises(ConfigurationError, match="imported here: No module named 'absent_package'"):
+        read_yaml(path, BalanceEnvCfg, trust=Trust(modules=frozenset({"needy"})))
 
 
 def test_a_missing_file_and_a_folder_are_one_sentence(path):

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from envlab import cli
 from envlab.rl.run.records import read_standing
 from tests.rl.fake_run import write_run
@@ -48,3 +50,78 @@ def test_only_the_end_of_a_long_run_is_read_and_a_broken_line_does_not_count(tmp
     at = read_standing(run)
     assert (at.iteration, at.mean_return, at.frames) == (3000, 2999.0, 300_000)
     assert read_standing(tmp_path).iteration is None
+
+
+DAMAGED = {
+    "list": "[]",
+    "nested": "[" * 100_000,
+    "digits": '{"task": "x", "seed": ' + "9" * 400 + "}",
+    **{
+        f"{name}={value}": json.dumps({"created_at": "2030-01-01", "task": "x"} | {name: value})
+        for name, value in (
+            *(("task", []), ("status", {}), ("seed", [1]), ("resumed_from", 5), ("world", 1)),
+            *(("resumed_from", {}), ("resumed_from", "a\0b"), ("launch", "x")),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_manifest_is_passed_over_by_runs_and_named_by_compare(
+    tmp_path: Path, capsys, text: str
+):
+    write_run(tmp_path, [1.0], name="good")
+    bad = write_run(tmp_path, [1.0], name="bad")
+    (bad / "run.json").write_text(text)
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "good" in out
+    assert "bad" not in out
+    assert cli.main(["compare", str(tmp_path), "--no_plot"]) == 2
+    assert f"error: {bad} is no run directory" in capsys.readouterr().err
+
+
+def test_a_time_out_of_range_and_a_pipe_are_passed_over(tmp_path: Path, capsys):
+    write_run(tmp_path, [1.0], name="bad", created_at="0001-01-01T00:00:00+14:00")
+    piped = write_run(tmp_path, [1.0], name="piped")
+    (piped / "run.json").unlink()
+    os.mkfifo(piped / "run.json")
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"No run in {tmp_path} matches.\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 50_000, '{"iteration": [1]}', '{"iteration": ' + "9" * 400 + "}"]
+)
+def test_a_damaged_record_is_not_counted(tmp_path: Path, capsys, line: str):
+    run = write_run(tmp_path, [1.0], end=f"{line}\n")
+    assert read_standing(run).mean_return == 1.0
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    assert cli.main(["compare", str(run), "--no_plot"]) == 0
+    assert "is cut off; not counted" in capsys.readouterr().out
+
+
+def test_records_in_a_pipe_are_not_read(tmp_path: Path, capsys):
+    run = write_run(tmp_path, [1.0])
+    (run / "metrics.jsonl").unlink()
+    os.mkfifo(run / "metrics.jsonl")
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    assert cli.main(["compare", str(run), "--no_plot"]) == 2
+    assert "no regular file" in capsys.readouterr().err
+
+
+def test_what_a_run_says_cannot_command_the_terminal_or_the_picture(
+    tmp_path: Path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    task = "\x1b]0;title\x07\x9b2J \ud800 $\\frac$"
+    for name, algorithm in (("a\x1b[2J", "ppo"), ("b", "$\\frac$ \ud800")):
+        write_run(tmp_path, [1.0, 2.0], name=name, task=task, status="\x1b", algorithm=algorithm)
+    for arguments in (["runs", "."], ["compare", "."]):
+        assert cli.main(arguments) == 0
+        out = capsys.readouterr().out
+        assert r"\x1b]0;title\x07\x9b2J \ud800 $\frac$" in out
+        assert not set("\x1b\x07\x9b") & set(out)
+    write_run(tmp_path, [1.0], name="c", task="another")
+    assert cli.main(["compare", "."]) == 2
+    assert "\x1b" not in capsys.readouterr().err

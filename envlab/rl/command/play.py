@@ -18,6 +18,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import multi_agent_to_single_agent
+from envlab.foreign import printable
 from envlab.rl.command.evaluation import evaluate
 from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.command.train import make_env
@@ -59,8 +60,8 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
     env = make_env(session, context)
     player = library.load("player")(session, env, context, values)
     print(
-        f"Playing {os.path.relpath(path)} (iteration {values['iteration']}, {values['frames']} "
-        "frames)"
+        f"Playing {printable(os.path.relpath(path))} (iteration {values['iteration']}, "
+        f"{values['frames']} frames)"
     )
     try:
         _play(env, player, episodes_per_env, session, run_directory)

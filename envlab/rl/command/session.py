@@ -32,7 +32,7 @@ from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.command.arguments import checkpoint_file
 from envlab.rl.command.sweep import folder_label
 from envlab.rl.libraries import Library
-from envlab.rl.run.checkpoints import Accept, Checkpoints
+from envlab.rl.run.checkpoints import Accept, Checkpoints, check_header
 from envlab.rl.run.find import find_run, flags_of
 from envlab.rl.run.manifest import read_manifest
 
@@ -239,10 +239,10 @@ def open_checkpoint(
 def check_origin(
     values: Mapping[str, Any], path: Path, *, session: Session, task_id: str | None = None
 ) -> None:
-    """Refuse a checkpoint of another library, task (or ``task_id``) or algorithm.
+    """Refuse a checkpoint of another library, task (or ``task_id``) or algorithm, or a damaged one.
 
     Raises:
-        CheckpointError: Naming both.
+        CheckpointError: Naming both, or what is damaged.
     """
     asked = {"task": task_id or session.task.id, **session.agent_cfg.origin}
     flags = flags_of(values, asked)
@@ -253,6 +253,7 @@ def check_origin(
                 f"The checkpoint {path} is of the {name} {values.get(name)!r}, but {wanted!r} was "
                 f"asked for. Choose a checkpoint of this {name}, or {own}."
             )
+    check_header(values, path)
 
 
 def _lay_given(

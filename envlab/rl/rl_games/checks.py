@@ -98,7 +98,7 @@ def fitting_checkpoint() -> Iterator[None]:
     """
     try:
         yield
-    except (RuntimeError, KeyError, ValueError) as error:
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise CheckpointError(
             f"The checkpoint does not fit the configured networks ({reason}). Use the run's own "

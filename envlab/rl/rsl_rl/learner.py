@@ -106,7 +106,7 @@ class RslRlLearner(Learner):
             self.alg.load(values["model"], None, True)
             if self.alg.rnd and "rnd_steps" in values["model"]:
                 self.alg.rnd.update_counter = values["model"]["rnd_steps"]
-        except (RuntimeError, KeyError, ValueError) as error:
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).splitlines()[-1].strip()
             raise CheckpointError(
                 f"The checkpoint does not fit the configured networks ({reason}). Use the run's "

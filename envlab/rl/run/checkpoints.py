@@ -26,6 +26,34 @@ _NAME = re.compile(r"model_(\d+)\.pt")
 Accept = Callable[[Mapping[str, Any], Path], None]
 """Raises CheckpointError for what a checkpoint holds, and where it lies, if it is not wanted."""
 
+_COUNTS = ("iteration", "frames", "seed", "world_size", "num_envs")
+_PARTS: dict[str, type] = {"model": dict, "metrics": dict, "ranks": list}
+
+
+def check_header(values: Mapping[str, Any], path: Path) -> None:
+    """Refuse a checkpoint that lacks what every run's checkpoint holds.
+
+    Raises:
+        CheckpointError: Naming what is absent or of another type.
+    """
+    wrong = [name for name, kind in _PARTS.items() if not isinstance(values.get(name), kind)]
+    for name in _COUNTS:
+        count = values.get(name)
+        if type(count) is not int or not 0 <= count < 2**63:
+            wrong.append(name)
+    if not isinstance(values.get("services", {}), dict):
+        wrong.append("services")
+    if not wrong:
+        ranks = values["ranks"]
+        if len(ranks) != values["world_size"] or not all(isinstance(one, dict) for one in ranks):
+            wrong.append("ranks")
+    if wrong:
+        raise CheckpointError(
+            f"The checkpoint {path} is damaged, or was not written by envlab: "
+            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} absent or no possible value. "
+            "Use another one."
+        )
+
 
 class Checkpoints:
     """The checkpoints of one run. Rank 0 writes them; any process may read."""
@@ -158,7 +186,10 @@ class Checkpoints:
             values = load_checkpoint(best)
         except CheckpointError:
             return False
-        if mean_return is None or values["metrics"]["best_return"] != mean_return:
+        metrics = values.get("metrics")
+        if not isinstance(metrics, dict) or mean_return is None:
+            return False
+        if metrics.get("best_return") != mean_return:
             return False
         return self._name(best, best.name)
 

@@ -18,6 +18,7 @@ from envlab import __version__
 from envlab.commit import git_state
 from envlab.distributed.disk import is_disk_error, overwrite, whole_file
 from envlab.errors import RunDirectoryError
+from envlab.foreign import parse_json, read_text
 
 if TYPE_CHECKING:  # which loads torch
     from envlab.distributed.context import DistributedContext
@@ -26,21 +27,43 @@ logger = logging.getLogger(__name__)
 
 MANIFEST_VERSION = 1
 REPORT = "stall.txt"
+_TYPES: dict[type, tuple[str, ...]] = {
+    str: ("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
+    int: ("seed", "global_num_envs", "num_envs"),
+    dict: ("world", "launch", "services"),
+    list: ("restarts",),
+}
+"""Of what commands read; each may be absent or null."""
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
     """Return a run's manifest.
 
     Raises:
-        RunDirectoryError: If there is none.
+        RunDirectoryError: If there is none, or it is damaged.
     """
     path = directory / "run.json"
     try:
-        return dict(json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        manifest = parse_json(read_text(path))
+        _check_types(manifest)
+    except (OSError, ValueError) as error:
         raise RunDirectoryError(
             f"{directory} is no run directory: {path} cannot be read ({error})."
         ) from error
+    return dict(manifest)
+
+
+def _check_types(manifest: Any) -> None:
+    """Raise ValueError for what envlab never writes into a manifest."""
+    if not isinstance(manifest, dict):
+        raise ValueError(f"it holds {type(manifest).__name__}, not a manifest")
+    for wanted, names in _TYPES.items():
+        for name in names:
+            value = manifest.get(name)
+            if value is None:
+                continue
+            if type(value) is not wanted or (isinstance(value, str) and "\0" in value):
+                raise ValueError(f"{name} must be {wanted.__name__}, but is {value!r:.80}")
 
 
 def read_manifests(
@@ -58,7 +81,7 @@ def read_manifests(
         try:
             manifest = read_manifest(directory)
             moment = datetime.fromisoformat(manifest["created_at"]).astimezone()
-        except (RunDirectoryError, KeyError, TypeError, ValueError) as error:
+        except (RunDirectoryError, KeyError, TypeError, ValueError, OverflowError) as error:
             logger.log(level, "The run %s is passed over: %s", directory, error)
         else:
             found.append((moment, directory.name, directory, manifest))

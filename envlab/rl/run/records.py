@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envlab.foreign import check_file, parse_json
+
+MOST_BYTES = 2**30
+"""Of ``metrics.jsonl``: a million iterations."""
 _TAIL_BYTES = 2**16
 """What is read of the end: tens of records, so that one has a return if episodes end at all."""
 
@@ -32,19 +36,27 @@ def read_standing(directory: Path) -> Standing:
     records = list(_last_records(directory / "metrics.jsonl"))
     if not records:
         return Standing()
-    returns = (record.get("mean_return") for record in records)
+    returns = (_number(record, "mean_return") for record in records)
     newest = records[0]
     return Standing(
-        iteration=newest.get("iteration"),
-        frames=newest.get("frames"),
-        wall_s=newest.get("wall_s"),
+        iteration=_number(newest, "iteration"),
+        frames=_number(newest, "frames"),
+        wall_s=_number(newest, "wall_s"),
         mean_return=next((value for value in returns if value is not None), None),
     )
+
+
+def _number(record: dict[str, Any], name: str) -> Any:
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
 
 
 def _last_records(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records at a file's end, the newest first."""
     try:
+        check_file(path, MOST_BYTES)
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _TAIL_BYTES))
@@ -53,7 +65,7 @@ def _last_records(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in reversed(lines):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError:  # the first of the tail, or one that is being written
             continue
         if isinstance(record, dict):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from envlab.errors import ConfigurationError
+from envlab.foreign import printable
 from envlab.rl.command.arguments import ArgumentParser
 from envlab.tools.compare.groups import group_runs
 from envlab.tools.compare.picture import choose_path, draw, write
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     groups = group_runs(runs, flags.by.split(",") if flags.by else None)
     rows = [summarise(group) for group in groups]
     notes = [*_left_out(joined, flags.metric), *note_lines(groups)]
-    print(FORMATS[flags.format](rows, notes, flags.metric))
+    print(printable(FORMATS[flags.format](rows, notes, flags.metric)))
     if picture is not None:
         write(draw(groups, flags.metric, task), picture)
         # Beside a table for a page or a script, standard output holds nothing else.

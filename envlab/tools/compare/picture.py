@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError
+from envlab.foreign import printable
 from envlab.tools.compare.groups import Group
 from envlab.tools.compare.statistics import CONFIDENCE, over_seeds, require
 
@@ -75,12 +76,12 @@ def draw(groups: Sequence[Group], metric: str, task: str) -> Any:
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].xaxis.set_major_formatter(require("matplotlib.ticker").EngFormatter(sep=""))
     axes[0].set_ylabel(_metric_label(metric))
-    figure.suptitle(task)
+    figure.suptitle(printable(task), parse_math=False)
     labels = [_legend_label(group) for group in groups]
     columns = max(1, _LEGEND_CHARACTERS // (max(map(len, labels)) + 8))
     handles = axes[0].get_lines()
     title = f"Interquartile mean over runs and its {CONFIDENCE:.0%} bootstrap interval"
-    figure.legend(
+    legend = figure.legend(
         handles,
         labels,
         loc="outside lower center",
@@ -88,6 +89,8 @@ def draw(groups: Sequence[Group], metric: str, task: str) -> Any:
         frameon=False,
         title=title if any(len(group.runs) > 1 for group in groups) else None,
     )
+    for text in legend.get_texts():  # a dollar sign is a dollar sign
+        text.set_parse_math(False)
     return figure
 
 
@@ -125,4 +128,4 @@ def _metric_label(metric: str) -> str:
 
 
 def _legend_label(group: Group) -> str:
-    return f"{group.label} ({len(group.runs)} run{'s' if len(group.runs) > 1 else ''})"
+    return f"{printable(group.label)} ({len(group.runs)} run{'s' if len(group.runs) > 1 else ''})"

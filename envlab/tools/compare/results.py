@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
+from envlab.foreign import check_file, parse_json
 from envlab.rl.run.manifest import read_manifest
+from envlab.rl.run.records import MOST_BYTES
 
 
 @dataclass(kw_only=True)
@@ -64,7 +65,7 @@ def find_results(places: Sequence[str], metric: str) -> list[RunResult]:
             )
         directories |= {directory.resolve(): directory for directory in found}
     runs = [read_result(directory, metric) for directory in directories.values()]
-    return sorted(runs, key=lambda run: (run.manifest.get("created_at", ""), run.directory))
+    return sorted(runs, key=lambda run: (run.manifest.get("created_at") or "", run.directory))
 
 
 def _run_directories(place: str) -> Iterator[Path]:
@@ -82,18 +83,18 @@ def read_result(directory: Path, metric: str) -> RunResult:
         RunDirectoryError: If it is no run directory, or a line other than the last is broken.
     """
     manifest = read_manifest(directory)
-    if not isinstance(manifest, dict) or "task" not in manifest:
+    if manifest.get("task") is None:
         raise RunDirectoryError(
             f"{directory} is no run directory: its run.json names no task. Leave it out."
         )
     path = directory / "metrics.jsonl"
-    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    lines = _lines(path) if path.exists() else []
     points: list[tuple[float, float, float]] = []
     names: set[str] = set()
     is_truncated = False
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             points.append(
                 (float(record["frames"]), float(record["wall_s"]), metric_value(record, metric))
             )
@@ -116,6 +117,14 @@ def read_result(directory: Path, metric: str) -> RunResult:
         names=names,
         is_truncated=is_truncated,
     )
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        check_file(path, MOST_BYTES)
+        return path.read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read ({error}). Leave the run out.") from error
 
 
 def metric_value(record: Mapping[str, Any], metric: str) -> float:

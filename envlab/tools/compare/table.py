@@ -64,7 +64,7 @@ def summarise(group: Group) -> Row:
         frames=float(np.median(frames)),
         wall_s=float(np.median(wall_s)),
         fps=float(np.median(frames / np.maximum(wall_s, 1e-9))),
-        status=dict(Counter(run.manifest.get("status", "unknown") for run in group.runs)),
+        status=dict(Counter(run.manifest.get("status") or "unknown" for run in group.runs)),
         directories=[str(run.directory) for run in group.runs],
     )
 

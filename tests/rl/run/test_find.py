@@ -98,6 +98,20 @@ def asked(library: str, agent_cfg: Any) -> Any:
     return SimpleNamespace(task=get_task(TASK), library=names, agent_cfg=agent_cfg)
 
 
+HEADER = {
+    **{"iteration": 1, "frames": 100, "seed": 0, "world_size": 1, "num_envs": 4},
+    **{"model": {}, "metrics": {}, "ranks": [{}]},
+}
+
+
+@pytest.mark.parametrize("name", HEADER)
+@pytest.mark.parametrize("value", [None, -1, 10**30, "1", [1], True])
+def test_a_checkpoint_with_a_damaged_header_is_refused(name: str, value: object):
+    values = {"library": "skrl", "task": TASK, **PPO, **HEADER, name: value}
+    with pytest.raises(CheckpointError, match=rf"model_1\.pt is damaged.*: .*\b{name}\b"):
+        check_origin(values, Path("model_1.pt"), session=asked("skrl", SkrlCfg()))
+
+
 @pytest.mark.parametrize(
     ("values", "advice"),
     [
@@ -110,7 +124,7 @@ def asked(library: str, agent_cfg: Any) -> Any:
 def test_a_checkpoint_of_something_else_is_refused_with_the_flags_it_needs(
     values: dict[str, str], advice: str
 ):
-    own = {"library": "skrl", "task": TASK, **PPO}
+    own = {"library": "skrl", "task": TASK, **PPO, **HEADER}
     path = Path("model_1.pt")
     check_origin(own, path, session=asked("skrl", SkrlCfg()))
     with pytest.raises(CheckpointError, match=advice):

@@ -44,7 +44,7 @@ def test_a_place_without_runs_is_named(tmp_path: Path, monkeypatch, place: str):
 
 
 def test_a_foreign_run_json_is_refused(tmp_path: Path):
-    (tmp_path / "run.json").write_text("[]")
+    (tmp_path / "run.json").write_text("{}")
     with pytest.raises(RunDirectoryError, match=r"run\.json names no task"):
         read_result(tmp_path, METRIC)
 

@@ -59,7 +59,7 @@ class TorchLearner(SkrlLearner):
                     module.load_state_dict(state["modules"][name][role])
             for name, item in self._schedulers().items():
                 item.load_state_dict(state["schedulers"][name])
-        except (RuntimeError, KeyError, ValueError) as error:
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise misfit("agent", str(error).splitlines()[-1].strip()) from error
         for name, value in state["counters"].items():
             setattr(agent, name, _to_device(value, agent.device))
