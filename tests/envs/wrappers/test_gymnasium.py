@@ -66,12 +66,13 @@ def test_only_one_environment_is_a_plain_one():
 def test_a_loop_like_cleanrls_learns_from_a_batch():
     """The sample in docs/wrappers.md: tensors in, tensors out, time limits told apart."""
     envs = gymnasium.make_vec("Isaac-Cartpole-v0", num_envs=16, device="cpu")
+    torch.manual_seed(1)
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))
     before = policy[0].weight.clone()
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
     obs, _ = envs.reset(seed=1)
     ended = 0
-    for _ in range(60):
+    for _ in range(envs.unwrapped.max_episode_length + 1):  # so that some episode ends
         distribution = torch.distributions.Normal(policy(obs["policy"]), 1.0)
         actions = distribution.sample()
         obs, rewards, terminated, truncated, infos = envs.step(actions)
