@@ -20,6 +20,13 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
+def _random_numbers_are_the_same_in_each_run() -> None:
+    import torch  # only now: see above
+
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
 def _no_process_is_left_by_a_test() -> Iterator[None]:
     """Set up after the fixtures that tests share, whose processes may stay, and before its own."""
     with none_left_behind():
