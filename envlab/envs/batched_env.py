@@ -7,6 +7,7 @@ resume are here; :class:`envlab.envs.VectorEnv` adds physics.
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,11 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
-from envlab.envs.checks import base_seed, check_result, unbounded
+from envlab.envs.checks import base_seed, check_result, positive, registered_cfg, unbounded
 from envlab.envs.discrete import DiscreteCfg
+from envlab.envs.failures import FailureCounter
 from envlab.envs.masks import clear
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
@@ -76,34 +79,51 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
     def __init__(
         self,
-        cfg: Any,
+        cfg: Any = None,
         *,
-        context: DistributedContext,
-        num_envs: int,
-        device: torch.device,
+        context: DistributedContext | None = None,
+        num_envs: int | None = None,
+        device: str | None = None,
         seed: int | None = None,
         render_mode: str | None = None,
+        env_cfg_entry_point: str | None = None,
+        **registry_kwargs: Any,
     ) -> None:
-        """Start counters and random streams; a subclass makes its spaces and resets.
+        """Build the environments and reset them.
 
         Args:
-            cfg: The configuration.
-            context: Where this process is.
-            num_envs: Environments of this process.
-            device: Device of all tensors.
+            cfg: The configuration; None: the one at ``env_cfg_entry_point``.
+            context: Where this process is; None: a lone process on ``device``.
+            num_envs: Environments of this process; None: ``cfg.scene.num_envs``.
+            device: ``cpu``, ``cuda`` or ``cuda:<index>`` where there is no ``context``.
             seed: Base seed; None: ``cfg.seed``, or a random one.
             render_mode: None or ``rgb_array``.
+            env_cfg_entry_point: ``module:Class`` of the configuration, from the registry.
+            registry_kwargs: The registry's other entries, which an environment does not need.
+
+        Raises:
+            ConfigurationError: For a value that makes no environment.
         """
-        self.cfg, self.context, self.render_mode = cfg, context, render_mode
-        self.num_envs, self.device = num_envs, device
+        self.cfg = cfg = registered_cfg(cfg, env_cfg_entry_point, registry_kwargs)
+        check_ranges(cfg, "env")
+        self.context = context or DistributedContext.single(None if device is None else str(device))
+        self.num_envs = num_envs = positive(
+            "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
+        )
+        self.render_mode = render_mode
         self.log_dir: Path | None = None
+        self.device = self._find_device()
         seed = seed if seed is not None else cfg.seed
         if seed is None:
-            seed = context.broadcast(secrets.randbits(31))
-        self.random = EnvRandom(seed, context.rank * num_envs, num_envs, device)
+            seed = self.context.broadcast(secrets.randbits(31))
+        self.random = EnvRandom(seed, self.context.rank * num_envs, num_envs, self.device)
         self.common_step_counter = 0
         self._latest_log: Log = {}
-        self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
+        self._failures = FailureCounter(
+            num_envs, cfg.nan_guard.max_bad_share, self.device, self._explain_failures
+        )
+        self._build()
 
     @property
     def env_ids(self) -> torch.Tensor:
@@ -222,7 +242,13 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         raise NotImplementedError
 
     def check_health(self) -> None:
-        """Report environments that failed since the last call. Waits for the GPU."""
+        """Report environments that failed since the last call. Waits for the GPU.
+
+        Raises:
+            SimulationError: If more than ``env.nan_guard.max_bad_share`` of the environments failed
+                per step, on average.
+        """
+        self._failures.report()
 
     def state(self) -> dict[str, Any]:
         """Return copies of all that the next step depends on, for an exact resume."""
@@ -237,8 +263,21 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.common_step_counter = int(state["common_step_counter"])
         self.random.seed(int(state["seed"]))
         self.random.tick = int(state["tick"])
+        self._failures.restart()
 
     # What subclasses define ---------------------------------------------------------------------
+
+    def _find_device(self) -> torch.device:
+        """Return the device of all tensors; physics, which may choose another, is made here."""
+        return self.context.device
+
+    def _build(self) -> None:
+        """Make what steps the environments, then their spaces, and reset them: called once."""
+        raise NotImplementedError
+
+    def _explain_failures(self) -> str:
+        """Save what is left of too many failed environments; return where, and what to do."""
+        raise NotImplementedError
 
     def _num_actions(self) -> int:
         """Return the size of an action; of choices, how many there are."""
@@ -329,6 +368,24 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             check_result("time-outs", time_outs, torch.bool, self.num_envs)
             check_result("rewards", reward, torch.float32, self.num_envs)
         return terminated, time_outs, reward
+
+    def _save_failure(self, states: Mapping[str, Any]) -> Path:
+        """Save the states of failed environments, and what led to them; return where."""
+        known = {
+            "actions": self.actions.cpu(),
+            "env_ids": self.env_ids.cpu(),
+            "step": self.common_step_counter,
+        }
+        # A new file of a name that nobody can guess, for the temporary folder is everybody's: a
+        # link under a name known before would have us overwrite what it leads to.
+        descriptor, path = tempfile.mkstemp(
+            prefix=f"nan_state_rank{self.context.rank}_step{self.common_step_counter}_",
+            suffix=".pt",
+            dir=self.log_dir,
+        )
+        with open(descriptor, "wb") as file:
+            torch.save({**states, **known}, file)
+        return Path(path)
 
     def _make_spaces(self) -> None:
         if self._num_actions() < 1:

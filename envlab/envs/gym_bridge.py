@@ -6,7 +6,6 @@ The environments are Gymnasium's own, on the host, without a :class:`Simulation`
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,19 +15,16 @@ import torch
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges
+from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt
 from envlab.distributed.context import DistributedContext
 from envlab.envs.batched_env import BatchedEnv, Log
 from envlab.envs.cfg import NanGuardCfg
-from envlab.envs.checks import positive, unbounded
+from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
-from envlab.errors import SimulationError
 from envlab.host.batch import Ended, find_time_limit
 from envlab.host.maker import EnvMaker, known_kwargs
 from envlab.host.spaces import Actions, Observations
 from envlab.host.workers import make_batch
-
-logger = logging.getLogger(__name__)
 
 RENDER_FPS = 30
 """Steps per second of an environment that does not say."""
@@ -105,44 +101,16 @@ class GymEnv(BatchedEnv):
             ConfigurationError: If the configuration makes no environment.
             SimulationError: If a worker process fails.
         """
-        cfg = cfg or GymEnvCfg()
-        context = context or DistributedContext.single(None if device is None else str(device))
-        num_envs = positive(
-            "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
-        )
-        check_ranges(cfg, "env")
+        self.spec, cfg = spec, cfg or GymEnvCfg()
+        self._maker = _maker(spec, cfg)
         super().__init__(
             cfg,
             context=context,
             num_envs=num_envs,
-            device=context.device,
+            device=device,
             seed=seed,
             render_mode=render_mode,
         )
-        self.spec = spec
-        self._batch, model = make_batch(
-            _maker(spec, cfg),
-            num_envs,
-            num_workers=cfg.num_workers,
-            num_threads=context.num_threads,
-            first_env=context.rank * num_envs,
-            timeout_s=cfg.worker_timeout_s,
-            render_mode=render_mode,
-        )
-        limit = find_time_limit(model)
-        self._max_episode_length = 0 if limit is None else limit._max_episode_steps
-        self._step_dt = 1.0 / (model.metadata.get("render_fps") or RENDER_FPS)
-        self._num_failed, self._checked_step = 0, 0
-        self._ended: Ended = []
-        """Rows whose episodes ended in this step."""
-        self._observed = Observations(model.observation_space)
-        self._acted = Actions(model.action_space)
-        self._options = _options(self._acted)
-        self._low, self._high = (
-            torch.from_numpy(bound).to(self.device) for bound in (self._acted.low, self._acted.high)
-        )
-        self._make_spaces()
-        self.reset()
 
     @property
     def step_dt(self) -> float:
@@ -164,24 +132,12 @@ class GymEnv(BatchedEnv):
         self._batch.arrays.elapsed[:] = values.cpu().numpy()
         self._batch.set_elapsed()
 
-    def check_health(self) -> None:
-        """Report environments that were not finite since the last call."""
-        steps = self.common_step_counter - self._checked_step
-        failed, self._num_failed, self._checked_step = self._num_failed, 0, self.common_step_counter
-        if failed:
-            logger.warning(
-                "%d environment episodes were ended by non-finite values in the last %d steps.",
-                failed,
-                steps,
-            )
-
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore the counters, and begin new episodes, whose seeds follow from them.
 
         Gymnasium's environments themselves cannot be saved.
         """
         super().set_state(state)
-        self._checked_step = self.common_step_counter
         self.reset()
 
     def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
@@ -198,6 +154,33 @@ class GymEnv(BatchedEnv):
     def close(self, **kwargs: Any) -> None:
         """Close the environments, and end their workers."""
         self._batch.close()
+
+    def _build(self) -> None:
+        self._batch, model = make_batch(
+            self._maker,
+            self.num_envs,
+            num_workers=self.cfg.num_workers,
+            num_threads=self.context.num_threads,
+            first_env=self.context.rank * self.num_envs,
+            timeout_s=self.cfg.worker_timeout_s,
+            render_mode=self.render_mode,
+        )
+        limit = find_time_limit(model)
+        self._max_episode_length = 0 if limit is None else limit._max_episode_steps
+        self._step_dt = 1.0 / (model.metadata.get("render_fps") or RENDER_FPS)
+        self._ended: Ended = []
+        """Rows whose episodes ended in this step."""
+        self._observed = Observations(model.observation_space)
+        self._acted = Actions(model.action_space)
+        self._options = _options(self._acted)
+        self._low, self._high = (
+            torch.from_numpy(bound).to(self.device) for bound in (self._acted.low, self._acted.high)
+        )
+        self._make_spaces()
+        self.reset()
+
+    def _explain_failures(self) -> str:
+        return "Look at the environment's observations and rewards."
 
     def _num_actions(self) -> int:
         return self._acted.num
@@ -224,7 +207,8 @@ class GymEnv(BatchedEnv):
             self._options.check_range(actions)
         self._batch.arrays.actions[:] = actions.numpy()
         self._ended = self._batch.step()
-        self._count_failures(int(self._batch.arrays.failed.sum()))
+        failed = self._batch.arrays.failed
+        self._failures.add(torch.from_numpy(failed) if failed.any() else None)
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
         arrays = self._batch.arrays
@@ -263,17 +247,6 @@ class GymEnv(BatchedEnv):
     def _copy(self, rows: np.ndarray) -> torch.Tensor:
         """Return a copy of shared rows on the device."""
         return torch.from_numpy(rows).to(self.device, copy=True)
-
-    def _count_failures(self, failed: int) -> None:
-        self._num_failed += failed
-        share = self.cfg.nan_guard.max_bad_share
-        if failed > max(1.0, share * self.num_envs):
-            raise SimulationError(
-                f"{failed} of {self.num_envs} environments became non-finite in step "
-                f"{self.common_step_counter}, more than the share "
-                f"env.nan_guard.max_bad_share={share}. Look at the environment's observations and "
-                "rewards."
-            )
 
 
 def action_kind(spec: EnvSpec, cfg: GymEnvCfg) -> str:

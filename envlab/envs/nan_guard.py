@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import torch
 
-from envlab.errors import SimulationError
+from envlab.envs.failures import FailureCounter
 from envlab.sim.simulation import Simulation
 
 logger = logging.getLogger(__name__)
@@ -18,35 +16,19 @@ logger = logging.getLogger(__name__)
 class NanGuard:
     """Watches physics, rewards and observations of an environment.
 
-    A failure ends the episode with reward 0. On a CPU too many at once stop the run in that step;
-    on a GPU, which is not waited for, at the next :meth:`check`.
+    A failure ends the episode with reward 0.
     """
 
-    def __init__(
-        self,
-        sim: Simulation,
-        max_bad_share: float,
-        save: Callable[[Mapping[str, torch.Tensor]], Path],
-    ) -> None:
-        """Watch ``sim``.
-
-        Args:
-            sim: The physics.
-            max_bad_share: See :class:`NanGuardCfg`.
-            save: Saves the states of failed environments and returns where.
-        """
-        self._sim, self._share, self._save = sim, max_bad_share, save
+    def __init__(self, sim: Simulation, failures: FailureCounter) -> None:
+        """Watch ``sim``, and have failures counted."""
+        self._sim, self._failures = sim, failures
         self._is_cpu = sim.device.type == "cpu"
         self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
         self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._has_bad_obs = False
-        self._num_bad = torch.zeros((), dtype=torch.int64, device=sim.device)
-        self._num_steps = 0
-        """Steps since failures were last reported."""
 
     def remember(self) -> None:
         """Keep the state before a step, for rewards of progress and to be saved if it fails."""
-        self._num_steps += 1
         self.last_qpos.copy_(self._sim.data.qpos)
         self._last_qvel.copy_(self._sim.data.qvel)
 
@@ -65,14 +47,13 @@ class NanGuard:
         """
         bad = self._sim.bad()
         if self._is_cpu and not self._has_bad_obs and not bad.numpy().any() and _sums_up(reward):
+            self._failures.add()
             return terminated, reward
         finite = torch.isfinite(reward)
         if finite.dim() > 1:  # a row per agent
             finite = finite.all(dim=0)
         bad = bad | self._bad_obs | ~finite
-        self._num_bad += bad.sum()
-        if self._is_cpu and bad.sum() > self._num_bad_max(1):
-            self._stop(int(bad.sum()), 1)
+        self._failures.add(bad)
         return terminated | bad, torch.where(bad, 0.0, reward)
 
     def clean(self, observations: dict[str, torch.Tensor]) -> None:
@@ -90,23 +71,8 @@ class NanGuard:
             self._bad_obs &= ~mask
             self._has_bad_obs = not self._is_cpu or bool(self._bad_obs.any())
 
-    def check(self) -> None:
-        """Report failures and overflows since the last call. Waits for the GPU.
-
-        Raises:
-            SimulationError: If more than the configured share failed per step, on average.
-        """
-        steps = max(1, self._num_steps)
-        failed = int(self._num_bad)
-        self.restart()
-        if failed:
-            logger.warning(
-                "%d environment episodes were ended by non-finite values in the last %d steps.",
-                failed,
-                steps,
-            )
-        if failed > self._num_bad_max(steps):
-            self._stop(failed, steps)
+    def check_memory(self) -> None:
+        """Report environments that overflowed. Waits for the GPU."""
         overflowed = int(self._sim.overflow().sum())
         if overflowed:
             logger.warning(
@@ -114,11 +80,6 @@ class NanGuard:
                 overflowed,
                 self._sim.overflow_advice(),
             )
-
-    def restart(self) -> None:
-        """Count from this step on."""
-        self._num_bad.zero_()
-        self._num_steps = 0
 
     def state(self) -> torch.Tensor:
         """Return what must survive a resume."""
@@ -128,26 +89,14 @@ class NanGuard:
         """Restore what :meth:`state` returned."""
         self._bad_obs.copy_(state)
         self._has_bad_obs = True
-        self.restart()
 
-    def _num_bad_max(self, steps: int) -> float:
-        """Return how many episodes may end by failures in so many steps; one always may."""
-        return max(1.0, self._share * self._sim.num_envs * steps)
-
-    def _stop(self, failed: int, steps: int) -> None:
-        path = self._save(
-            {
-                "qpos": self.last_qpos.cpu(),
-                "qvel": self._last_qvel.cpu(),
-                "bad": (self._sim.bad() | self._bad_obs).cpu(),
-            }
-        )
-        raise SimulationError(
-            f"{failed} of {self._sim.num_envs} environments became non-finite within {steps} "
-            f"steps, more than the share env.nan_guard.max_bad_share={self._share}. Their states "
-            f"and actions before the step are in {path}; a smaller env.sim.dt or smaller actions "
-            "are the usual cure."
-        )
+    def failed_states(self) -> dict[str, torch.Tensor]:
+        """Return the states before the step, and which environments failed, to be saved."""
+        return {
+            "qpos": self.last_qpos.cpu(),
+            "qvel": self._last_qvel.cpu(),
+            "bad": (self._sim.bad() | self._bad_obs).cpu(),
+        }
 
 
 def _sums_up(values: torch.Tensor) -> bool:

@@ -54,24 +54,16 @@ class SingleAgentEnv(BatchedEnv):
                 "join all observations, or leave state_as_observation out."
             )
         self.env = env
+        # A state of -1 joins the observations too.
+        has_own_state = state_as_observation and env.cfg.state_space > 0
+        self._groups = [STATE] if has_own_state else env.possible_agents
         super().__init__(
             env.cfg,
             context=env.context,
             num_envs=env.num_envs,
-            device=env.device,
             seed=env.random.base_seed,
             render_mode=env.render_mode,
         )
-        self.spec, self.random, self._episode_length = env.spec, env.random, env.episode_length_buf
-        # A state of -1 joins the observations too.
-        has_own_state = state_as_observation and env.cfg.state_space > 0
-        self._groups = [STATE] if has_own_state else env.possible_agents
-        self._observe()
-        observed = unbounded(self.obs_buf["policy"].shape[1:])
-        self.single_observation_space = spaces.Dict({"policy": observed})
-        self.single_action_space = unbounded(env.actions.shape[1:])
-        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
-        self.action_space = batch_space(self.single_action_space, env.num_envs)
 
     def __getattr__(self, name: str) -> Any:
         if name == "env":  # it is not there yet
@@ -132,6 +124,19 @@ class SingleAgentEnv(BatchedEnv):
 
     def close(self, **kwargs: Any) -> None:
         self.env.close(**kwargs)
+
+    def _find_device(self) -> torch.device:
+        return self.env.device
+
+    def _build(self) -> None:
+        env = self.env
+        self.spec, self.random, self._episode_length = env.spec, env.random, env.episode_length_buf
+        self._observe()
+        observed = unbounded(self.obs_buf["policy"].shape[1:])
+        self.single_observation_space = spaces.Dict({"policy": observed})
+        self.single_action_space = unbounded(env.actions.shape[1:])
+        self.observation_space = batch_space(self.single_observation_space, env.num_envs)
+        self.action_space = batch_space(self.single_action_space, env.num_envs)
 
     def _observe(self) -> None:
         self.common_step_counter = self.env.common_step_counter

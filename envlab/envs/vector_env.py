@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 
-from envlab.config import check_ranges
-from envlab.distributed.context import DistributedContext
 from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
 from envlab.envs.cfg import EnvCfg
-from envlab.envs.checks import positive, registered_cfg
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
@@ -51,62 +46,6 @@ class VectorEnv(BatchedEnv):
 
     cfg: EnvCfg
     _renderer: mujoco.Renderer | None = None
-
-    def __init__(
-        self,
-        cfg: EnvCfg | None = None,
-        *,
-        context: DistributedContext | None = None,
-        num_envs: int | None = None,
-        device: str | None = None,
-        seed: int | None = None,
-        render_mode: str | None = None,
-        env_cfg_entry_point: str | None = None,
-        **registry_kwargs: Any,
-    ) -> None:
-        """Build the simulation and reset all environments.
-
-        Args:
-            cfg: The configuration; None: the one at ``env_cfg_entry_point``.
-            context: Where this process is; None: a lone process on ``device``.
-            num_envs: Overrides ``cfg.scene.num_envs``.
-            device: ``cpu``, ``cuda`` or ``cuda:<index>`` where there is no ``context``.
-            seed: Base seed; None: ``cfg.seed``, or a random one.
-            render_mode: None or ``rgb_array``.
-            env_cfg_entry_point: ``module:Class`` of the configuration, from the registry.
-            registry_kwargs: The registry's other entries, which an environment does not need.
-
-        Raises:
-            ConfigurationError: For a value that makes no environment.
-        """
-        cfg = registered_cfg(cfg, env_cfg_entry_point, registry_kwargs)
-        check_ranges(cfg, "env")
-        context = context or DistributedContext.single(None if device is None else str(device))
-        num_envs = positive(
-            "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
-        )
-        self.sim: Simulation = create_simulation(
-            simulation_with_delays(self._simulation_cfg(cfg), cfg.scene.actuators),
-            build_model(cfg.scene, cfg.sim.dt),
-            num_envs,
-            decimation=cfg.decimation,
-            device=context.device,
-            num_threads=context.num_threads,
-        )
-        super().__init__(
-            cfg,
-            context=context,
-            num_envs=num_envs,
-            device=self.sim.device,
-            seed=seed,
-            render_mode=render_mode,
-        )
-        self._prepare()
-        self._setup()
-        self._make_spaces()
-        self.reset()
-        size = sum(values.numel() for values in self.obs_buf.values())
-        self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
 
     @property
     def physics_dt(self) -> float:
@@ -152,10 +91,10 @@ class VectorEnv(BatchedEnv):
         """Report environments that failed or overflowed since the last call. Waits for the GPU.
 
         Raises:
-            SimulationError: If more than ``env.nan_guard.max_bad_share`` of the environments failed
-                per step, on average.
+            SimulationError: If too many failed, as in :meth:`BatchedEnv.check_health`.
         """
-        self.nan_guard.check()
+        super().check_health()
+        self.nan_guard.check_memory()
 
     def state(self) -> dict[str, Any]:
         return super().state() | {
@@ -235,6 +174,32 @@ class VectorEnv(BatchedEnv):
 
     # --------------------------------------------------------------------------------------------
 
+    def _find_device(self) -> torch.device:
+        self.sim: Simulation = create_simulation(
+            simulation_with_delays(self._simulation_cfg(self.cfg), self.cfg.scene.actuators),
+            build_model(self.cfg.scene, self.cfg.sim.dt),
+            self.num_envs,
+            decimation=self.cfg.decimation,
+            device=self.context.device,
+            num_threads=self.context.num_threads,
+        )
+        return self.sim.device
+
+    def _build(self) -> None:
+        self._prepare()
+        self._setup()
+        self._make_spaces()
+        self.reset()
+        size = sum(values.numel() for values in self.obs_buf.values())
+        self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
+
+    def _explain_failures(self) -> str:
+        path = self._save_failure(self.nan_guard.failed_states())
+        return (
+            f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
+            "smaller actions are the usual cure."
+        )
+
     def _prepare(self) -> None:
         """Make what the steps and resets of any task need beside the simulation."""
         model, cfg = self.sim.model, self.cfg
@@ -254,7 +219,7 @@ class VectorEnv(BatchedEnv):
             self.env_origins = self.terrain.env_origins
         self.constants: dict[Any, torch.Tensor] = {}
         self._nominal: dict[str, torch.Tensor] = {}
-        self.nan_guard = NanGuard(self.sim, cfg.nan_guard.max_bad_share, self._save_failure)
+        self.nan_guard = NanGuard(self.sim, self._failures)
         self.staged_wrenches = StagedWrenches(self.sim)
         self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
 
@@ -297,24 +262,6 @@ class VectorEnv(BatchedEnv):
         self.staged_wrenches.apply()
         super()._observe()
         self.nan_guard.clean(self.obs_buf)
-
-    def _save_failure(self, states: Mapping[str, torch.Tensor]) -> Path:
-        """Save the states of failed environments, and what led to them; return where."""
-        known = {
-            "actions": self.actions.cpu(),
-            "env_ids": self.env_ids.cpu(),
-            "step": self.common_step_counter,
-        }
-        # A new file of a name that nobody can guess, for the temporary folder is everybody's: a
-        # link under a name known before would have us overwrite what it leads to.
-        descriptor, path = tempfile.mkstemp(
-            prefix=f"nan_state_rank{self.context.rank}_step{self.common_step_counter}_",
-            suffix=".pt",
-            dir=self.log_dir,
-        )
-        with open(descriptor, "wb") as file:
-            torch.save({**states, **known}, file)
-        return Path(path)
 
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""

@@ -21,10 +21,10 @@ from envlab.nav.camera_kernels import (
     Wall,
     draw,
     draw_tilted,
-    paint,
 )
 from envlab.nav.house import CEILING_HEIGHT, CELL
 from envlab.nav.nav_cfg import CameraCfg, ImageKind
+from envlab.nav.paint_kernels import paint
 
 CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
     "depth": (1, torch.float32),

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
 
-from envlab.config import check_ranges
-from envlab.distributed.context import DistributedContext
 from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
-from envlab.envs.checks import positive, registered_cfg, unbounded
+from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, clear, masked_means
-from envlab.errors import SimulationError
 from envlab.nav import missing_extra
 from envlab.nav.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab.nav.house import CELL, GRID, NUM_GOALS
-from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
+from envlab.nav.nav_cfg import ACTIONS, ImageKind, NavEnvCfg
 from envlab.sim.threads import OneThread
 
 if TYPE_CHECKING:
@@ -37,8 +31,6 @@ try:
     from envlab.nav.motion import Motion
 except ModuleNotFoundError as error:
     raise missing_extra(error) from error
-
-logger = logging.getLogger(__name__)
 
 NO_CLASS = -1
 _KEPT = ("slot", "goal", "pose", "start", "distance", "start_distance", "travelled", "collisions")
@@ -78,63 +70,8 @@ class NavEnv(BatchedEnv):
     cfg: NavEnvCfg
     _clock: int
     """Steps since the last seed, on which it depends what houses are in memory."""
-    _checked_step: int
-    """Value of ``common_step_counter`` when failures were last reported."""
+    _images: dict[ImageKind, torch.Tensor]
     _view: EpisodeView | None = None
-
-    def __init__(
-        self,
-        cfg: NavEnvCfg | None = None,
-        *,
-        context: DistributedContext | None = None,
-        num_envs: int | None = None,
-        device: str | None = None,
-        seed: int | None = None,
-        render_mode: str | None = None,
-        env_cfg_entry_point: str | None = None,
-        **registry_kwargs: Any,
-    ) -> None:
-        """Load houses and reset all environments; the arguments are those of :class:`VectorEnv`.
-
-        Raises:
-            ConfigurationError: For a value that makes no environment.
-        """
-        cfg = registered_cfg(cfg, env_cfg_entry_point, registry_kwargs)
-        context = context or DistributedContext.single(None if device is None else str(device))
-        num_envs = positive(
-            "env.scene.num_envs", cfg.scene.num_envs if num_envs is None else num_envs
-        )
-        check_ranges(cfg, "env")
-        super().__init__(
-            cfg,
-            context=context,
-            num_envs=num_envs,
-            device=context.device,
-            seed=seed,
-            render_mode=render_mode,
-        )
-        self.houses = HouseSet(
-            cfg.houses,
-            goals=_goals(cfg),
-            start_range_m=cfg.start_range_m,
-            max_episode_length=cfg.max_episode_length,
-            device=self.device,
-        )
-        self._make_state()
-        self._motion = Motion(cfg, self.houses, slot=self.slot, goal=self.goal, pose=self.pose)
-        self.camera = Camera(
-            cfg.camera,
-            self.houses.arrays,
-            slot=self.slot,
-            pose=self.pose,
-            goal_class=self._goal_class,
-            kinds=tuple(cfg.images),
-            num_threads=context.num_threads,
-        )
-        self._images = self.camera.new_images()
-        self._threads = OneThread(self.device.type == "cpu")
-        self._make_spaces()
-        self.reset()
 
     @property
     def step_dt(self) -> float:
@@ -216,22 +153,6 @@ class NavEnv(BatchedEnv):
         row, column = row.clamp(0, GRID[0] - 1), column.clamp(0, GRID[1] - 1)
         return self.houses.arrays["free"][self.slot.long().unsqueeze(1), row, column]
 
-    def check_health(self) -> None:
-        """Report environments that were not finite since the last call. Waits for the GPU.
-
-        Raises:
-            SimulationError: If more than the configured share failed per step, on average.
-        """
-        steps = max(1, self.common_step_counter - self._checked_step)
-        failed, self._checked_step = int(self._num_failed), self.common_step_counter
-        self._num_failed.zero_()
-        if failed:
-            logger.warning(
-                "%d environment episodes were ended by non-finite values in the last %d steps.",
-                *(failed, steps),
-            )
-        self._limit_failures(failed, steps)
-
     def state(self) -> dict[str, Any]:
         return super().state() | {
             "clock": self._clock,
@@ -241,7 +162,7 @@ class NavEnv(BatchedEnv):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         super().set_state(state)
-        self._clock, self._checked_step = int(state["clock"]), self.common_step_counter
+        self._clock = int(state["clock"])
         self.houses.set_clock(self._clock)
         self._episode_length.copy_(state["episode_length"])
         for name, values in state["episodes"].items():
@@ -258,6 +179,37 @@ class NavEnv(BatchedEnv):
         self.camera.close()
 
     # What BatchedEnv asks for -------------------------------------------------------------------
+
+    def _build(self) -> None:
+        cfg = self.cfg
+        self.houses = HouseSet(
+            cfg.houses,
+            goals=_goals(cfg),
+            start_range_m=cfg.start_range_m,
+            max_episode_length=cfg.max_episode_length,
+            device=self.device,
+        )
+        self._make_state()
+        self._motion = Motion(cfg, self.houses, slot=self.slot, goal=self.goal, pose=self.pose)
+        self.camera = Camera(
+            cfg.camera,
+            self.houses.arrays,
+            slot=self.slot,
+            pose=self.pose,
+            goal_class=self._goal_class,
+            kinds=tuple(cfg.images),
+            num_threads=self.context.num_threads,
+        )
+        self._images = self.camera.new_images()
+        self._threads = OneThread(self.device.type == "cpu")
+        self._make_spaces()
+        self.reset()
+
+    def _explain_failures(self) -> str:
+        path = self._save_failure(self.state() | {"bad": self._failed.cpu()})
+        return (
+            f"Their states and actions are in {path}; look there for what wrote NaNs into env.pose."
+        )
 
     def _num_actions(self) -> int:
         return 1
@@ -403,11 +355,10 @@ class NavEnv(BatchedEnv):
         self._numbers = torch.tensor(names, device=device)
         self._targets = torch.arange(len(TARGETS), device=device).unsqueeze(1)
         self._looks = bool({"LookUp", "LookDown"} & set(self.cfg.actions))
-        self._clock = self._checked_step = 0
+        self._clock = 0
         self._to_draw: torch.Tensor = torch.ones(num_envs, dtype=torch.bool, device=device)
         """Environments whose images are not those of their state."""
         self._failed: torch.Tensor = torch.zeros(num_envs, dtype=torch.bool, device=device)
-        self._num_failed: torch.Tensor = torch.zeros((), dtype=torch.int64, device=device)
         self._success = torch.zeros_like(self._failed)
 
     def _on_torch_stream(self) -> contextlib.AbstractContextManager[Any]:
@@ -432,26 +383,11 @@ class NavEnv(BatchedEnv):
         """Put agents whose pose is not finite back to their start; their episodes will end."""
         if self.device.type == "cpu" and math.isfinite(float(self.pose.sum())):
             self._failed.zero_()
+            self._failures.add()
             return
         torch.logical_not(torch.isfinite(self.pose).all(dim=1), out=self._failed)
         self.pose.copy_(torch.where(self._failed.unsqueeze(1), self.start, self.pose))
-        self._num_failed += self._failed.sum()
-        if self.device.type == "cpu":
-            self._limit_failures(int(self._failed.sum()), 1)
-
-    def _limit_failures(self, failed: int, steps: int) -> None:
-        share = self.cfg.nan_guard.max_bad_share
-        if failed <= max(1.0, share * self.num_envs * steps):
-            return
-        path = Path(self.log_dir or tempfile.gettempdir()) / (
-            f"nan_state_rank{self.context.rank}_step{self.common_step_counter}.pt"
-        )
-        torch.save({**self.state(), "bad": self._failed.cpu(), "actions": self.actions.cpu()}, path)
-        raise SimulationError(
-            f"{failed} of {self.num_envs} environments became non-finite within {steps} steps, "
-            f"more than the share env.nan_guard.max_bad_share={share}. Their states and actions "
-            f"are in {path}; look there for what wrote NaNs into env.pose."
-        )
+        self._failures.add(self._failed)
 
     def _draw(self) -> None:
         """Draw the images that are not those of the state."""

@@ -1,0 +1,86 @@
+"""Environments that broke down: counted, reported, and a reason to stop if they are too many."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import torch
+
+from envlab.errors import SimulationError
+
+logger = logging.getLogger(__name__)
+
+
+class FailureCounter:
+    """Counts environments whose episodes were ended because their values were not finite.
+
+    On a CPU too many at once stop the run in that step; on a GPU, which is not waited for, at the
+    next :meth:`report`.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        max_bad_share: float,
+        device: torch.device,
+        explain: Callable[[], str],
+    ) -> None:
+        """Count from 0.
+
+        Args:
+            num_envs: Environments of this process.
+            max_bad_share: See :class:`envlab.envs.cfg.NanGuardCfg`.
+            device: Where failures are counted.
+            explain: Called when the run stops; returns what to add to the message.
+        """
+        self._num_envs, self._share, self._explain = num_envs, max_bad_share, explain
+        self._num_failed = torch.zeros((), dtype=torch.int64, device=device)
+        self._num_steps = 0
+        """Steps since failures were last reported."""
+
+    def add(self, failed: torch.Tensor | None = None) -> None:
+        """Count a step, and the environments that broke down in it.
+
+        Args:
+            failed: Which, bool ``(num_envs,)``; None: it is known that none did.
+
+        Raises:
+            SimulationError: On a CPU, if they are too many.
+        """
+        self._num_steps += 1
+        if failed is None:
+            return
+        self._num_failed += failed.sum()
+        if failed.device.type == "cpu":
+            self._limit(int(failed.sum()), 1)
+
+    def report(self) -> None:
+        """Log how many failed since the last report. Waits for the GPU.
+
+        Raises:
+            SimulationError: If more than the configured share failed per step, on average.
+        """
+        failed, steps = int(self._num_failed), max(1, self._num_steps)
+        self.restart()
+        if failed:
+            logger.warning(
+                "%d environment episodes were ended by non-finite values in the last %d steps.",
+                failed,
+                steps,
+            )
+        self._limit(failed, steps)
+
+    def restart(self) -> None:
+        """Count from 0 again."""
+        self._num_failed.zero_()
+        self._num_steps = 0
+
+    def _limit(self, failed: int, steps: int) -> None:
+        """Stop the run if more than the share failed; one always may."""
+        if failed <= max(1.0, self._share * self._num_envs * steps):
+            return
+        raise SimulationError(
+            f"{failed} of {self._num_envs} environments became non-finite within {steps} steps, "
+            f"more than the share env.nan_guard.max_bad_share={self._share}. {self._explain()}"
+        )
