@@ -6,6 +6,7 @@ It is an upper bound for what an agent can reach, and a teacher for imitation.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 
@@ -26,6 +27,8 @@ _PATIENCE = 28
 _STROLL = 5
 """Steps at random that follow them: something may hide the goal, or steps and turns of these sizes
 may lead to and fro."""
+
+_KEPT = ("_ahead", "_last_travelled", "_nearest", "_waited")
 
 
 class Expert:
@@ -80,6 +83,22 @@ class Expert:
         self._ahead = action == self._number("MoveAhead")
         self._last_travelled.copy_(env.travelled)
         return action.unsqueeze(1)
+
+    def note_taken(self, actions: torch.Tensor) -> None:
+        """Note which actions were taken, ``(num_envs, 1)``, where another than the expert acts.
+
+        It takes an agent that should have moved ahead, and has not, to be stuck.
+        """
+        self._ahead = actions[:, 0] == self._number("MoveAhead")
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what must survive a resume; the draws are the environment's."""
+        return {name: getattr(self, name).cpu().clone() for name in _KEPT}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`state` returned."""
+        for name in _KEPT:
+            setattr(self, name, state[name].to(self._env.device))
 
     def _is_strolling(self) -> torch.Tensor:
         """Return where nothing has come of it for a while, bool ``(num_envs,)``."""

@@ -252,6 +252,23 @@ def test_the_expert_reaches_every_goal_almost_on_the_shortest_way():
         assert spl > 0.93, goal
 
 
+def test_an_expert_goes_on_as_it_would_have_after_a_resume_and_acts_by_others():
+    env, again = (make(8, seed=2, goal="object", camera={"width": 32, "height": 32}) for _ in "ab")
+    going, resumed = Expert(env), Expert(again)
+    for step in range(40):
+        if step == 20:
+            again.set_state(env.state())
+            resumed.set_state(going.state())
+        actions = going.act()
+        if step >= 20:
+            assert torch.equal(resumed.act(), actions), step
+        others = torch.where(torch.arange(8).unsqueeze(1) < 4, LEFT, actions)
+        for expert, one in ((going, env), (resumed, again)):
+            if step >= 20 or one is env:
+                expert.note_taken(others)
+                one.step(others)
+
+
 # Houses that take turns, and a resume -------------------------------------------------------------
 
 TURNS = {"num_houses": 9, "num_slots": 6, "rotate_every": 2}

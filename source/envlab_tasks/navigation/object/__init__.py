@@ -12,6 +12,7 @@ for _images in ("Depth", "RGB"):
             order_enforce=False,
             kwargs={
                 "env_cfg_entry_point": f"{__name__}.object_env_cfg:ObjectNav{_images}{_play}EnvCfg",
+                "expert_entry_point": "envlab.nav.expert:Expert",
                 "description": "Find an object of a class in a house"
                 + (", by depth and goal masks." if _images == "Depth" else ", by colour images."),
             },

@@ -12,6 +12,7 @@ for _images in ("Depth", "RGB"):
             order_enforce=False,
             kwargs={
                 "env_cfg_entry_point": f"{__name__}.point_env_cfg:PointNav{_images}{_play}EnvCfg",
+                "expert_entry_point": "envlab.nav.expert:Expert",
                 "description": "Go to a point in a house"
                 + (", by depth images." if _images == "Depth" else ", by colour images."),
             },
