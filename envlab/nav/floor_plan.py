@@ -6,7 +6,7 @@ Lengths are in metres; x and y span the floor, and z is up.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,24 @@ class Room(NamedTuple):
         """In square metres."""
         return (self.x1 - self.x0) * (self.y1 - self.y0)
 
+    def covers(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return which points lie in the room, bool, of the shape that x and y have together."""
+        return (self.x0 < x) & (self.x1 >= x) & (self.y0 < y) & (self.y1 >= y)
+
+
+class Outline(NamedTuple):
+    """A room of any shape with right angles, between the centre lines of walls."""
+
+    corners: list[tuple[float, float]]
+    """One after the other, in either sense; the last is joined to the first."""
+
+    def covers(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return which points lie in the room: those with an odd number of walls to their left."""
+        inside = np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+        for (x0, y0), (_, y1) in zip(self.corners, np.roll(self.corners, -1, 0), strict=True):
+            inside ^= (x > x0) & (y > min(y0, y1)) & (y <= max(y0, y1))
+        return inside
+
 
 class Rectangle(NamedTuple):
     """Centre and half sizes, along the axes."""
@@ -48,18 +66,21 @@ class Rectangle(NamedTuple):
     half_y: float
 
 
-class FloorPlan(NamedTuple):
+AnyRoom = TypeVar("AnyRoom", Room, Outline)
+
+
+class FloorPlan(NamedTuple, Generic[AnyRoom]):
     """Rooms, the walls around and between them, and the doors in these."""
 
-    rooms: list[Room]
+    rooms: list[AnyRoom]
     walls: list[Rectangle]
     """From the floor to the ceiling."""
     doors: list[Rectangle]
     """Openings, above which a lintel closes the wall."""
 
 
-class _Split(NamedTuple):
-    """A wall across a room: on the line where coordinate ``axis`` is ``at``."""
+class Line(NamedTuple):
+    """A piece of a wall's centre line, on which coordinate ``axis`` is ``at``."""
 
     axis: int
     at: float
@@ -67,7 +88,7 @@ class _Split(NamedTuple):
     high: float
 
 
-def draw_floor_plan(rng: np.random.Generator) -> FloorPlan:
+def draw_floor_plan(rng: np.random.Generator) -> FloorPlan[Room]:
     """Return a floor plan whose rooms can all be reached.
 
     The largest room is split again and again. Each wall of a split gets a door, which joins what
@@ -75,7 +96,7 @@ def draw_floor_plan(rng: np.random.Generator) -> FloorPlan:
     """
     width, depth = rng.uniform(*WIDTH_RANGE), rng.uniform(*DEPTH_RANGE)
     rooms = [Room(MARGIN, MARGIN, MARGIN + width, MARGIN + depth)]
-    splits: list[_Split] = []
+    splits: list[Line] = []
     for _ in range(rng.integers(2, MAX_ROOMS - 1)):
         room = max(rooms, key=lambda one: one.area)
         axis = 0 if room.x1 - room.x0 >= room.y1 - room.y0 else 1
@@ -87,19 +108,19 @@ def draw_floor_plan(rng: np.random.Generator) -> FloorPlan:
         ends[axis + 2], starts[axis] = at, at
         rooms.remove(room)
         rooms += [Room(*ends), Room(*starts)]
-        splits.append(_Split(axis, at, room[1 - axis], room[3 - axis]))
-    plan = FloorPlan(rooms, [], [])
+        splits.append(Line(axis, at, room[1 - axis], room[3 - axis]))
+    plan: FloorPlan[Room] = FloorPlan(rooms, [], [])
     for split in splits:
         _build_wall(plan, split, _door_centres(split, splits, rng))
-    outline = _Split(0, MARGIN, MARGIN, MARGIN + depth), _Split(1, MARGIN, MARGIN, MARGIN + width)
+    outline = Line(0, MARGIN, MARGIN, MARGIN + depth), Line(1, MARGIN, MARGIN, MARGIN + width)
     for side, across in zip(outline, outline[::-1], strict=True):
         for at in (side.at, across.high):
             low, high = side.low - WALL_HALF, side.high + WALL_HALF
-            plan.walls.append(_stretch(side.axis, at, low, high))
+            plan.walls.append(stretch(side.axis, at, low, high))
     return plan
 
 
-def _door_centres(split: _Split, splits: list[_Split], rng: np.random.Generator) -> list[float]:
+def _door_centres(split: Line, splits: list[Line], rng: np.random.Generator) -> list[float]:
     """Return where along its wall a split gets one or two doors, clear of walls that join it."""
     joints = [
         other.at
@@ -121,17 +142,17 @@ def _door_centres(split: _Split, splits: list[_Split], rng: np.random.Generator)
     return sorted(centres)
 
 
-def _build_wall(plan: FloorPlan, split: _Split, doors: list[float]) -> None:
+def _build_wall(plan: FloorPlan[Room], split: Line, doors: list[float]) -> None:
     start = split.low
     for centre in doors:
         low, high = centre - DOOR_WIDTH / 2, centre + DOOR_WIDTH / 2
-        plan.doors.append(_stretch(split.axis, split.at, low, high))
-        plan.walls.append(_stretch(split.axis, split.at, start, low))
+        plan.doors.append(stretch(split.axis, split.at, low, high))
+        plan.walls.append(stretch(split.axis, split.at, start, low))
         start = high
-    plan.walls.append(_stretch(split.axis, split.at, start, split.high))
+    plan.walls.append(stretch(split.axis, split.at, start, split.high))
 
 
-def _stretch(axis: int, at: float, low: float, high: float) -> Rectangle:
+def stretch(axis: int, at: float, low: float, high: float) -> Rectangle:
     """Return a piece of wall on the line where coordinate ``axis`` is ``at``."""
     along, half = (low + high) / 2, (high - low) / 2
     if axis == 0:

@@ -41,7 +41,7 @@ class Placed(NamedTuple):
         return Rectangle(self.x, self.y, half_x, half_y)
 
 
-def furnish(plan: FloorPlan, rng: np.random.Generator) -> list[Placed]:
+def furnish(plan: FloorPlan[Room], rng: np.random.Generator) -> list[Placed]:
     """Return the things of a house."""
     furnisher = _Furnisher(plan, rng)
     for room in plan.rooms:
@@ -61,7 +61,7 @@ def furnish(plan: FloorPlan, rng: np.random.Generator) -> list[Placed]:
 
 
 class _Furnisher:
-    def __init__(self, plan: FloorPlan, rng: np.random.Generator) -> None:
+    def __init__(self, plan: FloorPlan[Room], rng: np.random.Generator) -> None:
         self._doors, self._rng = plan.doors, rng
         self.placed: list[Placed] = []
 

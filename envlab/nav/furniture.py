@@ -17,7 +17,9 @@ TARGETS = (
     *("AlarmClock", "Apple", "BaseballBat", "BasketBall", "Bowl", "GarbageCan"),
     *("HousePlant", "Laptop", "Mug", "SprayBottle", "Television", "Vase"),
 )
-CLASSES = ("Floor", "Ceiling", "Wall", "Door", *FURNITURE, *TARGETS)
+OTHER = "Other"
+"""A thing of a house file that is of no class."""
+CLASSES = ("Floor", "Ceiling", "Wall", "Door", *FURNITURE, OTHER, *TARGETS)
 FIRST_TARGET = len(CLASSES) - len(TARGETS)
 
 ON_FLOOR = ("BaseballBat", "BasketBall", "GarbageCan", "HousePlant")
@@ -73,6 +75,34 @@ def draw_thing(name: str, rng: np.random.Generator) -> Thing:
     tint = rng.uniform(0.85, 1.15)
     parts = [part._replace(colour=_scaled(part.colour, tint)) for part in _OBJECTS[name]]
     return Thing(name, parts)
+
+
+def box(colour: Colour | None = None) -> Thing:
+    """Return a box of 1 m on each side: a thing of no class."""
+    return Thing(OTHER, [Part(BOX, 0, 0, 0.5, 0.5, 0, 1, colour or (0.6, 0.6, 0.62))])
+
+
+def fitted(
+    thing: Thing, size: tuple[float, float, float] | None, colour: Colour | None = None
+) -> Thing:
+    """Return a thing that is as wide, deep and high as a size says, in m, and of one colour.
+
+    Cylinders and spheres stay round: they take the smaller of the two widths.
+    """
+    if size is None:
+        x, y, z = 1.0, 1.0, 1.0
+    else:
+        x, y = size[0] / (2 * thing.half_x), size[1] / (2 * thing.half_y)
+        z = size[2] / max(part.high for part in thing.parts)
+    parts = []
+    for part in thing.parts:
+        wide, deep = (x, y) if part.kind == BOX else (min(x, y), min(x, y))
+        half_x, half_y, low = wide * part.half_x, deep * part.half_y, z * part.low
+        high = low + 2 * half_x if part.kind == SPHERE else z * part.high
+        moved = Part(part.kind, x * part.x, y * part.y, half_x, half_y, low, high, part.colour)
+        parts.append(moved._replace(colour=colour or part.colour))
+    surface = None if thing.surface is None else z * thing.surface
+    return Thing(thing.name, parts, surface)
 
 
 def _scaled(colour: Colour, factor: float) -> Colour:

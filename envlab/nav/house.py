@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,8 @@ GRID = (
 )
 """Cells along y and x."""
 MAX_WALLS, MAX_PRIMITIVES = 40, 112
+MAX_CELLS = 300
+"""Of a house along x or y."""
 AGENT_RADIUS, AGENT_HEIGHT = 0.18, 1.0
 """Of the cylinder that must not touch anything, in m; Habitat's ObjectNav agent has this radius."""
 CLEARANCE = 0.02
@@ -49,8 +51,20 @@ allowed it is 0.36 m, two radii of the agent, as in the Habitat Challenge 2020."
 LINTEL_COLOUR = (0.8, 0.75, 0.65)
 
 
+class Size(NamedTuple):
+    """How large the arrays of houses are, which all houses in memory share."""
+
+    grid: tuple[int, int] = GRID
+    """Cells along y and x."""
+    num_walls: int = MAX_WALLS
+    num_primitives: int = MAX_PRIMITIVES
+    num_rooms: int = MAX_ROOMS
+
+
 class House(NamedTuple):
-    """A house; arrays are padded to a common size, and what is not there has negative half sizes.
+    """A house; arrays are padded to a common :class:`Size`.
+
+    What is not there has negative half sizes. The sizes below are those of houses of a split.
 
     Attributes:
         walls: Centre x, y and half sizes, float32 ``(MAX_WALLS, 4)``, in m, from floor to ceiling.
@@ -63,6 +77,7 @@ class House(NamedTuple):
         light: Colour of the light, its direction along x and y, and how it fades with distance,
             float32 ``(6,)``.
         free: Whether the centre of an agent can be there, bool ``GRID``; one connected region.
+        starts: Free cells in which episodes may begin, bool ``GRID``.
         zones: Cells that count as having arrived at each goal, bool ``(NUM_GOALS, *GRID)``.
         points: PointNav goals, float32 ``(NUM_POINTS, 2)``, in m.
     """
@@ -74,8 +89,13 @@ class House(NamedTuple):
     paints: np.ndarray
     light: np.ndarray
     free: np.ndarray
+    starts: np.ndarray
     zones: np.ndarray
     points: np.ndarray
+
+
+STANDARD = Size()
+"""Of houses of a split."""
 
 
 def make_house(split: str, index: int) -> House:
@@ -104,41 +124,45 @@ def check_split(split: str) -> None:
         )
 
 
-def build_house(plan: FloorPlan, things: Sequence[Placed], rng: np.random.Generator) -> House:
-    """Return the arrays of a floor plan and its things.
+def build_house(
+    plan: FloorPlan[Any], things: Sequence[Placed], rng: np.random.Generator, size: Size = STANDARD
+) -> House:
+    """Return the arrays of a floor plan and its things, in which episodes may begin anywhere.
 
     Args:
         plan: Rooms, walls and doors.
         things: Furniture and objects; the last are left out where there are too many.
         rng: Draws paints, light and points.
+        size: Of the arrays.
     """
-    primitives, colours = _primitives(plan, things)
-    solid, blocked = np.zeros(GRID, bool), np.zeros(GRID, bool)
+    primitives, colours = primitives_of(plan, things, size.num_primitives)
+    solid, blocked = np.zeros(size.grid, bool), np.zeros(size.grid, bool)
     for wall in plan.walls:
-        _stamp(solid, wall, CLEARANCE)
-        _stamp(blocked, wall, AGENT_RADIUS + CLEARANCE)
+        stamp(solid, wall, CLEARANCE)
+        stamp(blocked, wall, AGENT_RADIUS + CLEARANCE)
     for row in primitives:
         if row[4] < AGENT_HEIGHT:
             shape = Rectangle(*row[:4])
-            _stamp(blocked, shape, AGENT_RADIUS + CLEARANCE, is_round=row[6] != BOX)
-    room_of, inside = _rooms(plan)
+            stamp(blocked, shape, AGENT_RADIUS + CLEARANCE, is_round=row[6] != BOX)
+    room_of, inside = _rooms(plan, size.grid)
     free = largest_region(inside & ~blocked)
     points = _draw_points(free, rng)
     return House(
-        walls=_padded(plan.walls, (MAX_WALLS, 4), -1.0),
-        primitives=_padded(primitives, (MAX_PRIMITIVES, 8), -1.0),
-        colours=_padded(colours, (MAX_PRIMITIVES, 3), 0.0),
+        walls=_padded(plan.walls, (size.num_walls, 4), -1.0),
+        primitives=_padded(primitives, (size.num_primitives, 8), -1.0),
+        colours=_padded(colours, (size.num_primitives, 3), 0.0),
         room_of=room_of,
-        paints=_draw_paints(len(plan.rooms), rng),
+        paints=_draw_paints(len(plan.rooms), size.num_rooms, rng),
         light=_draw_light(rng),
         free=free,
+        starts=free,
         zones=_zones(free, solid, things, points),
         points=points,
     )
 
 
-def _primitives(
-    plan: FloorPlan, things: Sequence[Placed]
+def primitives_of(
+    plan: FloorPlan[Any], things: Sequence[Placed], most: int
 ) -> tuple[list[tuple[float, ...]], list[tuple[float, float, float]]]:
     """Return rows of ``House.primitives`` and their colours: lintels, then the parts of things."""
     rows: list[tuple[float, ...]] = [
@@ -147,7 +171,7 @@ def _primitives(
     colours = [LINTEL_COLOUR] * len(rows)
     for placed in things:
         parts = placed.thing.parts
-        if len(rows) + len(parts) > MAX_PRIMITIVES:
+        if len(rows) + len(parts) > most:
             break
         for part in parts:
             x, y, half_x, half_y = part.x, part.y, part.half_x, part.half_y
@@ -160,17 +184,23 @@ def _primitives(
     return rows, colours
 
 
-_X = ((np.arange(GRID[1]) + 0.5) * CELL)[None, :]
-_Y = ((np.arange(GRID[0]) + 0.5) * CELL)[:, None]
+_X = ((np.arange(MAX_CELLS) + 0.5) * CELL)[None, :]
+_Y = ((np.arange(MAX_CELLS) + 0.5) * CELL)[:, None]
 """Centres of the cells, in m."""
 
 
-def _stamp(grid: np.ndarray, shape: Rectangle, margin: float, *, is_round: bool = False) -> None:
+def centres(grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return x, ``(1, columns)``, and y, ``(rows, 1)``, of the centres of a grid's cells, in m."""
+    return _X[:, : grid[1]], _Y[: grid[0]]
+
+
+def stamp(grid: np.ndarray, shape: Rectangle, margin: float, *, is_round: bool = False) -> None:
     """Mark the cells whose centre is within ``margin`` of a rectangle, or of the circle in it."""
     reach_x, reach_y = shape.half_x + margin, shape.half_y + margin
     columns = slice(max(int((shape.x - reach_x) / CELL), 0), int((shape.x + reach_x) / CELL) + 1)
     rows = slice(max(int((shape.y - reach_y) / CELL), 0), int((shape.y + reach_y) / CELL) + 1)
-    far_x, far_y = np.abs(_X[:, columns] - shape.x), np.abs(_Y[rows] - shape.y)
+    x, y = centres(grid.shape)
+    far_x, far_y = np.abs(x[:, columns] - shape.x), np.abs(y[rows] - shape.y)
     if is_round:
         grid[rows, columns] |= far_x**2 + far_y**2 <= (shape.half_x + margin) ** 2
     else:
@@ -178,11 +208,11 @@ def _stamp(grid: np.ndarray, shape: Rectangle, margin: float, *, is_round: bool 
         grid[rows, columns] |= far_x**2 + far_y**2 <= margin**2
 
 
-def _rooms(plan: FloorPlan) -> tuple[np.ndarray, np.ndarray]:
+def _rooms(plan: FloorPlan[Any], grid: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the room of each cell, and which cells are in one."""
-    room_of, inside = np.zeros(GRID, np.uint8), np.zeros(GRID, bool)
+    room_of, inside = np.zeros(grid, np.uint8), np.zeros(grid, bool)
     for number, room in enumerate(plan.rooms):
-        here = (room.x0 < _X) & (room.x1 >= _X) & (room.y0 < _Y) & (room.y1 >= _Y)
+        here = room.covers(*centres(grid))
         room_of[here], inside = number, inside | here
     return room_of, inside
 
@@ -239,32 +269,36 @@ def _zones(
     free: np.ndarray, solid: np.ndarray, things: Sequence[Placed], points: np.ndarray
 ) -> np.ndarray:
     """Return the cells that count as having arrived at each goal, bool ``(NUM_GOALS, *GRID)``."""
-    zones = np.zeros((NUM_GOALS, *GRID), bool)
+    zones = np.zeros((NUM_GOALS, *free.shape), bool)
+    cells_x, cells_y = centres(free.shape)
     for placed in things:
         goal = CLASSES.index(placed.thing.name) - FIRST_TARGET
         if goal >= 0:
             zones[goal] |= _in_sight(free, solid, placed.x, placed.y)
     for number, (x, y) in enumerate(points):
-        within = (_X - x) ** 2 + (_Y - y) ** 2 <= POINT_RADIUS**2
+        within = (cells_x - x) ** 2 + (cells_y - y) ** 2 <= POINT_RADIUS**2
         zones[len(TARGETS) + number] = free & within
     return zones
 
 
 def _in_sight(free: np.ndarray, solid: np.ndarray, x: float, y: float) -> np.ndarray:
     """Return the free cells near an object from which no wall hides it, bool ``GRID``."""
-    rows, columns = np.nonzero(free & ((_X - x) ** 2 + (_Y - y) ** 2 <= OBJECT_RADIUS**2))
+    cells_x, cells_y = centres(free.shape)
+    near = (cells_x - x) ** 2 + (cells_y - y) ** 2 <= OBJECT_RADIUS**2
+    rows, columns = np.nonzero(free & near)
     along = np.linspace(0.1, 0.95, 12)[:, None]
     seen_columns = ((columns + 0.5) * (1 - along) + x / CELL * along).astype(int)
     seen_rows = ((rows + 0.5) * (1 - along) + y / CELL * along).astype(int)
-    hidden = solid[seen_rows.clip(0, GRID[0] - 1), seen_columns.clip(0, GRID[1] - 1)].any(axis=0)
-    zone = np.zeros(GRID, bool)
+    last_row, last_column = free.shape[0] - 1, free.shape[1] - 1
+    hidden = solid[seen_rows.clip(0, last_row), seen_columns.clip(0, last_column)].any(axis=0)
+    zone = np.zeros_like(free)
     zone[rows[~hidden], columns[~hidden]] = True
     return zone
 
 
-def _draw_paints(num_rooms: int, rng: np.random.Generator) -> np.ndarray:
-    """Return colours and patterns of floors and walls, float32 ``(MAX_ROOMS, 2, 5)``."""
-    paints = np.zeros((MAX_ROOMS, 2, 5), np.float32)
+def _draw_paints(num_rooms: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return colours and patterns of floors and walls, float32 ``(most, 2, 5)``."""
+    paints = np.zeros((most, 2, 5), np.float32)
     for room in paints[:num_rooms]:
         floor = np.array([0.6, 0.5, 0.4]) * rng.uniform(0.6, 1.2) + rng.uniform(-0.1, 0.1, 3)
         room[0] = *floor.clip(0.1, 1.0), rng.integers(3), rng.uniform(2.0, 5.0)
@@ -282,5 +316,6 @@ def _draw_light(rng: np.random.Generator) -> np.ndarray:
 
 def _padded(rows: Sequence[Sequence[float]], shape: tuple[int, int], fill: float) -> np.ndarray:
     out = np.full(shape, fill, np.float32)
-    out[: len(rows)] = rows
+    if rows:
+        out[: len(rows)] = rows
     return out

@@ -11,15 +11,28 @@ import hashlib
 import logging
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
 from envlab.distributed.disk import cure, describe, temporary_name
-from envlab.nav import floor_plan, furnishing, furniture, geodesics, house, motion_kernels
+from envlab.nav import (
+    floor_plan,
+    furnishing,
+    furniture,
+    geodesics,
+    house,
+    house_file,
+    layout,
+    motion_kernels,
+    procthor,
+    procthor_sizes,
+)
 from envlab.nav.geodesics import UNREACHABLE, distance_fields
-from envlab.nav.house import check_split, make_house
+from envlab.nav.house import House, check_split, make_house
+from envlab.nav.house_files import HouseFiles
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +42,7 @@ Arrays = dict[str, np.ndarray]
 
 _MAKERS: tuple[ModuleType, ...] = (
     *(floor_plan, furnishing, furniture, geodesics, house, motion_kernels),
+    *(house_file, layout, procthor, procthor_sizes),
 )
 _DAMAGE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error)
 """What reading a damaged entry raises."""
@@ -37,13 +51,22 @@ _DAMAGE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.err
 class HouseCache:
     """Makes houses, or reads them from a folder where they have been made before."""
 
-    def __init__(self, folder: str | Path | None) -> None:
-        """Use a folder, which is made when the first house is written; None: none."""
+    def __init__(self, folder: str | Path | None, files: Sequence[str] = ()) -> None:
+        """Use a folder, which is made when the first house is written; None: none.
+
+        Args:
+            folder: The folder.
+            files: House files, or folders of them, whose houses there are in place of the splits'.
+
+        Raises:
+            ConfigurationError: If one of the files makes no house.
+        """
+        self.files = HouseFiles(files) if files else None
         self._folder = None if folder is None else Path(folder).expanduser() / _recipe()
         self._is_writable = True
 
     def load(self, split: str, index: int) -> Arrays:
-        """Return a house.
+        """Return a house of a split, or that of a file.
 
         A damaged entry is made anew, and a folder that cannot be written is not used; the log
         tells both.
@@ -51,7 +74,8 @@ class HouseCache:
         Raises:
             ConfigurationError: If there is no such house.
         """
-        check_split(split)
+        if self.files is None:
+            check_split(split)
         path = self.path(split, index)
         if path is not None and path.exists():
             try:
@@ -61,7 +85,7 @@ class HouseCache:
                     "The house in %s is damaged (%s: %s) and is made anew.",
                     *(path, type(error).__name__, error),
                 )
-        made = make_house(split, index)
+        made = self._make(split, index)
         arrays = {name: values for name, values in made._asdict().items() if name != "zones"}
         arrays["fields"] = distance_fields(made)
         if path is not None and self._is_writable:
@@ -70,7 +94,14 @@ class HouseCache:
 
     def path(self, split: str, index: int) -> Path | None:
         """Return where a house is kept; None where there is no folder."""
-        return None if self._folder is None else self._folder / split / f"{index}.npz"
+        if self._folder is None:
+            return None
+        if self.files is not None:
+            return self._folder / "files" / f"{self.files.key(index)}.npz"
+        return self._folder / split / f"{index}.npz"
+
+    def _make(self, split: str, index: int) -> House:
+        return make_house(split, index) if self.files is None else self.files.make(index)
 
     def _write(self, path: Path, arrays: Arrays) -> None:
         temporary = temporary_name(path)

@@ -15,6 +15,7 @@ import torch
 
 from envlab.config import check_ranges
 from envlab.errors import ConfigurationError
+from envlab.nav.furniture import TARGETS
 from envlab.nav.house_cache import Arrays, HouseCache
 from envlab.nav.nav_cfg import HousesCfg
 
@@ -52,13 +53,15 @@ class HouseSet:
             ConfigurationError: If there are no such houses, or no episode can begin in them.
         """
         check_ranges(cfg, "env.houses")
-        cfg.check_turns(max_episode_length)
         self.cfg, self.device = cfg, device
-        self.num_slots = min(cfg.num_slots, cfg.num_houses)
+        self._cache = HouseCache(cfg.cache_dir, cfg.files)
+        self.num_houses = _num_houses(cfg, self._cache)
+        _check_targets(goals, self._cache)
+        cfg.check_turns(max_episode_length, self.num_houses)
+        self.num_slots = min(cfg.num_slots, self.num_houses)
         self._episode_length = max_episode_length
         self._goals = np.array(goals)
         self._range_mm = [round(1000 * limit) for limit in start_range_m]
-        self._cache = HouseCache(cfg.cache_dir)
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="houses")
         self._coming: dict[int, Future[Arrays]] = {}
         self._numbers = [-1] * self.num_slots
@@ -71,11 +74,17 @@ class HouseSet:
     @property
     def rotates(self) -> bool:
         """Whether there are more houses than slots."""
-        return self.cfg.num_houses > self.num_slots
+        return self.num_houses > self.num_slots
 
     def number_of(self, slot: int) -> int:
-        """Return the index, in its split, of the house in a slot."""
+        """Return the index, in its split or among the files, of the house in a slot."""
         return self.cfg.first_house + self._numbers[slot]
+
+    def name_of(self, slot: int) -> str:
+        """Return the name of the house in a slot, such as ``val_7``, or that of its file."""
+        number = self.number_of(slot)
+        files = self._cache.files
+        return f"{self.cfg.split}_{number}" if files is None else files.names[number]
 
     def set_clock(self, steps: int) -> None:
         """Load what is in the slots after so many steps."""
@@ -103,7 +112,7 @@ class HouseSet:
     def _house_at(self, slot: int, turns: int) -> int:
         """Return the house in a slot after so many turns, of which each moves one slot on."""
         rounds = (turns - slot + self.num_slots - 1) // self.num_slots
-        return (slot + rounds * self.num_slots) % self.cfg.num_houses
+        return (slot + rounds * self.num_slots) % self.num_houses
 
     def _open(self, steps: int) -> None:
         """Let episodes begin where they end before the slot's turn does, and load what is next."""
@@ -121,7 +130,7 @@ class HouseSet:
         self.num_open = len(chosen)
         if not self.num_open:
             raise ConfigurationError(
-                f"None of the {self.num_slots} houses of the split {self.cfg.split!r} in memory "
+                f"None of the {self.num_slots} {self.cfg.source} in memory "
                 f"has a goal of this task that is {self._range_mm[0] / 1000:g} to "
                 f"{self._range_mm[1] / 1000:g} m from a free place. Take more houses "
                 "(env.houses.num_houses), other goals or another env.start_range_m."
@@ -149,7 +158,7 @@ class HouseSet:
             self._copy(self.arrays[name][slot], values)
         nearest, farthest = self._range_mm
         fields = arrays["fields"][self._goals]
-        fits = (fields >= nearest) & (fields <= farthest) & arrays["free"]
+        fits = (fields >= nearest) & (fields <= farthest) & arrays["starts"]
         self._offers[slot] = False
         self._offers[slot, self._goals] = fits.any(axis=(1, 2))
         self._numbers[slot] = house
@@ -165,3 +174,36 @@ class HouseSet:
         if self.device.type == "cuda":  # only pinned memory is copied without waiting
             source = source.pin_memory()
         tensor.copy_(source, non_blocking=True)
+
+
+def _num_houses(cfg: HousesCfg, cache: HouseCache) -> int:
+    """Return how many houses there are.
+
+    Raises:
+        ConfigurationError: If the first one lies beyond the last file.
+    """
+    if cache.files is None:
+        return cfg.num_houses
+    if cfg.first_house >= len(cache.files):
+        raise ConfigurationError(
+            f"env.houses.first_house is {cfg.first_house}, but there are {len(cache.files)} house "
+            "files, counted from 0."
+        )
+    return min(cfg.num_houses, len(cache.files) - cfg.first_house)
+
+
+def _check_targets(goals: list[int], cache: HouseCache) -> None:
+    """Refuse classes that were chosen as targets and that no file has.
+
+    Raises:
+        ConfigurationError: With those that there are.
+    """
+    chosen = [TARGETS[goal] for goal in goals if goal < len(TARGETS)]
+    if cache.files is None or len(chosen) == len(TARGETS):
+        return
+    for name in chosen:
+        if name not in cache.files.classes:
+            raise ConfigurationError(
+                f"env.targets names {name!r}, but no house file has an instance that an agent can "
+                f"get near. They have {', '.join(sorted(cache.files.classes)) or 'no target'}."
+            )

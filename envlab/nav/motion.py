@@ -43,7 +43,7 @@ class Motion:
         self._device = wp.device_from_torch(pose.device)
         self._arrays = {
             name: wp.from_torch(houses.arrays[name])
-            for name in ("walls", "primitives", "free", "fields")
+            for name in ("walls", "primitives", "starts", "fields")
         }
         self._slot, self._goal, self._pose = map(wp.from_torch, (slot, goal, pose))
         self._lengths, self._moved = torch.zeros_like(pose[:, 0]), torch.zeros_like(pose[:, 0])
@@ -113,7 +113,7 @@ class Motion:
 
     def _record_draw_starts(self) -> wp.Launch:
         limits = [round(1000 * limit) for limit in self._cfg.start_range_m]
-        inputs = [self._arrays["free"], self._arrays["fields"], CELL, self._slot, self._goal]
+        inputs = [self._arrays["starts"], self._arrays["fields"], CELL, self._slot, self._goal]
         inputs += [wp.from_torch(self._mask), wp.from_torch(self._bits), *limits, self._pose]
         return wp.launch(
             draw_start, dim=self._num_envs, inputs=inputs, device=self._device, record_cmd=True

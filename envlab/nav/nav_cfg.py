@@ -65,10 +65,12 @@ class HousesCfg:
 
     split: str = "train"
     """``train``, ``val`` or ``test``."""
+    files: list[str] = field(default_factory=list)
+    """House files, or folders of them, in place of a split: see docs/navigation.md."""
     first_house: NonNegativeInt = 0
-    """Index of the first house in its split."""
+    """Index of the first house in its split, or among the files."""
     num_houses: PositiveInt = 1000
-    """Houses from there on."""
+    """Houses from there on; of files, at most those that there are."""
     num_slots: PositiveInt = 128
     """Houses in memory at a time, of 0.5 MB each."""
     rotate_every: PositiveInt = 50
@@ -90,14 +92,23 @@ class HousesCfg:
                 f"has {HOUSES_PER_SPLIT}. Lower {path}.first_house or {path}.num_houses."
             )
 
-    def check_turns(self, max_episode_length: int) -> None:
+    @property
+    def source(self) -> str:
+        """Where the houses come from, for messages."""
+        return f"houses of {self.split}" if not self.files else f"houses of {', '.join(self.files)}"
+
+    def check_turns(self, max_episode_length: int, num_houses: int) -> None:
         """Refuse so few slots that no episode could begin before its house's turn ends.
+
+        Args:
+            max_episode_length: In steps.
+            num_houses: Houses that there are.
 
         Raises:
             ConfigurationError: With the number that is needed.
         """
         needed = max_episode_length // self.rotate_every + 2
-        if self.num_houses > self.num_slots and self.num_slots < needed:
+        if num_houses > self.num_slots and self.num_slots < needed:
             raise ConfigurationError(
                 f"env.houses.num_slots is {self.num_slots}, but episodes of {max_episode_length} "
                 f"steps and a turn every {self.rotate_every} steps need {needed}. Raise num_slots "
@@ -206,4 +217,5 @@ class NavEnvCfg:
                 f"{path}.start_range_m is {[nearest, farthest]}, but must be two distances, the "
                 "smaller first."
             )
-        self.houses.check_turns(self.max_episode_length)
+        if not self.houses.files:  # how many those are is known when they are read
+            self.houses.check_turns(self.max_episode_length, self.houses.num_houses)

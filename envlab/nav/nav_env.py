@@ -17,7 +17,7 @@ from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.nav import missing_extra
 from envlab.nav.furniture import CLASSES, FIRST_TARGET, TARGETS
-from envlab.nav.house import CELL, GRID, NUM_GOALS
+from envlab.nav.house import CELL, NUM_GOALS
 from envlab.nav.nav_cfg import ACTIONS, ImageKind, NavEnvCfg
 from envlab.sim.threads import OneThread
 
@@ -150,8 +150,9 @@ class NavEnv(BatchedEnv):
     def is_free(self, points: torch.Tensor) -> torch.Tensor:
         """Return whether agents can be at such points, bool ``(num_envs, num_points)``."""
         column, row = (points / CELL).long().unbind(dim=2)
-        row, column = row.clamp(0, GRID[0] - 1), column.clamp(0, GRID[1] - 1)
-        return self.houses.arrays["free"][self.slot.long().unsqueeze(1), row, column]
+        free = self.houses.arrays["free"]
+        row, column = row.clamp(0, free.shape[1] - 1), column.clamp(0, free.shape[2] - 1)
+        return free[self.slot.long().unsqueeze(1), row, column]
 
     def state(self) -> dict[str, Any]:
         return super().state() | {

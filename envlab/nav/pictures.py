@@ -10,8 +10,9 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from envlab.nav.camera import Camera
+from envlab.nav.floor_plan import Rectangle
 from envlab.nav.furniture import BOX, CLASSES, FIRST_TARGET
-from envlab.nav.house import CELL, GRID
+from envlab.nav.house import CELL, stamp
 from envlab.nav.house_cache import Arrays
 from envlab.nav.nav_cfg import CameraCfg, ImageKind
 
@@ -20,6 +21,12 @@ WALL_COLOUR = (40, 40, 45)
 OUTSIDE_COLOUR = (245, 245, 245)
 WAY_COLOUR = (20, 90, 220)
 GOAL_COLOUR = (30, 170, 60)
+_NUM_PLACES = 96
+"""Among which those of pictures are chosen."""
+_LEAST_SHARE = 0.005
+"""Of a picture, for a class to be told."""
+_GAP = 4
+"""Pixels between pictures."""
 
 
 def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
@@ -29,7 +36,7 @@ def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
         house: The house.
         goal: A goal whose cells of arrival are shown in green.
     """
-    height, width = (round(cells * CELL * PIXELS_PER_M) for cells in GRID)
+    height, width = (round(cells * CELL * PIXELS_PER_M) for cells in house["free"].shape)
     floor = (255 * house["paints"][:, 0, :3]).clip(0, 255).astype(np.uint8)[house["room_of"]]
     floor[~_is_inside(house)] = OUTSIDE_COLOUR
     if goal is not None:
@@ -46,7 +53,7 @@ def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
             colour = tuple((255 * house["colours"][index]).astype(int).tolist())
             pen_shape = pen.rectangle if kind == BOX else pen.ellipse
             pen_shape(_box(x, y, half_x, half_y, height), fill=colour, outline=(0, 0, 0))
-    _label_targets(pen, shapes, height)
+    _label_targets(pen, shapes, (width, height))
     return picture
 
 
@@ -74,21 +81,40 @@ def draw_way(picture: Image.Image, way: Sequence[tuple[float, float]], yaw: floa
 def draw_views(house: Arrays, size: int = 192, seed: int = 0) -> Image.Image:
     """Return what an agent sees at four places of a house: colour above labels above depth.
 
-    Of many places drawn at random they are those where it sees the most classes.
+    They are chosen among many places at random, so that together they show most classes.
     """
     rng = np.random.default_rng(seed)
     rows, columns = np.nonzero(house["free"])
-    chosen = rng.integers(len(rows), size=48)
-    pose = np.zeros((48, 5), np.float32)
+    chosen = rng.integers(len(rows), size=_NUM_PLACES)
+    pose = np.zeros((_NUM_PLACES, 5), np.float32)
     pose[:, 0], pose[:, 1] = (columns[chosen] + 0.5) * CELL, (rows[chosen] + 0.5) * CELL
-    pose[:, 2], pose[:, 3] = CameraCfg().mount_m, rng.uniform(0.0, 2.0 * np.pi, 48)
-    seen = take_pictures(house, pose, size=32)["labels"]
-    best = np.argsort([-len(np.unique(labels)) for labels in seen], kind="stable")[:4]
-    images = take_pictures(house, pose[best], size=size)
-    labels = label_colours()[images["labels"][..., 0]]
+    pose[:, 2], pose[:, 3] = CameraCfg().mount_m, rng.uniform(0.0, 2.0 * np.pi, _NUM_PLACES)
+    labels = take_pictures(house, pose, size=32)["labels"]
+    images = take_pictures(house, pose[_most_telling(labels, 4)], size=size)
+    coloured = label_colours()[images["labels"][..., 0]]
     depth = np.repeat((255 * (images["depth"] / 8).clip(0, 1)).astype(np.uint8), 3, axis=3)
-    kinds = (images["rgb"], labels, depth)
+    gap = ((0, 0), (_GAP, 0), (_GAP, 0), (0, 0))
+    kinds = [np.pad(kind, gap, constant_values=255) for kind in (images["rgb"], coloured, depth)]
     return Image.fromarray(np.vstack([np.hstack(list(kind)) for kind in kinds]))
+
+
+def _most_telling(labels: np.ndarray, count: int) -> list[int]:
+    """Return the pictures that show most classes which those before do not.
+
+    Args:
+        labels: Of the pictures, ``(num, height, width, 1)``.
+        count: How many pictures to choose.
+    """
+    pixels = np.stack([(labels == number).sum(axis=(1, 2, 3)) for number in range(len(CLASSES))], 1)
+    shows = pixels >= _LEAST_SHARE * labels[0].size
+    seen = np.zeros(len(CLASSES), bool)
+    chosen: list[int] = []
+    for _ in range(count):
+        worth = (shows & ~seen).sum(axis=1) + 0.1 * shows.sum(axis=1)
+        worth[chosen] = -1.0
+        chosen.append(int(worth.argmax()))
+        seen |= shows[chosen[-1]]
+    return chosen
 
 
 def take_pictures(house: Arrays, pose: np.ndarray, *, size: int) -> dict[ImageKind, np.ndarray]:
@@ -147,7 +173,7 @@ class EpisodeView:
         way = self._map.copy()
         draw_way(way, self._way, float(pose[3]))
         seen = take_pictures(self._house, pose[None], size=self._size)["rgb"][0]
-        picture = beside(Image.fromarray(seen), way)
+        picture = beside(Image.fromarray(seen), way, height=self._size)
         pen, font = ImageDraw.Draw(picture), ImageFont.load_default(16)
         for row, line in enumerate(lines):
             black = (0, 0, 0)
@@ -155,9 +181,8 @@ class EpisodeView:
         return np.asarray(picture.crop((0, 0, picture.width // 2 * 2, self._size)))
 
 
-def beside(*pictures: Image.Image) -> Image.Image:
-    """Return pictures side by side, each as high as the first."""
-    height = pictures[0].height
+def beside(*pictures: Image.Image, height: int) -> Image.Image:
+    """Return pictures side by side, each so many pixels high."""
     scaled = [one.resize((round(one.width * height / one.height), height)) for one in pictures]
     joined = Image.new("RGB", (sum(one.width for one in scaled), height))
     left = 0
@@ -168,13 +193,26 @@ def beside(*pictures: Image.Image) -> Image.Image:
 
 
 def _is_inside(house: Arrays) -> np.ndarray:
-    """Return the cells within the outer walls, bool ``GRID``."""
-    walls = house["walls"][house["walls"][:, 2] > 0]
-    x = (np.arange(GRID[1]) + 0.5) * CELL
-    y = (np.arange(GRID[0]) + 0.5) * CELL
-    within_x = (x > walls[:, 0].min()) & (x < walls[:, 0].max())
-    within_y = (y > walls[:, 1].min()) & (y < walls[:, 1].max())
-    return within_y[:, None] & within_x[None, :]
+    """Return the cells that walls part from the edge of the map, bool ``GRID``."""
+    walls = np.zeros((house["free"].shape[0] + 2, house["free"].shape[1] + 2), bool)
+    for x, y, half_x, half_y in house["walls"]:
+        if half_x > 0:
+            stamp(walls[1:-1, 1:-1], Rectangle(x, y, half_x, half_y), CELL / 2)
+    outside = np.zeros_like(walls)
+    outside[0] = True
+    while ((grown := _grown(outside)) & ~walls != outside).any():
+        outside = grown & ~walls
+    return ~grown[1:-1, 1:-1]  # the outer faces of walls are outside
+
+
+def _grown(cells: np.ndarray) -> np.ndarray:
+    """Return cells and the four beside each, bool."""
+    grown = cells.copy()
+    grown[1:] |= cells[:-1]
+    grown[:-1] |= cells[1:]
+    grown[:, 1:] |= cells[:, :-1]
+    grown[:, :-1] |= cells[:, 1:]
+    return grown
 
 
 def _box(x: float, y: float, half_x: float, half_y: float, height: int) -> list[float]:
@@ -187,7 +225,8 @@ def _box(x: float, y: float, half_x: float, half_y: float, height: int) -> list[
     ]
 
 
-def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, height: int) -> None:
+def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, size: tuple[int, int]) -> None:
+    width, height = size
     font = ImageFont.load_default(11)
     last = np.zeros(8)
     for shape in shapes:
@@ -195,6 +234,7 @@ def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, height: int) ->
         is_part = number == last[7] and np.abs(shape[:2] - last[:2]).max() < 0.2
         last = shape
         if half_x > 0 and number >= FIRST_TARGET and not is_part:
-            where = (x * PIXELS_PER_M + 5, height - y * PIXELS_PER_M - 6)
             name, white = CLASSES[int(number)], (255, 255, 255)
+            left = min(x * PIXELS_PER_M + 5, width - pen.textlength(name, font) - 4)
+            where = (left, height - y * PIXELS_PER_M - 6)
             pen.text(where, name, (0, 0, 0), font, stroke_width=2, stroke_fill=white)

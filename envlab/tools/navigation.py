@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,13 @@ def show_houses(arguments: Sequence[str]) -> int:
     parser.add_argument("--first", type=int, default=0, metavar="N", help="first house (default 0)")
     parser.add_argument("--num", type=int, default=8, metavar="N", help="houses (default 8)")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each house there")
+    parser.add_argument(
+        "--file",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="check and show these house files, or folders of them, in place of a split",
+    )
     flags = parser.parse_args(list(arguments))
     _check_positive("--num", flags.num)
     try:
@@ -56,25 +64,53 @@ def show_houses(arguments: Sequence[str]) -> int:
         from envlab.nav.statistics import describe
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
-    cache = HouseCache(None)
+    cache = HouseCache(None, [str(path) for path in flags.file or []])
     numbers = range(flags.first, flags.first + flags.num)
+    names = [f"{flags.split}_{number}" for number in numbers]
+    if cache.files is not None:
+        numbers, names = range(len(cache.files)), cache.files.names
+        _print_notes(cache.files.paths)
     houses = [cache.load(flags.split, number) for number in numbers]
-    heads = (f"{flags.num} houses of {flags.split}", "mean", "least", "largest")
-    print(tabulate(describe(houses), headers=heads))
+    source = flags.split if cache.files is None else ", ".join(map(str, flags.file))
+    heads = (f"{len(houses)} {'house' if len(houses) == 1 else 'houses'} of {source}", "mean")
+    print(tabulate(describe(houses), headers=(*heads, "least", "largest")))
     if flags.pictures is None:
         return 0
-    try:
-        flags.pictures.mkdir(parents=True, exist_ok=True)
-        for number, house in zip(numbers, houses, strict=True):
-            path = flags.pictures / f"{flags.split}_{number}.png"
-            beside(draw_map(house), draw_views(house)).save(path)
+    with _writing(flags.pictures):
+        for name, house in zip(names, houses, strict=True):
+            path = flags.pictures / f"{name}.png"
+            views = draw_views(house)
+            beside(draw_map(house), views, height=views.height).save(path)
             print(path)
+    return 0
+
+
+def _print_notes(paths: Sequence[Path]) -> None:
+    """Print what files hold that their houses do not, and what nobody can get to."""
+    from envlab.nav.house_files import check_layout, read_layout
+
+    for path in paths:
+        layout = read_layout(path)
+        house = check_layout(layout)
+        notes = list(layout.notes)
+        if rooms := layout.unreachable(house):
+            notes.append(f"nobody can get into {', '.join(rooms)}")
+        if classes := layout.unseen(house):
+            notes.append(f"nobody can get near {', '.join(classes)}")
+        print(f"{path}: {'; '.join(notes) or 'nothing is left out'}.")
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Make a folder for pictures, and say in a sentence why they cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise RunDirectoryError(
-            f"Pictures cannot be written to {flags.pictures}: {error.strerror or error}. "
+            f"Pictures cannot be written to {folder}: {error.strerror or error}. "
             "Give --pictures another folder."
         ) from error
-    return 0
 
 
 def evaluate(arguments: Sequence[str]) -> int:
@@ -113,7 +149,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     episodes_per_env = math.ceil(flags.num_episodes / num_envs)
     summary = summarise(run_episodes(env, lambda obs: act(), episodes_per_env).episodes)
     env.close()
-    print(f"{task.id}, {flags.policy}, houses of {cfg.houses.split}:")
+    print(f"{task.id}, {flags.policy}, {cfg.houses.source}:")
     print(table(summary))
     if flags.json is not None:
         write_summary(flags.json, summary)

@@ -116,8 +116,9 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = flags.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "scripts").exists():
-            (folder / "scripts").symlink_to(ROOT / "scripts")
+        for name in ("scripts", "docs"):
+            if not (folder / name).exists():
+                (folder / name).symlink_to(ROOT / name)
         runner = Runner(folder)
         failed = [command for command in commands if not runner.passes(command)]
     print(f"{len(commands)} commands, {len(failed)} failed")

@@ -78,7 +78,7 @@ def test_most_houses_have_most_classes():
     found = [house.zones[: len(TARGETS)].any(axis=(1, 2)) for house in HOUSES]
     assert np.mean(found) > 0.6
     assert all((house.primitives[:, 2] > 0).sum() <= MAX_PRIMITIVES for house in HOUSES)
-    assert len(CLASSES) == 22
+    assert len(CLASSES) == 23
 
 
 def test_every_wall_between_rooms_has_a_door_that_fits():
