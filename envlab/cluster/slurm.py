@@ -12,21 +12,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab.cluster.slurm_script import MARK, OPTIONS, job_script, spelled
-from envlab.cluster.training_words import (
-    SCRIPT,
-    check_places,
-    check_training,
-    library_of,
-    without_dashes,
-)
-from envlab.errors import ConfigurationError, LaunchError, did_you_mean
+from envlab.cluster import job as jobs
+from envlab.cluster.job import DEADLINE_S, Job, add_flag, say, spelled
+from envlab.cluster.slurm_script import OPTIONS, job_script
+from envlab.errors import ConfigurationError, LaunchError
 from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.libraries import libraries
 
-DEADLINE_S = 60.0
-"""How long sbatch may take."""
-LEAST_NOTICE_S = 30
 _EPILOG = """LIBRARY is rsl_rl, rl_games or skrl, or the path of a training script; then come its
 own flags and overrides. --distributed and --requeue are added to them.
 
@@ -38,7 +29,6 @@ _TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?")
 _PATTERNS = {
     "cpus_per_task": (r"[1-9]\d*", "a number of cores"),
     "mem": (r"\d+[KMGT]?", "a size such as 64G, or 0 for all"),
-    "gpus_per_node": (r"([A-Za-z][\w.-]*:)?\d+", "a number, or type:number as in a100:4"),
 }
 
 
@@ -49,24 +39,29 @@ def main(arguments: Sequence[str]) -> int:
         ConfigurationError: If the job could not work as asked for.
         LaunchError: If sbatch refuses it.
     """
-    flags = _parse(arguments)
-    train = _complete(flags)
-    script = job_script(flags, ["envlab", "cluster", "slurm", *arguments], train)
+    flags = jobs.parse(_parser(), _joined(arguments))
+    _check_time(flags)
+    _check_values(flags)
+    folder = Path(flags.envlab_path or ".").expanduser().absolute()
+    flags.envlab_path = str(folder)
+    requeue = [] if flags.no_requeue else ["--requeue"]
+    job = jobs.describe(flags, name=flags.job_name, folder=folder, added=requeue)
+    flags.env_activate_path = _activation(flags.env_activate_path)
+    flags.seeds = _seeds(flags.seeds, job.train)
+    script = job_script(job, flags, ["envlab", "cluster", "slurm", *arguments])
     if flags.cpus_per_task is None and not any("--exclusive" in word for word in flags.sbatch):
-        _say(
-            "Without --cpus-per-task, or --sbatch=--exclusive, most clusters give one core a node."
-        )
+        say("Without --cpus-per-task, or --sbatch=--exclusive, most clusters give one core a node.")
     if flags.dry_run:
         print(script, end="")
     elif flags.output is not None:
-        _write(script, Path(flags.output))
+        jobs.write(script, Path(flags.output))
         logs = shlex.quote(str(Path(flags.envlab_path, flags.log_dir)))
-        _say(f"Submit it with: mkdir -p {logs} && sbatch {shlex.quote(flags.output)}")
+        say(f"Submit it with: mkdir -p {logs} && sbatch {shlex.quote(flags.output)}")
     elif shutil.which("sbatch") is None:
         print(script, end="")
-        _say("There is no sbatch here, so the script is printed. Write it with --output FILE.")
+        say("There is no sbatch here, so the script is printed. Write it with --output FILE.")
     else:
-        _submit(script, flags)
+        _submit(script, job, flags)
     return 0
 
 
@@ -79,13 +74,9 @@ def _parser() -> ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
-    def add(name: str, **kwargs: object) -> None:  # in Slurm's spelling and in this house's
-        spellings = dict.fromkeys((spelled(name), f"--{name}"))
-        parser.add_argument(*spellings, dest=name, **kwargs)  # type: ignore[arg-type]
+    def add(name: str, **kwargs: object) -> None:
+        add_flag(parser, name, **kwargs)
 
-    add("nodes", type=int, default=1, metavar="N", help="nodes (default: 1)")
-    add("gpus_per_node", metavar="[TYPE:]G", help="GPUs a node, a process for each")
-    add("processes_per_node", type=int, metavar="N", help="processes a node, without GPUs")
     for name, meaning in OPTIONS.items():
         add(name, metavar=name.partition("_")[0].upper(), help=meaning)
     add("seeds", metavar="A,B,...", help="a run for each seed, as a job array")
@@ -96,37 +87,9 @@ def _parser() -> ArgumentParser:
     add("env_activate_path", metavar="FILE", help="sourced first (default: this environment's)")
     add("envlab_path", metavar="FOLDER", help="where the job starts (default: the current folder)")
     add("log_dir", default="logs/slurm", metavar="FOLDER", help="for logs (default: %(default)s)")
-    add("notice_s", type=int, default=120, metavar="S", help="signal so long before the end (120)")
-    add("max_restarts", type=int, default=0, metavar="N", help="torchrun's restarts (default: 0)")
     add("no_requeue", action="store_true", help="do not go on after a preemption")
-    add("output", metavar="FILE", help="write the script to FILE, and submit nothing")
-    add("dry_run", action="store_true", help="print the script, and submit nothing")
-    parser.add_argument("train", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    jobs.add_flags(parser)
     return parser
-
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the flags, each of them checked by itself."""
-    for word in arguments:
-        if not word.isprintable():
-            raise ConfigurationError(
-                f"The argument {word!r} holds a line break or a control character, which a script "
-                "cannot pass on safely. Leave it out."
-            )
-    parser = _parser()
-    flags, unknown = parser.parse_known_args(_joined(arguments))
-    if unknown:
-        name = unknown[0].partition("=")[0]
-        known = [option for action in parser._actions for option in action.option_strings]
-        raise ConfigurationError(
-            f"There is no flag {name!r}.{did_you_mean(name, known)} See --help; train.py's own "
-            "flags come after the library."
-        )
-    flags.train = without_dashes(flags.train)
-    check_places(flags.train, parser)
-    _check_numbers(flags)
-    _check_values(flags)
-    return flags
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -140,16 +103,7 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     return words
 
 
-def _check_numbers(flags: argparse.Namespace) -> None:
-    for name, least in (("nodes", 1), ("processes_per_node", 1), ("max_restarts", 0)):
-        value = getattr(flags, name)
-        if value is not None and value < least:
-            raise ConfigurationError(f"{spelled(name)} is {value}, but must be at least {least}.")
-    if flags.notice_s < LEAST_NOTICE_S:
-        raise ConfigurationError(
-            f"--notice-s is {flags.notice_s}, but must be at least {LEAST_NOTICE_S} s: what an "
-            "iteration and a checkpoint take, twice."
-        )
+def _check_time(flags: argparse.Namespace) -> None:
     limit = None if flags.time is None else _seconds(flags.time)
     if limit is not None and limit <= flags.notice_s:
         raise ConfigurationError(
@@ -207,63 +161,6 @@ def _check_values(flags: argparse.Namespace) -> None:
             )
 
 
-def _complete(flags: argparse.Namespace) -> list[str]:
-    """Settle what flags leave open; return what torchrun runs.
-
-    Raises:
-        ConfigurationError: If flags do not fit each other, or train.py would refuse its own.
-    """
-    folder = Path(flags.envlab_path or ".").expanduser().absolute()
-    library, train = _train_words(flags.train, folder, adds_requeue=not flags.no_requeue)
-    task = check_training(library, flags.train[1:]) if library else None
-    flags.envlab_path = str(folder)
-    flags.job_name = flags.job_name or task or "envlab"
-    flags.env_activate_path = _activation(flags.env_activate_path)
-    flags.seeds = _seeds(flags.seeds, train)
-    if flags.gpus_per_node == "0":
-        flags.gpus_per_node = None
-    if flags.gpus_per_node is not None:
-        count = int(flags.gpus_per_node.rpartition(":")[2])
-        if flags.processes_per_node not in (None, count):
-            raise ConfigurationError(
-                f"--processes-per-node is {flags.processes_per_node}, but there is one process for "
-                f"each of the {count} GPUs of a node. Leave it out."
-            )
-        flags.processes_per_node = count
-    flags.processes_per_node = flags.processes_per_node or 1
-    return train
-
-
-def _train_words(
-    words: list[str], folder: Path, *, adds_requeue: bool
-) -> tuple[str | None, list[str]]:
-    """Return the library, if it is one of ours, and what torchrun runs."""
-    if not words:
-        raise ConfigurationError(
-            "There is nothing to train. Name a library and a task after the options: "
-            "envlab cluster slurm --nodes 2 rsl_rl --task Isaac-Cartpole-v0"
-        )
-    first, *rest = words
-    for name in ("--distributed", *(["--requeue"] if adds_requeue else [])):
-        if name not in rest:
-            rest.append(name)
-    if first in libraries():
-        path = SCRIPT.format(library=first)
-        start = [path] if (folder / path).is_file() else ["-m", "envlab.cli", "train", first]
-        return first, [*start, *rest]
-    if not first.endswith(".py"):
-        raise ConfigurationError(
-            f"{first!r} is neither a library ({', '.join(libraries())}) nor a Python script."
-            f"{did_you_mean(first, libraries())} Options of the job come before it."
-        )
-    if folder.is_dir() and not (folder / first).is_file():
-        raise ConfigurationError(
-            f"The script {first} is not in {folder}. Start from the folder where it is, or name "
-            "that by --envlab-path."
-        )
-    return library_of(first), [first, *rest]
-
-
 def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
     if text is None:
         return []
@@ -287,22 +184,7 @@ def _activation(given: str | None) -> str | None:
     return str(path) if sys.prefix != sys.base_prefix and path.is_file() else None
 
 
-def _write(script: str, path: Path) -> None:
-    """Write the script; over an older one, but over nothing else."""
-    try:
-        if path.exists() and MARK not in path.read_text(errors="replace")[:200]:
-            raise ConfigurationError(
-                f"--output is {path}, which exists and was not made here. Name another file."
-            )
-        path.write_text(script)
-    except OSError as error:
-        raise ConfigurationError(
-            f"The script cannot be written to {path} ({error.strerror}). Name another file."
-        ) from None
-    _say(f"Wrote {path}.")
-
-
-def _submit(script: str, flags: argparse.Namespace) -> None:
+def _submit(script: str, job: Job, flags: argparse.Namespace) -> None:
     """Hand the script to sbatch, and say how the job is watched and stopped."""
     for what, path in (("folder", flags.envlab_path), ("file to source", flags.env_activate_path)):
         if path is not None and not Path(path).exists():
@@ -330,10 +212,6 @@ def _submit(script: str, flags: argparse.Namespace) -> None:
         )
     number = done.stdout.strip().partition(";")[0]
     runs = f"{len(flags.seeds)} runs of " if flags.seeds else ""
-    print(f"Submitted job {number}: {runs}{flags.nodes} x {flags.processes_per_node} processes.")
+    print(f"Submitted job {number}: {runs}{job.nodes} x {job.processes_per_node} processes.")
     print(f"  look   squeue --job {number}; tail -F {shlex.quote(str(logs))}/*-{number}*.out")
     print(f"  stop   scancel {number}")
-
-
-def _say(sentence: str) -> None:
-    print(sentence, file=sys.stderr)

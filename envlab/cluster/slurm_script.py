@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Sequence
 from importlib.resources import files
 
-MARK = "# Made by: "
-"""How the second line begins of every script that was made here."""
+from envlab.cluster.job import Job, spelled
+
 OPTIONS = {
     "partition": "partition (queue)",
     "account": "account that is charged",
@@ -25,47 +25,42 @@ OPTIONS = {
 _PLAIN = re.compile(r"[\w./:,=@%+-]+")
 
 
-def spelled(name: str) -> str:
-    """Return a flag in Slurm's spelling."""
-    return f"--{name.replace('_', '-')}"
-
-
-def job_script(flags: argparse.Namespace, command: Sequence[str], train: Sequence[str]) -> str:
+def job_script(job: Job, flags: argparse.Namespace, command: Sequence[str]) -> str:
     """Return the text of the script.
 
     Args:
+        job: What is trained, and on what.
         flags: Those of ``envlab cluster slurm``, checked and completed.
         command: The command that asked for it.
-        train: What torchrun runs: a script, or ``-m`` and a module, and its arguments.
     """
     template = files("envlab.cluster").joinpath("slurm_job.sh").read_text(encoding="utf-8")
     values = {
         "command": shlex.join(command),
-        "directives": "\n".join(f"#SBATCH {word}" for word in _directives(flags)),
+        "directives": "\n".join(f"#SBATCH {word}" for word in _directives(job, flags)),
         "activate": _activation(flags.env_activate_path),
-        "seeds": _seeds(flags.seeds, train),
-        "train": "\n".join(f"    {shlex.quote(word)}" for word in train),
+        "seeds": _seeds(flags.seeds, job.train),
+        "train": "\n".join(f"    {shlex.quote(word)}" for word in job.train),
         "srun": " ".join(_srun(flags)),
-        "processes": str(flags.processes_per_node),
-        "max_restarts": str(flags.max_restarts),
-        # How long processes may take to save: the notice, less the time to be killed in.
-        "shutdown_timeout_s": str(flags.notice_s - flags.notice_s // 6),
+        "processes": str(job.processes_per_node),
+        "max_restarts": str(job.max_restarts),
+        "shutdown_timeout_s": str(job.shutdown_timeout_s),
     }
     return re.sub(r"@(\w+)@", lambda match: values[match[1]], template)
 
 
-def _directives(flags: argparse.Namespace) -> list[str]:
+def _directives(job: Job, flags: argparse.Namespace) -> list[str]:
     log = f"{flags.log_dir}/%x-{'%A_%a' if flags.seeds else '%j'}.out"
     options = {
-        "--nodes": flags.nodes,
+        "--nodes": job.nodes,
         "--ntasks-per-node": 1,
-        "--gpus-per-node": flags.gpus_per_node,
+        "--gpus-per-node": flags.gpus_per_node if job.gpus_per_node else None,
         **{spelled(name): getattr(flags, name) for name in OPTIONS},
+        "--job-name": job.name,
         "--array": f"0-{len(flags.seeds) - 1}" if flags.seeds else None,
         "--chdir": flags.envlab_path,
         "--output": log,
         "--open-mode": "append",
-        "--signal": f"USR1@{flags.notice_s}",
+        "--signal": f"USR1@{job.notice_s}",
     }
     words = [f"{name}={_quoted(str(one))}" for name, one in options.items() if one is not None]
     return [*words, "--no-requeue" if flags.no_requeue else "--requeue", *flags.sbatch]
