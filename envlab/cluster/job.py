@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import secrets
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 
 from envlab.cluster.training_words import (
@@ -14,6 +16,7 @@ from envlab.cluster.training_words import (
     check_places,
     check_training,
     library_of,
+    run_id_of,
     without_dashes,
 )
 from envlab.errors import ConfigurationError, did_you_mean
@@ -24,7 +27,11 @@ MARK = "# Made by: "
 """How a line begins of every file that was made here."""
 DEADLINE_S = 60.0
 """How long a scheduler's own command may take."""
+RETRIED = (70, 75, 143)
+"""Exit codes after which a run is started again; docs/survive.md says what they mean."""
 LEAST_NOTICE_S = 30
+_NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
+"""RFC 1035, and short enough for what is appended to it in the names of pods."""
 _GPUS = r"(?:([A-Za-z][\w.-]*):)?(\d+)"
 
 
@@ -65,6 +72,7 @@ def add_flag(parser: argparse.ArgumentParser, name: str, **kwargs: object) -> No
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add what every scheduler is asked for, and the words that say what to train."""
+
     def add(name: str, **kwargs: object) -> None:
         add_flag(parser, name, **kwargs)
 
@@ -100,6 +108,11 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> argparse.Namespac
         )
     flags.train = without_dashes(flags.train)
     check_places(flags.train, parser)
+    if "--dry_run" in flags.train:
+        raise ConfigurationError(
+            "--dry_run stands behind the library, so the job would train nothing. Give it before "
+            "the library to see what would be submitted."
+        )
     for name, least in (("nodes", 1), ("processes_per_node", 1), ("max_restarts", 0)):
         value = getattr(flags, name)
         if value is not None and value < least:
@@ -112,7 +125,47 @@ def parse(parser: ArgumentParser, arguments: Sequence[str]) -> argparse.Namespac
     return flags
 
 
-def describe(flags: argparse.Namespace, *, folder: Path | None, added: Sequence[str] = ()) -> Job:
+def check_name(flag: str, value: str | None) -> None:
+    """Refuse a name that Kubernetes or SkyPilot would refuse; None is no name.
+
+    Raises:
+        ConfigurationError: With a name that would do.
+    """
+    if value is not None and _NAME.fullmatch(value) is None:
+        raise ConfigurationError(
+            f"--{flag} is {value!r}, but a name has at most 50 small letters, digits and hyphens, "
+            f"begins with a letter and does not end with a hyphen. {name_like(value)} would do."
+        )
+
+
+def name_like(text: str) -> str:
+    """Return a name that :func:`check_name` takes and that resembles a text."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-0123456789")[:50].rstrip("-")
+    return name or "envlab"
+
+
+def environment(pairs: Sequence[str], *, reserved: str) -> dict[str, str]:
+    """Return variables given as ``NAME=VALUE``.
+
+    Raises:
+        ConfigurationError: For what is not of this form, or begins as the scheduler's own do.
+    """
+    for pair in pairs:
+        if re.match(rf"(?!{reserved})[A-Za-z_]\w*=", pair) is None:
+            raise ConfigurationError(
+                f"--env is {pair!r}, but must be NAME=VALUE, and not begin with {reserved}, as "
+                "the scheduler's own variables do."
+            )
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def describe(
+    flags: argparse.Namespace,
+    *,
+    name: str | None,
+    folder: Path | None,
+    added: Sequence[str] = (),
+) -> Job:
     """Return the job that flags ask for.
 
     Args:
@@ -179,6 +232,52 @@ def _train_words(
             f"The script {first} is not in {folder}. Start from the folder where it is."
         )
     return library_of(first), [first, *rest]
+
+
+def with_run_id(job: Job, *, name: str) -> Job:
+    """Return a job that goes on in its run when it is started again, under a name that fits."""
+    if run_id_of(job.train) is not None:
+        return replace(job, name=name)
+    return replace(job, name=name, train=(*job.train, f"--run_id={name}-{secrets.token_hex(3)}"))
+
+
+def torchrun(
+    job: Job, *, nodes: str, node_rank: str, processes: str, endpoint: str, options: str = ""
+) -> str:
+    """Return bash that starts torchrun on a node; its arguments are what torchrun runs.
+
+    Args:
+        job: What is trained, and on what.
+        nodes: How many nodes there are; this and the rest as bash reads it between double quotes.
+        node_rank: Which of them this one is; they meet at 0.
+        processes: How many processes a node has.
+        endpoint: Address and port where they meet.
+        options: Further ones of torchrun.
+    """
+    return f"""\
+is_host=0
+if [ "{node_rank}" = 0 ]; then is_host=1; fi
+exec python -m envlab.distributed.torchrun \\
+    --nnodes="{nodes}" --nproc_per_node="{processes}" --max_restarts={job.max_restarts} \\
+    --rdzv_backend=c10d --rdzv_id={secrets.token_hex(8)} --rdzv_endpoint="{endpoint}" \\
+    --rdzv_conf="is_host=$is_host" --shutdown_timeout={job.shutdown_timeout_s} {options}\\
+    "$@"
+"""
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a file's template with each ``@name@`` replaced, by lines indented as it stands.
+
+    Args:
+        template: The name of a file of this package.
+        values: What stands for each name.
+    """
+    text = files("envlab.cluster").joinpath(template).read_text(encoding="utf-8")
+
+    def value(match: re.Match[str]) -> str:
+        return values[match[2]].rstrip("\n").replace("\n", f"\n{match[1]}")
+
+    return re.sub(r"(?m)(?:^( *))?@(\w+)@", lambda match: (match[1] or "") + value(match), text)
 
 
 def write(text: str, path: Path) -> None:

@@ -20,7 +20,7 @@ export MEETING_NAME
 echo "Job $SLURM_JOB_ID, restart ${SLURM_RESTART_COUNT:-0}, on:" "${nodes//$'\n'/ }"
 
 train=(
-@train@
+    @train@
 )
 @seeds@
 # torchrun would die of USR1 alone, and kill after 30 s what an iteration and a checkpoint may take

@@ -6,9 +6,8 @@ import argparse
 import re
 import shlex
 from collections.abc import Sequence
-from importlib.resources import files
 
-from envlab.cluster.job import Job, spelled
+from envlab.cluster.job import Job, fill, spelled
 
 OPTIONS = {
     "partition": "partition (queue)",
@@ -33,19 +32,18 @@ def job_script(job: Job, flags: argparse.Namespace, command: Sequence[str]) -> s
         flags: Those of ``envlab cluster slurm``, checked and completed.
         command: The command that asked for it.
     """
-    template = files("envlab.cluster").joinpath("slurm_job.sh").read_text(encoding="utf-8")
     values = {
         "command": shlex.join(command),
         "directives": "\n".join(f"#SBATCH {word}" for word in _directives(job, flags)),
         "activate": _activation(flags.env_activate_path),
         "seeds": _seeds(flags.seeds, job.train),
-        "train": "\n".join(f"    {shlex.quote(word)}" for word in job.train),
+        "train": "\n".join(map(shlex.quote, job.train)),
         "srun": " ".join(_srun(flags)),
         "processes": str(job.processes_per_node),
         "max_restarts": str(job.max_restarts),
         "shutdown_timeout_s": str(job.shutdown_timeout_s),
     }
-    return re.sub(r"@(\w+)@", lambda match: values[match[1]], template)
+    return fill("slurm_job.sh", values)
 
 
 def _directives(job: Job, flags: argparse.Namespace) -> list[str]:

@@ -14,6 +14,8 @@ VERBS = {
     "command": "run a shell command on all hosts",
     "kill": "end a run on all hosts",
     "slurm": "write or submit a job for Slurm",
+    "trainjob": "write or submit a TrainJob for Kubernetes",
+    "sky": "write or start a job of SkyPilot on a cloud",
 }
 
 USAGE = """usage: envlab cluster VERB ...

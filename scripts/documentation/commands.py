@@ -35,13 +35,13 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 # What stands in a command, and why the command is not run then; the first that matches counts.
 SKIPPED = {
     r"\.\.\.|LIBRARY": "not complete",
-    r"^envlab (compare|cluster slurm|warm --task ID)$|distributed\.run$": "not complete",
+    r"^envlab (compare|cluster (slurm|trainjob|sky)|warm --task ID)$|distributed\.run$": "not complete",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
     r"^docker": "needs docker; tests/test_docker.py runs what it can",
     r"my_reach|my_library|My-": "run by tests/test_contributing.py",
     r"my_dog": "needs a robot of your own",
-    r"^envlab cluster (?!slurm)": "needs machines with ssh; run by tests/cluster",
+    r"^envlab cluster (?!slurm|trainjob|sky)": "needs machines with ssh; run by tests/cluster",
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
     r"^tensorboard": "is a server",
     r"benchmarks.distance": "needs root",
@@ -95,7 +95,7 @@ class Command:
         for pattern, extra in SHORTENED.items():
             if re.search(pattern, self.text):
                 words += extra
-        if words[:3] == ["envlab", "cluster", "slurm"]:
+        if words[:2] == ["envlab", "cluster"]:
             words.insert(3, "--dry_run")
         programs = {"python": [], "envlab": ["-m", "envlab.cli"], "pytest": ["-m", "pytest"]}
         return [sys.executable, *programs[words[0]], *words[1:]]

@@ -1,0 +1,168 @@
+"""``envlab cluster sky``: its file is held against SkyPilot's own reader, and started."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from envlab.cli import guarded
+from envlab.cluster.sky import PORT, main
+from tests.agents import free_port
+from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
+from tests.launcher import ROOT
+from tests.rl.conftest import SMALL
+
+SKY_PYTHON = ROOT / ".venv-sky/bin/python"
+"""SkyPilot asks for an older click than ours, so it has an environment of its own."""
+READ = """\
+import sys, sky, yaml
+task = sky.Task.from_yaml_config(yaml.safe_load(sys.stdin))
+print(task.name, task.num_nodes, [*task.resources][0])
+"""
+ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(echo c) `d` @train@ ${e}'"]
+ALL = [
+    *("--nodes=2", "--gpus-per-node=H100:8", "--infra=aws/us-east-1", "--name=ant", "--store=s3"),
+    *("--cpus-per-node=32+", "--mem=64+", "--env=WANDB_MODE=offline", "--notice-s=300"),
+]
+
+
+def sky(*arguments: str) -> int:
+    return guarded(main, arguments)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder, on a machine without sky."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def file_of(capsys: pytest.CaptureFixture[str], *options: str, words=(*SMALL,)) -> dict[str, Any]:
+    assert sky("--dry_run", "--bucket=my-logs", *options, "rsl_rl", *words) == 0
+    return yaml.safe_load(capsys.readouterr().out)
+
+
+def words_on(node: int, task: dict[str, Any], folder: Path) -> list[str]:
+    """Return torchrun's words on a node, whose variables are those of SkyPilot."""
+    addresses = ["127.0.0.1"] * task["num_nodes"]
+    variables = {
+        "SKYPILOT_NUM_NODES": str(task["num_nodes"]),
+        "SKYPILOT_NODE_RANK": str(node),
+        "SKYPILOT_NODE_IPS": "\n".join(addresses),
+        "SKYPILOT_NUM_GPUS_PER_NODE": "1",
+    }
+    activate = folder / ".venv/bin/activate"
+    activate.parent.mkdir(parents=True, exist_ok=True)
+    activate.touch()
+    (folder / "envlab-logs").mkdir(exist_ok=True)
+    return words_of_torchrun(["bash", "-e", "-c", task["run"]], variables, folder)
+
+
+@pytest.mark.skipif(not SKY_PYTHON.exists(), reason="no SkyPilot: .ci/run --all")
+@pytest.mark.parametrize("options", [[], ALL], ids=["least", "all"])
+def test_skypilot_reads_the_file(options: list[str], capsys, tmp_path: Path):
+    def read(task: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        text = yaml.safe_dump(task | {"file_mounts": {}})  # it would look for the bucket
+        words = [SKY_PYTHON, "-c", READ]
+        return subprocess.run(
+            words, input=text, capture_output=True, text=True, cwd=ROOT, timeout=120
+        )
+
+    task = file_of(capsys, *options)
+    done = read(task)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{task['name']} {task['num_nodes']} ")
+    assert read({**task, "number_of_nodes": 2}).returncode != 0
+    resources = {**task["resources"], "use_spots": True}
+    assert read({**task, "resources": resources}).returncode != 0
+
+
+def test_every_option_is_in_the_file(capsys):
+    task = file_of(capsys, *ALL)
+    assert (task["name"], task["num_nodes"], task["workdir"]) == ("ant", 2, ".")
+    assert task["resources"] == {
+        "infra": "aws/us-east-1",
+        "accelerators": "H100:8",
+        "cpus": "32+",
+        "memory": "64+",
+        "use_spot": True,
+        "job_recovery": {"max_restarts_on_errors": 0, "recover_on_exit_codes": [70, 75, 143]},
+    }
+    assert task["envs"] == {"WANDB_MODE": "offline"}
+    bucket = {"name": "my-logs", "mode": "MOUNT_CACHED", "store": "s3"}
+    assert task["file_mounts"] == {"~/envlab-logs": bucket}
+    assert "--shutdown_timeout=250" in task["run"]
+    assert file_of(capsys, "--on-demand")["resources"]["use_spot"] is False
+
+
+def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
+    task = file_of(capsys, *ALL, words=[*SMALL, *ODD])
+    words = words_on(1, task, folder)
+    assert {"--nnodes=2", "--nproc_per_node=1", f"--rdzv_endpoint=127.0.0.1:{PORT}"} <= set(words)
+    assert {"--rdzv_conf=is_host=0", "--local_addr=127.0.0.1"} <= set(words)
+    train = words[words.index("train") :]
+    assert train[: 2 + len(SMALL) + len(ODD)] == ["train", "rsl_rl", *SMALL, *ODD]
+    assert train[-1].startswith("--run_id=ant-")
+
+
+@pytest.mark.slow
+def test_two_machines_train_are_preempted_and_go_on_in_the_same_run(
+    capsys, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("envlab.cluster.sky.PORT", free_port())
+    task = file_of(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
+    nodes = [words_on(node, task, folder) for node in range(2)]
+    train_stop_and_go_on(nodes, folder)
+    assert [*folder.glob("envlab-logs/*/*/*/run.json")] != []  # it is in the bucket
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_shellcheck_finds_nothing_in_the_scripts(capsys):
+    task = file_of(capsys, *ALL)
+    for name in ("setup", "run"):
+        script = "#!/bin/bash\n# shellcheck disable=SC1091\n" + task[name]
+        done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_file_is_written_where_there_is_no_sky(folder: Path, capsys):
+    assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("There is no sky here.\nWrote isaac-cartpole-v0.sky.yaml.")
+    assert "Start it with: sky jobs launch isaac-cartpole-v0.sky.yaml" in said
+    assert yaml.safe_load((folder / "isaac-cartpole-v0.sky.yaml").read_text())["num_nodes"] == 1
+
+
+def test_sky_is_given_the_file(folder: Path):
+    program = folder / "bin/sky"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@" >words\nexit 3\n')
+    program.chmod(0o755)
+    assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 3
+    assert (folder / "words").read_text() == "jobs launch isaac-cartpole-v0.sky.yaml\n"
+
+
+WRONG = {
+    "--bucket is missing": ["--bucket="],
+    "--bucket is 'My_Logs', but has 3 to 63 small letters": ["--bucket=My_Logs"],
+    "--name is 'Ant!', but a name has at most": ["--name=Ant!"],
+    "--gpus-per-node is '4', but SkyPilot must know which GPUs": ["--gpus-per-node=4"],
+    "--mem is '64GB', but must be a number": ["--mem=64GB"],
+    "--env is 'SKYPILOT_X=3', but must be NAME=VALUE": ["--env=SKYPILOT_X=3"],
+    "--nodes is 0, but must be at least 1": ["--nodes=0"],
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_bad_input_is_one_sentence(sentence: str, folder: Path, capsys):
+    assert sky("--bucket=my-logs", *WRONG[sentence], "rsl_rl", *SMALL) == 2
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert said.err.startswith("error: ")
+    assert (said.out, list(folder.iterdir())) == ("", [])

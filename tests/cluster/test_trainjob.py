@@ -1,0 +1,242 @@
+"""``envlab cluster trainjob``: its file is held against Kubeflow's own models, and started."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubeflow_trainer_api.models import TrainerV1alpha1TrainingRuntime as TrainingRuntime
+from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob as TrainJob
+
+from envlab.cli import guarded
+from envlab.cluster.trainjob import main
+from tests.agents import free_port
+from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
+from tests.launcher import ROOT
+from tests.rl.conftest import SMALL
+
+ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(HOME) $$(c) `d` @train@ ${e}'"]
+ALL = [
+    *("--nodes=2", "--gpus-per-node=NVIDIA-A100-SXM4-80GB:8", "--namespace=rl", "--name=ant"),
+    *("--image=registry.example:5000/envlab:1.2", "--cpus-per-node=32", "--mem=64Gi"),
+    *("--env=WANDB_MODE=offline", "--env", "NOTE=$(HOME)", "--notice-s=300", "--max-restarts=1"),
+]
+
+
+def trainjob(*arguments: str) -> int:
+    return guarded(main, arguments)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder, on a machine without kubectl."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def documents(capsys: pytest.CaptureFixture[str], *options: str, words=(*SMALL,)) -> list[Any]:
+    assert trainjob("--dry_run", "--volume=logs", *options, "rsl_rl", *words) == 0
+    return list(yaml.safe_load_all(capsys.readouterr().out))
+
+
+def replaced_by_kubernetes(text: str, variables: dict[str, str]) -> str:
+    """Replace what Kubernetes does in ``command``, ``args`` and values of ``env``.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1: ``$(NAME)`` where
+    there is such a variable, and ``$$`` by ``$``.
+    """
+    pattern = re.compile(r"\$(\$|\((\w+)\))")
+    return pattern.sub(
+        lambda match: "$" if match[1] == "$" else variables.get(match[2], match[0]), text
+    )
+
+
+def node_command(document: dict[str, Any], variables: dict[str, str]) -> list[str]:
+    trainer = document["spec"]["trainer"]
+    words = [*trainer["command"], *trainer["args"]]
+    return [replaced_by_kubernetes(word, variables) for word in words]
+
+
+def variables_of(document: dict[str, Any], node: int) -> dict[str, str]:
+    """Return what Trainer 2.2 sets in a pod (pkg/runtime/framework/plugins/torch/torch.go)."""
+    trainer = document["spec"]["trainer"]
+    return {
+        "PET_NNODES": str(trainer["numNodes"]),
+        "PET_NPROC_PER_NODE": str(trainer["numProcPerNode"]),
+        "PET_NODE_RANK": str(node),
+        "PET_MASTER_ADDR": "localhost",
+        "PET_MASTER_PORT": "29500",
+    }
+
+
+@pytest.mark.parametrize("options", [[], ALL, [*ALL, "--own-runtime"]], ids=["least", "all", "own"])
+def test_trainers_models_know_every_field(options: list[str], capsys):
+    """They drop what they do not know, so what comes back is compared with what went in."""
+    *runtimes, job = documents(capsys, *options)
+    for document, model in [(one, TrainingRuntime) for one in runtimes] + [(job, TrainJob)]:
+        assert model.from_dict(document).to_dict() == document
+    assert len(runtimes) == options.count("--own-runtime")
+
+
+def test_a_field_that_is_missing_or_unknown_is_noticed(capsys):
+    (job,) = documents(capsys)
+    del job["spec"]["runtimeRef"]
+    with pytest.raises(ValueError, match="runtimeRef"):
+        TrainJob.from_dict(job)
+    (job,) = documents(capsys)
+    job["spec"]["trainer"]["numberOfNodes"] = 2
+    assert TrainJob.from_dict(job).to_dict() != job
+
+
+def test_every_option_is_in_the_file(capsys):
+    (job,) = documents(capsys, *ALL)
+    assert job["metadata"] == {"name": "ant", "namespace": "rl"}
+    trainer = job["spec"]["trainer"]
+    assert trainer["image"] == "registry.example:5000/envlab:1.2"
+    assert (trainer["numNodes"], trainer["numProcPerNode"]) == (2, 8)
+    resources = {"cpu": "32", "memory": "64Gi", "nvidia.com/gpu": "8"}
+    assert trainer["resourcesPerNode"] == {"requests": resources, "limits": resources}
+    values = {
+        one["name"]: replaced_by_kubernetes(one["value"], {"HOME": "/"}) for one in trainer["env"]
+    }
+    assert values == {"WANDB_MODE": "offline", "NOTE": "$(HOME)"}
+    assert {"--max_restarts=1", "--shutdown_timeout=250"} <= set(trainer["command"][2].split())
+    (patch,) = job["spec"]["runtimePatches"]
+    (node,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    pod = node["template"]["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] == 300
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+    assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "logs"}
+
+
+def test_a_runtime_of_its_own_retries_what_was_saved(capsys):
+    runtime, job = documents(capsys, "--own-runtime")
+    assert job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
+    (node,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    _, retried, given_up = node["template"]["spec"]["podFailurePolicy"]["rules"]
+    assert retried["action"] == "Count"
+    assert 75 in retried["onExitCodes"]["values"]
+    assert given_up == {
+        "action": "FailJob",
+        "onExitCodes": {**retried["onExitCodes"], "operator": "NotIn"},
+    }
+
+
+def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
+    (job,) = documents(capsys, words=[*SMALL, *ODD])
+    variables = variables_of(job, 0) | {"HOME": "/root", "c": "d"}
+    words = words_of_torchrun(node_command(job, variables), variables, folder)
+    train = words[words.index("train") :]
+    assert train[: 2 + len(SMALL) + len(ODD)] == ["train", "rsl_rl", *SMALL, *ODD]
+    assert train[-2] == "--distributed"
+    assert train[-1].startswith("--run_id=isaac-cartpole-v0-")
+
+
+@pytest.mark.slow
+def test_two_pods_train_are_preempted_and_go_on_in_the_same_run(capsys, folder: Path):
+    (job,) = documents(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
+    nodes, meeting = [], {"PET_MASTER_PORT": str(free_port())}
+    for node in range(2):
+        variables = variables_of(job, node) | meeting
+        nodes.append(words_of_torchrun(node_command(job, variables), variables, folder))
+    assert [f"--rdzv_conf=is_host={one}" in nodes[0] for one in (1, 0)] == [True, False]
+    train_stop_and_go_on(nodes, folder)
+
+
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
+def test_shellcheck_finds_nothing_in_the_script(capsys):
+    (job,) = documents(capsys, *ALL)
+    script = "#!/bin/bash\n" + job["spec"]["trainer"]["command"][2]
+    done = subprocess.run(["shellcheck", "-"], input=script, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_file_is_written_where_there_is_no_kubectl(folder: Path, capsys):
+    assert trainjob("--volume=logs", "rsl_rl", *SMALL) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("There is no kubectl here.\nWrote isaac-cartpole-v0.yaml.")
+    assert "kubectl apply --filename isaac-cartpole-v0.yaml" in said
+    assert (folder / "isaac-cartpole-v0.yaml").read_text().startswith("# Made by: envlab cluster")
+    (folder / "mine.yaml").write_text("mine")
+    assert trainjob("--volume=logs", "--output=mine.yaml", "rsl_rl", *SMALL) == 2
+    assert (folder / "mine.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_kubectl_is_given_the_file(code: int, folder: Path, capsys):
+    kubectl = folder / "bin/kubectl"
+    kubectl.parent.mkdir()
+    kubectl.write_text(
+        '#!/bin/sh\necho "$@" >words\n/bin/cat >applied.yaml\n'
+        f"echo 'error: no' >&2\nexit {code}\n"
+    )
+    kubectl.chmod(0o755)
+    status = trainjob("--volume=logs", "--namespace=rl", "--nodes=2", "rsl_rl", *SMALL)
+    said = capsys.readouterr()
+    assert (folder / "words").read_text().split() == "--namespace rl apply --filename -".split()
+    assert yaml.safe_load((folder / "applied.yaml").read_text())["kind"] == "TrainJob"
+    if code == 0:
+        assert status == 0
+        assert "Submitted isaac-cartpole-v0: 2 x 1 processes." in said.out
+        assert "delete trainjob isaac-cartpole-v0" in said.out
+    else:
+        assert status == 2
+        assert "kubectl refused the job: error: no" in said.err
+
+
+def test_legacy_says_what_a_pytorchjob_needs(capsys):
+    assert trainjob("--legacy") == 0
+    assert "pytorchReplicaSpecs" in capsys.readouterr().out
+
+
+WRONG = {
+    "--volume is missing": ["--volume="],
+    "--name is 'My Job', but a name has at most 50 small letters": ["--name=My Job"],
+    "my-job would do": ["--name=My Job"],
+    "--image is 'envlab', which has no tag": ["--image=envlab"],
+    "--image is 'registry.example:5000/envlab', which has no tag": [
+        "--image=registry.example:5000/envlab"
+    ],
+    "--processes-per-node is 8, but there is one process for each of the 4 GPUs": [
+        *("--gpus-per-node=4", "--processes-per-node=8")
+    ],
+    "--mem is '64 GB', but must be a size": ["--mem=64 GB"],
+    "--cpus-per-node is 0": ["--cpus-per-node=0"],
+    "--env is 'PET_NNODES=3', but must be NAME=VALUE": ["--env=PET_NNODES=3"],
+    "There is no flag '--images'. Did you mean --image": ["--images=a:1"],
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_bad_input_is_one_sentence(sentence: str, folder: Path, capsys):
+    assert trainjob("--volume=logs", *WRONG[sentence], "rsl_rl", *SMALL) == 2
+    said = capsys.readouterr()
+    assert sentence in said.err
+    assert said.err.startswith("error: ")
+    assert (said.out, list(folder.iterdir())) == ("", [])
+
+
+def test_a_dry_run_behind_the_library_is_refused(folder: Path, capsys):
+    assert trainjob("--volume=logs", "rsl_rl", *SMALL, "--dry_run") == 2
+    assert "--dry_run stands behind the library" in capsys.readouterr().err
+
+
+def test_the_image_has_its_runs_where_the_volume_is(capsys):
+    """docker/Dockerfile says where, and who writes there."""
+    text = (ROOT / "docker/Dockerfile").read_text()
+    (job,) = documents(capsys)
+    (patch,) = job["spec"]["runtimePatches"]
+    (node,) = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    pod = node["template"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (
+        f"install -d -o envlab -g envlab /envlab {container['volumeMounts'][0]['mountPath']}"
+        in text
+    )
+    assert f"USER {pod['securityContext']['fsGroup']}\n" in text
