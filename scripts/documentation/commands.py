@@ -35,7 +35,7 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 # What stands in a command, and why the command is not run then; the first that matches counts.
 SKIPPED = {
     r"\.\.\.|LIBRARY": "not complete",
-    r"^envlab (compare|cluster (slurm|trainjob|sky)|warm --task ID)$|distributed\.run$": "not complete",
+    r"^envlab (compare|cluster \w+|warm --task ID)$|distributed\.run$": "not complete",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
     r"^docker": "needs docker; tests/test_docker.py runs what it can",
