@@ -208,6 +208,8 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     Flags and the task are checked before torch and the library take their seconds to load.
     """
     library = get_library(name)
+    if library.prepare is not None:
+        arguments = library.load("prepare")(command, arguments)
     parser = play_parser(library) if command == "play" else train_parser(library)
     flags, overrides = parser.parse_with_overrides(arguments)
     get_task(flags.task)

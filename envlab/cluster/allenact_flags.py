@@ -13,9 +13,9 @@ from types import ModuleType
 
 from envlab.cluster import command, kill, launch, setup
 from envlab.cluster.arguments import VerbParser
-from envlab.cluster.config_kwargs import overrides_of, read_config_kwargs
 from envlab.cluster.hosts import choose_hosts
 from envlab.cluster.training_words import without_dashes
+from envlab.config.config_kwargs import overrides_of, read_config_kwargs
 from envlab.errors import ConfigurationError
 
 

@@ -86,6 +86,10 @@ class Curve(NamedTuple):
 class Learner(abc.ABC):
     """A library's algorithm on one rank, with its environments: all that is not the loop."""
 
+    frame_budget: int | None = None
+    """Frames of all ranks to end at, where iterations may differ in frames; None: iterations are
+    counted."""
+
     def start(self, total: int) -> None:
         """Prepare for the first iteration.
 
@@ -128,6 +132,10 @@ class Learner(abc.ABC):
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Return what the library itself would plot of an iteration. Called on rank 0 only."""
         return []
+
+    def progress(self, record: IterationRecord) -> str:
+        """Return what the progress line should tell beside returns and speed."""
+        return ""
 
     def is_finished(self, record: IterationRecord) -> bool:
         """Return whether training may end before its budget does: the same on all ranks."""

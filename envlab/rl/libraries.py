@@ -42,13 +42,16 @@ class Library:
     that is imported to see whether it loads, or nothing."""
     flags: str | None = None
     """``(parser) -> None``: adds the library's own flags to those of all libraries."""
+    prepare: str | None = None
+    """``(command, words) -> words``: what the words after ``train``, ``play`` or ``config LIBRARY``
+    stand for, where the library has more to say than flags and overrides, such as a file."""
 
     def default_cfg(self, flags: argparse.Namespace) -> Any:
         """Return the configuration that a task's own values and overrides are laid over."""
         return load_entry_point(self.cfg)(flags)
 
     def load(self, part: str) -> Callable[..., Any]:
-        """Return the function behind ``build``, ``player`` or ``flags``.
+        """Return the function behind ``build``, ``player``, ``flags`` or ``prepare``.
 
         Raises:
             ConfigurationError: If there is no such module or name.
@@ -122,7 +125,10 @@ def libraries() -> dict[str, Library]:
 
 def trusted_modules() -> frozenset[str]:
     """Return the packages of libraries, whose code a file may name; envlab's own name none."""
-    parts = [(one.cfg, one.build, one.player, one.flags or "") for one in libraries().values()]
+    parts = [
+        (one.cfg, one.build, one.player, one.flags or "", one.prepare or "")
+        for one in libraries().values()
+    ]
     return frozenset(packages_of(entry_point for part in parts for entry_point in part))
 
 

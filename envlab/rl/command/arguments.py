@@ -89,6 +89,21 @@ class ArgumentParser(argparse.ArgumentParser):
         return flags, isaac_lab.translated(overrides)
 
 
+def whole_number(text: str) -> int:
+    """Return a whole number, which may be written as 2e6.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise ValueError(text) from None
+        return int(number)
+
+
 def _check_counts(flags: argparse.Namespace) -> None:
     if getattr(flags, "num_envs", None) and getattr(flags, "global_num_envs", None):
         raise ConfigurationError(
@@ -200,7 +215,7 @@ def train_parser(library: Library) -> ArgumentParser:
     )
     budget.add_argument(
         "--max_frames",
-        type=int,
+        type=whole_number,
         metavar="N",
         help="environment steps of all processes, instead of iterations",
     )

@@ -129,6 +129,8 @@ def prepare(
     if resumed is not None:
         learner.load_models(scaling.fit(resumed))
     frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
+    if learner.frame_budget is not None:  # an iteration has at least one step of all environments
+        frames_per_iteration = env.num_envs * context.world_size
     return Prepared(
         session=session,
         scaling=scaling,

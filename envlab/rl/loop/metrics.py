@@ -148,7 +148,7 @@ class RunMetrics:
         return sum(mean.value * mean.weight for mean in means) / sum(mean.weight for mean in means)
 
 
-_FORMAT = "{n_fmt}/{total_fmt} iterations BAR{elapsed}<{remaining}{postfix}"
+_FORMAT = "{n_fmt}/{total_fmt} UNIT BAR{elapsed}<{remaining}{postfix}"
 _BARS = ("|{bar:20}| ", "|{bar:8}| ", "")
 _COLUMNS = 80
 """What a terminal is taken for that does not tell its width, as in some containers."""
@@ -182,38 +182,46 @@ class ProgressLine:
     """The progress line on rank 0: ETA, mean return, episode length, frames per second.
 
     On a terminal without room for all of it, the bar goes first, then the length, then the speed;
-    tqdm would cut the line wherever it ends.
+    tqdm would cut the line wherever it ends. It counts iterations, or frames where these are the
+    budget.
     """
 
-    def __init__(self, context: DistributedContext, *, done: int, total: int) -> None:
+    def __init__(
+        self, context: DistributedContext, *, done: int, total: int, unit: str = "iterations"
+    ) -> None:
         is_terminal = sys.stderr.isatty()
+        self._unit, self._format = unit, _FORMAT.replace("UNIT", unit)
         self._bar = tqdm(
             total=total,
             initial=done,
             unit="it",
+            unit_scale=unit == "frames",
             file=sys.stderr if is_terminal else _Lines(),
             disable=not context.is_main,
             ncols=_columns(),
             nrows=2,  # else tqdm draws nothing on a terminal that tells no height
             mininterval=0.5 if is_terminal else 5.0,
             maxinterval=0.5 if is_terminal else 5.0,
-            bar_format=_FORMAT.replace("BAR", _BARS[0]),
+            bar_format=self._format.replace("BAR", _BARS[0]),
         )
 
-    def show(self, record: IterationRecord) -> None:
-        """Advance by one iteration."""
+    def show(self, record: IterationRecord, more: str = "") -> None:
+        """Advance by one iteration, and tell ``more`` of it where there is room."""
         returns, length = record.mean_return, record.mean_episode_length
         told = f"return {'-' if returns is None else f'{returns:.2f}'}"
         lasts = f"length {'-' if length is None else f'{length:.0f}'}"
         speed = f"{record.fps:,.0f} frames/s"
         self._bar.ncols = _columns()
         variants = [(bar, f"{told}, {lasts}, {speed}") for bar in _BARS]
+        if more:
+            variants = [(bar, f"{told}, {more}, {speed}") for bar in _BARS] + variants
         for bar, text in (*variants, ("", f"{told}, {speed}"), ("", told), ("", "")):
-            self._bar.bar_format = _FORMAT.replace("BAR", bar)
+            self._bar.bar_format = self._format.replace("BAR", bar)
             self._bar.set_postfix_str(text, refresh=False)
             if self._fits():
                 break
-        self._bar.update()
+        done = record.frames if self._unit == "frames" else record.iteration
+        self._bar.update(done - self._bar.n)
 
     def _fits(self) -> bool:
         """Return whether the line fits the terminal, also when its numbers grow by some digits."""

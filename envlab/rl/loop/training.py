@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -84,7 +85,12 @@ class Training:
             ResultLostError: If the last checkpoint could not be written.
         """
         learner, progress = self._learner, self._context.progress
-        self._line = ProgressLine(self._context, done=done, total=self._total)
+        budget = learner.frame_budget
+        self._line = (
+            ProgressLine(self._context, done=done, total=self._total)
+            if budget is None
+            else ProgressLine(self._context, done=self.metrics.frames, total=budget, unit="frames")
+        )
         learner.start(self._total)
         for number in range(done + 1, self._total + 1):
             progress.mark("collect", number)
@@ -94,14 +100,14 @@ class Training:
             progress.mark("iteration", number)
             self._env.check_health()
             record = self.metrics.reduce(number, iteration)
-            is_last = number == self._total or learner.is_finished(record)
+            is_last = self._is_last(record)
             is_save_due = self._is_save_due(number, is_last)
             if is_save_due or not self._is_audited or number % self._cfg.audit_interval == 0:
                 self.audit(number, record.learning_rate)
             self.write(record)
             if is_save_due:
                 self._save(record)
-            self._line.show(record)
+            self._line.show(record, learner.progress(record))
             progress.frames, progress.is_warm = record.frames, True
             if self._preemption is not None:
                 raise self._preemption
@@ -148,6 +154,12 @@ class Training:
         for part in (self._recorder, self._line, self._curves):
             if part is not None:
                 part.close()
+
+    def _is_last(self, record: IterationRecord) -> bool:
+        """Return whether the budget is used up, or the learner has enough: alike on all ranks."""
+        budget = self._learner.frame_budget
+        is_used_up = record.iteration == self._total or (budget or math.inf) <= record.frames
+        return self._learner.is_finished(record) or is_used_up
 
     def _is_save_due(self, number: int, is_last: bool) -> bool:
         """Return whether all ranks save now; note whether they end for a signal to one of them."""

@@ -176,3 +176,16 @@ def test_the_last_progress_line_is_drawn_once(
     progress.close()
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" ")[0] for line in lines] == [f"0/{total}", f"1/{total}"]
+
+
+def test_the_progress_line_counts_frames_where_they_are_the_budget(
+    tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
+):
+    progress = ProgressLine(CONTEXT, done=1_000_000, total=2_000_000, unit="frames")
+    record = replace(reduce(metrics_with(tracker), 7), frames=1_250_000)
+    progress.show(record, "stage 1 of 2, learning rate 2.7e-04")
+    progress.close()
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("1.00M/2.00M frames")
+    assert last.startswith("1.25M/2.00M frames")
+    assert "stage 1 of 2, learning rate 2.7e-04" in last

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cluster.config_kwargs import overrides_of, read_config_kwargs
 from envlab.config import compose
+from envlab.config.config_kwargs import overrides_of, read_config_kwargs
 from envlab.errors import ConfigurationError
 
 ODD = {
