@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+from torch import nn
 
 from envlab.distributed.context import DistributedContext
 
@@ -72,3 +73,49 @@ class WeightedMeans:
             if weight > 0:
                 means[name] = Mean(sum(part[0] for part in parts) / weight, weight)
         return means
+
+
+class PooledRunningMeanStd(nn.Module):
+    """A running mean and variance of all ranks' samples: rl_games' normaliser, by its names.
+
+    Samples and results are ``(..., *shape)``; statistics are float64.
+    """
+
+    def __init__(self, shape: tuple[int, ...], context: DistributedContext) -> None:
+        super().__init__()
+        self.running_mean = nn.Buffer(torch.zeros(shape, dtype=torch.float64))
+        self.running_var = nn.Buffer(torch.ones(shape, dtype=torch.float64))
+        self.count = nn.Buffer(torch.ones((), dtype=torch.float64))  # as in rl_games: one at 0
+        self._context = context
+
+    def forward(self, input: torch.Tensor, denorm: bool = False) -> torch.Tensor:
+        """Return samples normalised, or with ``denorm`` as they were; in training count them."""
+        if self.training:
+            self.add(input.detach())
+        mean = self.running_mean.float()
+        deviation = torch.sqrt(self.running_var.float() + 1e-5)
+        if denorm:
+            return deviation * input.clamp(-5.0, 5.0) + mean
+        return ((input - mean) / deviation).clamp(-5.0, 5.0)
+
+    def add(self, samples: torch.Tensor) -> None:
+        """Merge the moments of all ranks' samples in one collective; every rank must call this.
+
+        Deviations are from the running mean, which is the same on all ranks and near the samples,
+        so that the sum of squares does not cancel.
+        """
+        samples = samples.reshape(-1, *self.running_mean.shape)
+        deviations = samples.double() - self.running_mean
+        added = deviations.new_tensor([float(len(samples))])
+        sums = (deviations.sum(dim=0).flatten(), deviations.square().sum(dim=0).flatten(), added)
+        size = self.running_mean.numel()
+        total, squares, added = self._context.sum(torch.cat(sums)).split((size, size, 1))
+        added = added[0]
+        offset = (total / added).view_as(self.running_mean)
+        variance = (squares / added).view_as(self.running_var) - offset.square()
+        # Chan's formula, in rl_games' order of operations.
+        delta, count = self.running_mean + offset - self.running_mean, self.count + added
+        spread = self.running_var * self.count + variance.clamp(min=0.0) * added
+        spread = spread + delta**2 * self.count * added / count
+        self.running_mean = self.running_mean + delta * added / count
+        self.running_var, self.count = spread / count, count
