@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -44,6 +44,8 @@ class Iteration:
     """The optimizer's learning rate."""
     losses: Mapping[str, float]
     """This rank's losses, by the library's names."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the library tells of it, the same on all ranks."""
 
 
 @dataclass(kw_only=True)
@@ -72,6 +74,8 @@ class IterationRecord:
     """Losses by the library's names, averaged over ranks."""
     episode: dict[str, float]
     """The environments' own statistics, over the episodes of this iteration."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """What else the library tells of it."""
 
 
 class Curve(NamedTuple):
@@ -89,6 +93,8 @@ class Learner(abc.ABC):
     frame_budget: int | None = None
     """Frames of all ranks to end at, where iterations may differ in frames; None: iterations are
     counted."""
+    steps_alike = True
+    """Whether the environments of all ranks make the same number of steps."""
 
     def start(self, total: int) -> None:
         """Prepare for the first iteration.

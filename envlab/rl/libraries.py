@@ -86,6 +86,14 @@ BUILT_IN = (
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
     ),
+    Library(
+        name="ddppo",
+        cfg="envlab.rl.ddppo.cfg:default_cfg",
+        build="envlab.rl.ddppo.learner:build",
+        player="envlab.rl.ddppo.play:DdppoPlayer",
+        flags="envlab.rl.ddppo.flags:add_flags",
+        description="recurrent PPO for agents that see, by envlab's own DD-PPO",
+    ),
 )
 
 

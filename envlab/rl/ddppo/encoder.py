@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -35,7 +35,9 @@ class SimpleCNN(nn.Module):
         for after, kernel, stride in zip(channels, KERNELS, STRIDES, strict=True):
             kernels = (min(kernel, size[0]), min(kernel, size[1]))
             layers += [nn.Conv2d(before, after, kernels, stride), nn.ReLU()]
-            size = [(side - kernel) // stride + 1 for side, kernel in zip(size, kernels)]
+            size = [
+                (side - kernel) // stride + 1 for side, kernel in zip(size, kernels, strict=True)
+            ]
             before = after
         layers += [nn.Flatten(), nn.Linear(before * math.prod(size), dim), nn.ReLU()]
         self.layers = nn.Sequential(*layers)
@@ -43,16 +45,24 @@ class SimpleCNN(nn.Module):
         for layer in self.layers:
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 nn.init.orthogonal_(layer.weight, math.sqrt(2.0))
-                nn.init.zeros_(layer.bias)
+                nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.layers(images)  # type: ignore[no-any-return]
 
 
+Norm = Callable[[int], nn.Module]
+"""Makes a normalisation of so many planes."""
+
+
+def _group_norm(planes: int) -> nn.Module:
+    return nn.GroupNorm(max(planes // 16, 1), planes)
+
+
 class _Block(nn.Module):
     """Two convolutions and what goes around them (He et al. 2016), by torchvision's names."""
 
-    def __init__(self, before: int, after: int, stride: int, norm: _Norm) -> None:
+    def __init__(self, before: int, after: int, stride: int, norm: Norm) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(before, after, 3, stride, 1, bias=False)
         self.bn1 = norm(after)
@@ -70,13 +80,6 @@ class _Block(nn.Module):
         return self.relu(self.bn2(self.conv2(inner)) + around)  # type: ignore[no-any-return]
 
 
-def _group_norm(planes: int) -> nn.Module:
-    return nn.GroupNorm(max(planes // 16, 1), planes)
-
-
-_Norm = type(_group_norm)
-
-
 class ResNet18(nn.Module):
     """ResNet-18 without its classifier, by torchvision's names of parameters.
 
@@ -87,7 +90,7 @@ class ResNet18(nn.Module):
 
     def __init__(self, in_channels: int, planes: int = 32, *, is_pretrained: bool = False) -> None:
         super().__init__()
-        norm = nn.BatchNorm2d if is_pretrained else _group_norm
+        norm: Norm = nn.BatchNorm2d if is_pretrained else _group_norm
         self.conv1 = nn.Conv2d(in_channels, planes, 7, 2, 3, bias=False)
         self.bn1 = norm(planes)
         self.relu = nn.ReLU()

@@ -26,7 +26,7 @@ class Loss(Protocol):
         Weights of several losses, and of ranks with unequal batches, are the trainer's business.
 
         Args:
-            step: Environment steps of all ranks so far.
+            step: Steps of all ranks' environments in the current stage so far, as in AllenAct.
             batch: What was collected.
             output: What the model makes of it now.
         """

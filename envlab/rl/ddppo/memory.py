@@ -49,7 +49,7 @@ class Memory(nn.Module):
         Returns:
             ``(num_steps, num_envs, hidden_dim)`` and ``(num_envs, dim)``.
         """
-        kept = (~starts).to(inputs.dtype).unsqueeze(2).unbind()
+        kept = (~starts).float().unsqueeze(2).unbind()
         step = self._lstm if self.is_lstm else self._gru
         outputs = []
         for projected, keep in zip(self.input(inputs).unbind(), kept, strict=True):
@@ -57,12 +57,14 @@ class Memory(nn.Module):
             outputs.append(memory[:, : self.hidden_dim])
         return torch.stack(outputs), memory
 
+    # Under autocast, products are of bfloat16; what is added up over steps stays of float32.
+
     def _gru(self, projected: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
         size = 2 * self.hidden_dim
         inner = self.hidden(hidden)
         reset, update = torch.sigmoid(projected[:, :size] + inner[:, :size]).chunk(2, dim=1)
         new = torch.tanh(projected[:, size:] + reset * inner[:, size:])
-        return torch.lerp(new, hidden, update)
+        return new + update * (hidden - new)
 
     def _lstm(self, projected: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         hidden, cell = memory.chunk(2, dim=1)

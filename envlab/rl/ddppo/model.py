@@ -15,7 +15,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import PooledRunningMeanStd
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.rl.ddppo.distributions import Choices, Gaussian, Head
+from envlab.rl.ddppo.distributions import Head
 from envlab.rl.ddppo.encoder import Compressor, FrozenResNet18, PooledResNet18, SimpleCNN
 from envlab.rl.ddppo.memory import Memory
 from envlab.rl.ddppo.storage import Observations, Output
@@ -68,7 +68,7 @@ class RecurrentActorCritic(nn.Module):
             sees_last_action: Whether the last action is observed.
             obs_normalization: Whether vectors are normalised by the moments of all ranks' samples.
             init_std: Deviation of real-valued actions at first.
-            dtype: What images are encoded in.
+            dtype: What convolutions and the memory's products are computed in.
 
         Raises:
             ConfigurationError: If the network does not fit what is observed.
@@ -132,7 +132,7 @@ class RecurrentActorCritic(nn.Module):
         if pretrained is None:
             made = SimpleCNN(shape, channels, dim) if kind == "simple" else None
             self.encoder = made or PooledResNet18(shape, dim)
-            self.encoder.to(memory_format=torch.channels_last)
+            self.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             return dim
         if kind != "resnet18":
             raise ConfigurationError(
@@ -151,6 +151,21 @@ class RecurrentActorCritic(nn.Module):
             features = self.backbone(torch.zeros(1, *shape))
         self.encoder = Compressor(tuple(features.shape[1:]))
         return self.encoder.dim
+
+    def beginning(
+        self, num_envs: int, device: torch.device
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return an empty memory, no last actions, and that episodes begin.
+
+        They are what :meth:`forward` takes, of one step: ``(num_envs, ...)``.
+        """
+        is_choice = self._sizes is not None
+        actions_dtype = torch.int64 if is_choice else torch.float32
+        return (
+            torch.zeros(num_envs, self.memory_dim, device=device),
+            torch.zeros(num_envs, self.num_actions, dtype=actions_dtype, device=device),
+            torch.ones(num_envs, dtype=torch.bool, device=device),
+        )
 
     def prepare(self, obs: Observations) -> Observations:
         """Return what is stored and encoded of observations ``(num_envs, ...)`` by group.
@@ -200,7 +215,8 @@ class RecurrentActorCritic(nn.Module):
         """
         features = self._features(obs, previous_actions, starts)
         if self.memory is not None:
-            beliefs, memory = self.memory(features, memory, starts)
+            with self._autocast(features.device):
+                beliefs, memory = self.memory(features, memory, starts)
         else:
             assert self.outer is not None
             beliefs = self.outer(features)
@@ -211,30 +227,6 @@ class RecurrentActorCritic(nn.Module):
             beliefs=beliefs,
         )
         return output, memory
-
-    def step(
-        self,
-        obs: Observations,
-        previous_actions: torch.Tensor,
-        starts: torch.Tensor,
-        memory: torch.Tensor,
-    ) -> tuple[Choices | Gaussian, torch.Tensor, torch.Tensor]:
-        """Go one step: the same for ``(num_envs, ...)``.
-
-        Returns:
-            Distribution of the actions, values ``(num_envs,)``, and the memory afterwards.
-        """
-        features = self._features(
-            {name: values.unsqueeze(0) for name, values in obs.items()},
-            previous_actions.unsqueeze(0),
-            starts.unsqueeze(0),
-        )
-        if self.memory is not None:
-            beliefs, memory = self.memory(features, memory, starts.unsqueeze(0))
-        else:
-            assert self.outer is not None
-            beliefs = self.outer(features)
-        return self.actor(beliefs[0]), self.critic(beliefs[0]).squeeze(-1), memory
 
     def _features(
         self, obs: Observations, previous_actions: torch.Tensor, starts: torch.Tensor
@@ -293,10 +285,10 @@ def _layers(before: int, dims: Sequence[int]) -> nn.Sequential | None:
     return nn.Sequential(*layers)
 
 
-def encoding_dtype(
+def compute_dtype(
     precision: Literal["auto", "float32", "bfloat16"], context: DistributedContext
 ) -> torch.dtype:
-    """Return what images are encoded in: by ``auto``, bfloat16 where all ranks compute in it.
+    """Return what to compute in: by ``auto``, bfloat16 where all ranks' devices have it.
 
     Every rank must call this.
     """

@@ -44,6 +44,12 @@ class Batch:
 class Distribution(Protocol):
     """A distribution of actions, for each step and environment."""
 
+    def sample(self) -> torch.Tensor:
+        """Return actions drawn at random, ``(..., num_actions)``."""
+
+    def mode(self) -> torch.Tensor:
+        """Return the most probable actions, ``(..., num_actions)``."""
+
     def log_prob(self, actions: torch.Tensor) -> torch.Tensor:
         """Return ``(...)`` for actions ``(..., num_actions)``."""
 
@@ -130,10 +136,14 @@ class Rollouts:
         self._finished = {"raw_advantages": advantages, "returns": advantages + values}
         return advantages
 
+    @property
+    def raw_advantages(self) -> torch.Tensor:
+        """What :meth:`finish` returned."""
+        return self._finished["raw_advantages"]
+
     def normalise(self, mean: torch.Tensor, std: torch.Tensor) -> None:
         """Normalise the advantages by the moments of all ranks."""
-        advantages = self._finished["raw_advantages"]
-        self._finished["advantages"] = (advantages - mean) / (std + 1e-5)
+        self._finished["advantages"] = (self.raw_advantages - mean) / (std + 1e-5)
 
     def minibatches(self, num_minibatches: int) -> Iterator[Batch]:
         """Yield whole rollouts of the environments, each in one of ``num_minibatches`` at random.

@@ -53,13 +53,13 @@ def shared_values(
         counters: Of the run: iteration, frames, budget, learning rate, mean returns.
     """
     random = env.random
+    steps = {"tick": random.tick, "steps": env.common_step_counter} if learner.steps_alike else {}
     return {
         **learner.model_state(),
         "run": dict(counters),
         "environments": {
             "seed": random.base_seed,
-            "tick": random.tick,
-            "steps": env.common_step_counter,
+            **steps,
             "number per process": env.num_envs,
             # Equal on all ranks if every rank's environments follow those of the one before.
             "first of rank 0": int(random.env_ids[0]) - context.rank * env.num_envs,

@@ -110,6 +110,7 @@ class RunMetrics:
             episode={
                 name: mean.value for name, mean in reduced.items() if not name.startswith("loss/")
             },
+            details=dict(iteration.details),
         )
 
     def note_return(self, mean_return: float | None) -> None:

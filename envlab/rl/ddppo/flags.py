@@ -1,0 +1,23 @@
+"""Flags of DD-PPO, beside those that all libraries have."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add them."""
+    parser.add_argument(
+        "--preemption_threshold",
+        type=float,
+        metavar="SHARE",
+        help="share of the processes that must be done collecting before the others are stopped; "
+        "1 (default): rollouts are never cut short",
+    )
+    parser.add_argument(
+        "--replay_rollouts",
+        type=Path,
+        metavar="RUN",
+        help="cut rollouts short where this run's processes did, to repeat it bit by bit",
+    )

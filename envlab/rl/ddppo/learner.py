@@ -1,0 +1,314 @@
+"""An iteration of DD-PPO: a rollout, which ends early where other ranks wait, and an update."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import nn, optim
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.preemption import Preemption
+from envlab.distributed.statistics import pooled_moments
+from envlab.envs import BatchedEnv
+from envlab.errors import CheckpointError
+from envlab.rl.command.session import Session
+from envlab.rl.ddppo.cfg import DdppoCfg
+from envlab.rl.ddppo.checks import check_supported
+from envlab.rl.ddppo.losses import PPO
+from envlab.rl.ddppo.model import RecurrentActorCritic, compute_dtype
+from envlab.rl.ddppo.objective import Gradients, Objective
+from envlab.rl.ddppo.pipeline import PipelineStage, TrainingPipeline
+from envlab.rl.ddppo.replay import read_rank_steps
+from envlab.rl.ddppo.schedules import Builder
+from envlab.rl.ddppo.storage import Observations, Rollouts
+from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+
+ENDLESS = 2**62
+"""Steps of a stage that the run's budget ends."""
+
+
+class DdppoLearner(Learner):
+    """A recurrent agent on this rank's environments.
+
+    Attributes:
+        model: The agent's network.
+        pipeline: The stages of the training.
+    """
+
+    def __init__(
+        self,
+        env: BatchedEnv,
+        cfg: DdppoCfg,
+        context: DistributedContext,
+        *,
+        model: RecurrentActorCritic,
+        pipeline: TrainingPipeline,
+        preemption: Preemption,
+    ) -> None:
+        """Build the optimizer and the storage.
+
+        Args:
+            env: The environments.
+            cfg: The agent's configuration.
+            context: The process's context.
+            model: The agent's network; see :class:`RecurrentActorCritic`.
+            pipeline: What it learns by.
+            preemption: What ends rollouts early.
+        """
+        self._env, self._cfg, self._context = env, cfg, context
+        self.model = model.to(context.device)
+        self.pipeline = pipeline
+        self._preemption = preemption
+        self.steps_alike = preemption.is_off
+        self._gradients = Gradients(Objective(model, pipeline.losses).to(context.device), context)
+        self._optimizer: optim.Optimizer = pipeline.optimizer_builder(
+            params=self._gradients.parameters
+        )
+        self._base_rates = [group["lr"] for group in self._optimizer.param_groups]
+        self._total = 0
+        longest = max(stage.num_steps or 0 for stage in pipeline.pipeline_stages)
+        self._rollouts = Rollouts(longest)
+        self._memory, self._last_actions, self._starts = self.model.beginning(
+            env.num_envs, context.device
+        )
+
+    def start(self, total: int) -> None:
+        self._total = total
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        stage = self.pipeline.stage
+        assert stage is not None
+        start = time.perf_counter()
+        self._collect(stage, number, on_step)
+        collected = time.perf_counter()
+        rank_steps = self._context.gather(self._rollouts.step)
+        share = self._rollouts.step * len(rank_steps) / sum(rank_steps)
+        self._normalise_advantages(stage)
+        rate = self._set_learning_rate(number)
+        losses = self._update(stage, share)
+        if self.model.normaliser is not None:
+            self.model.normaliser.add(self._rollouts["obs/vector"])
+        self.pipeline.advance(sum(rank_steps) * self._env.num_envs)
+        return Iteration(
+            frames=self._rollouts.step * self._env.num_envs,
+            collect_s=collected - start,
+            learn_s=time.perf_counter() - collected,
+            learning_rate=rate,
+            losses=losses,
+            details={"rank_steps": rank_steps},
+        )
+
+    @torch.no_grad()
+    def _collect(self, stage: PipelineStage, number: int, on_step: OnStep) -> None:
+        """Fill the storage with steps of all environments, until others wait for this rank."""
+        env, model, gamma = self._env, self.model, stage.gamma
+        assert stage.num_steps is not None
+        assert gamma is not None
+        self._rollouts.begin(self._memory)
+        self._preemption.start(number, stage.num_steps)
+        obs = model.prepare(self._on_device(env.obs_buf))
+        for step in range(stage.num_steps):
+            output, self._memory = self._step(obs)
+            actions = output.distribution.sample()
+            new_obs, rewards, terminated, truncated, info = env.step(self._for_env(actions[0]))
+            ended = terminated | truncated
+            on_step(rewards, ended, info)
+            before = {"previous_actions": self._last_actions, "starts": self._starts}
+            self._last_actions, self._starts = actions[0], ended.to(self._context.device)
+            rewards = self._with_time_limits(rewards, truncated, info, gamma)
+            self._rollouts.add(
+                obs,
+                **before,
+                actions=actions[0],
+                log_probs=output.distribution.log_prob(actions)[0],
+                values=output.values[0],
+                rewards=rewards,
+                ended=self._starts,
+            )
+            obs = model.prepare(self._on_device(new_obs))
+            if self._preemption.should_stop(step):
+                break
+        self._preemption.finish()
+        output, _ = self._step(obs)
+        self._rollouts.finish(output.values[0], gamma, stage.gae_lambda if stage.use_gae else None)
+
+    def _step(self, obs: Observations) -> tuple[Any, torch.Tensor]:
+        """Return the model's output for one step, ``(1, num_envs, ...)``, and its new memory."""
+        obs = {name: values.unsqueeze(0) for name, values in obs.items()}
+        last_actions, starts = self._last_actions.unsqueeze(0), self._starts.unsqueeze(0)
+        return self.model(obs, last_actions, starts, self._memory)  # type: ignore[no-any-return]
+
+    def _with_time_limits(
+        self,
+        rewards: torch.Tensor,
+        truncated: torch.Tensor,
+        info: Mapping[str, Any],
+        gamma: float,
+    ) -> torch.Tensor:
+        """Return rewards with what episodes that a time limit ended would still have earned."""
+        rewards = rewards.to(self._context.device)
+        rows = truncated.nonzero()[:, 0]
+        if not len(rows):
+            return rewards
+        final = {name: values[rows] for name, values in info["final_obs"].items()}
+        obs = self.model.prepare(self._on_device(final))
+        rows = rows.to(self._context.device)
+        output, _ = self.model(
+            {name: values.unsqueeze(0) for name, values in obs.items()},
+            self._last_actions[rows].unsqueeze(0),
+            torch.zeros(1, len(rows), dtype=torch.bool, device=rows.device),
+            self._memory[rows],
+        )
+        return rewards.index_add(0, rows, gamma * output.values[0])
+
+    def _normalise_advantages(self, stage: PipelineStage) -> None:
+        mean, std = pooled_moments(self._rollouts.raw_advantages, self._context)
+        self._rollouts.normalise(mean, std)
+
+    def _set_learning_rate(self, number: int) -> float:
+        """Set the optimizer's learning rates for this iteration; return the first."""
+        factor = self.pipeline.learning_rate_factor()
+        if self._cfg.algorithm.schedule == "linear":
+            factor *= 1.0 - (number - 1) / self._total
+        for group, rate in zip(self._optimizer.param_groups, self._base_rates, strict=True):
+            group["lr"] = rate * factor
+        return float(self._optimizer.param_groups[0]["lr"])
+
+    def _update(self, stage: PipelineStage, share: float) -> dict[str, float]:
+        """Learn from the rollout; return means over the updates of what losses measured.
+
+        They are weighted by this rank's share, so that their mean over ranks is that over samples.
+        """
+        sums: dict[str, list[torch.Tensor]] = {}
+        for component in stage.components:
+            for _ in range(component.update_repeats or 1):
+                for batch in self._rollouts.minibatches(component.num_mini_batch or 1):
+                    measured = self._gradients.compute(
+                        batch,
+                        self.pipeline.stage_steps,
+                        component.losses,
+                        stage=(self.pipeline.stage_number, component.uuid),
+                        share=share,
+                    )
+                    norm = nn.utils.clip_grad_norm_(
+                        self._gradients.parameters, component.max_grad_norm or float("inf")
+                    )
+                    self._optimizer.step()
+                    for name, value in measured.items():
+                        sums.setdefault(name, []).append(value * share)
+                    sums.setdefault("grad_norm", []).append(norm)
+        return {name: float(torch.stack(values).mean()) for name, values in sums.items()}
+
+    def _on_device(self, obs: Observations) -> Observations:
+        return {name: values.to(self._context.device) for name, values in obs.items()}
+
+    def _for_env(self, actions: torch.Tensor) -> torch.Tensor:
+        return for_env(actions, self._cfg, self._env)
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Return losses over frames, and what share of the steps was collected."""
+        scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
+        steps = record.details["rank_steps"]
+        scalars["Perf/collected_share"] = sum(steps) / (
+            len(steps) * max(self._rollouts.num_steps, 1)
+        )
+        scalars["Perf/collection_time"] = record.collect_s
+        scalars["Perf/learning_time"] = record.learn_s
+        return [Curve(record.frames, scalars)]
+
+    def is_finished(self, record: IterationRecord) -> bool:
+        return self.pipeline.is_finished
+
+    def model_state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "losses": self._gradients.objective.losses.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "pipeline": self.pipeline.state(),
+        }
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        state = values["model"]
+        try:
+            self.model.load_state_dict(state["model"])
+            self._gradients.objective.losses.load_state_dict(state["losses"])
+            self._optimizer.load_state_dict(state["optimizer"])
+        except (KeyError, RuntimeError, ValueError) as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise CheckpointError(
+                f"The checkpoint does not fit the configured network ({reason}). Use the run's "
+                "own configuration: leave out overrides of agent.model."
+            ) from error
+        self.pipeline.set_state(state["pipeline"])
+
+    def rank_state(self) -> dict[str, Any]:
+        """Return what the agents remember."""
+        state = (self._memory, self._last_actions, self._starts)
+        names = ("memory", "last_actions", "starts")
+        return {name: value.cpu() for name, value in zip(names, state, strict=True)}
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        device = self._context.device
+        self._memory = state["memory"].to(device)
+        self._last_actions = state["last_actions"].to(device)
+        self._starts = state["starts"].to(device)
+
+
+def for_env(actions: torch.Tensor, cfg: DdppoCfg, env: BatchedEnv) -> torch.Tensor:
+    """Return actions ``(num_envs, num_actions)`` as an environment takes them."""
+    if cfg.clip_actions is not None and actions.is_floating_point():
+        actions = actions.clamp(-cfg.clip_actions, cfg.clip_actions)
+    return actions.to(env.device)
+
+
+def pipeline_of(cfg: DdppoCfg) -> TrainingPipeline:
+    """Return PPO as a pipeline of one stage, which the run's budget ends."""
+    algorithm = cfg.algorithm
+    loss = PPO(
+        clip_param=algorithm.clip_param,
+        value_loss_coef=algorithm.value_loss_coef,
+        entropy_coef=algorithm.entropy_coef,
+        use_clipped_value_loss=algorithm.use_clipped_value_loss,
+    )
+    return TrainingPipeline(
+        named_losses={"ppo": loss},
+        pipeline_stages=[PipelineStage(loss_names=["ppo"], max_stage_steps=ENDLESS)],
+        optimizer_builder=Builder(optim.Adam, {"lr": algorithm.learning_rate, "eps": 1e-5}),
+        num_steps=cfg.num_steps_per_env,
+        num_mini_batch=algorithm.num_mini_batches,
+        update_repeats=algorithm.num_learning_epochs,
+        gamma=algorithm.gamma,
+        gae_lambda=algorithm.lam,
+        max_grad_norm=algorithm.max_grad_norm,
+    )
+
+
+def model_of(cfg: DdppoCfg, env: BatchedEnv, context: DistributedContext) -> RecurrentActorCritic:
+    """Return the configured network; every rank must call this."""
+    has_images = any(values.dim() == 4 for values in env.obs_buf.values())
+    precision = "float32" if cfg.precision == "auto" and not has_images else cfg.precision
+    dtype = compute_dtype(precision, context)
+    return RecurrentActorCritic(env, dtype=dtype, **asdict(cfg.model))
+
+
+def build(session: Session, env: BatchedEnv, context: DistributedContext) -> DdppoLearner:
+    """Return the learner of a settled session.
+
+    Raises:
+        ConfigurationError: If the configuration cannot train on these environments.
+    """
+    cfg: DdppoCfg = session.agent_cfg
+    check_supported(cfg, env, session.flags)
+    replayed = read_rank_steps(session.flags.replay_rollouts, context)
+    return DdppoLearner(
+        env,
+        cfg,
+        context,
+        model=model_of(cfg, env, context),
+        pipeline=pipeline_of(cfg),
+        preemption=Preemption(context, cfg.preemption_threshold, replayed=replayed),
+    )

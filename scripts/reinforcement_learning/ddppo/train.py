@@ -1,0 +1,10 @@
+"""Train a task with DD-PPO, on one process or, under torch.distributed.run, on many; see --help.
+
+The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
+what ddppo does within an iteration is ``iterate`` in envlab/rl/ddppo/learner.py.
+"""
+
+from envlab.cli import train
+
+if __name__ == "__main__":
+    raise SystemExit(train("ddppo"))
