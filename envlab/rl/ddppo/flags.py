@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +16,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--replay_rollouts",
-        type=Path,
         metavar="RUN",
         help="cut rollouts short where this run's processes did, to repeat it bit by bit",
     )

@@ -10,7 +10,7 @@ from envlab.foreign import check_file, parse_json
 from envlab.rl.run.records import MOST_BYTES
 
 
-def read_rank_steps(run: Path | None, context: DistributedContext) -> dict[int, list[int]] | None:
+def read_rank_steps(run: str | None, context: DistributedContext) -> dict[int, list[int]] | None:
     """Return the steps of each rank by iteration, as ``metrics.jsonl`` has them.
 
     Rank 0 reads; every rank must call this.
@@ -24,7 +24,7 @@ def read_rank_steps(run: Path | None, context: DistributedContext) -> dict[int, 
     """
     if run is None:
         return None
-    return context.once(lambda: _read(run / "metrics.jsonl", context.world_size))
+    return context.once(lambda: _read(Path(run) / "metrics.jsonl", context.world_size))
 
 
 def _read(path: Path, world_size: int) -> dict[int, list[int]]:
