@@ -92,6 +92,7 @@ BUILT_IN = (
         build="envlab.rl.ddppo.learner:build",
         player="envlab.rl.ddppo.play:DdppoPlayer",
         flags="envlab.rl.ddppo.flags:add_flags",
+        prepare="envlab.rl.ddppo.experiment_words:prepare",
         description="recurrent PPO for agents that see, by envlab's own DD-PPO",
     ),
 )

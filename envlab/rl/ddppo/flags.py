@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from envlab.rl.ddppo.experiment_words import add_experiment_flags
+
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add them."""
+    add_experiment_flags(parser)
     parser.add_argument(
         "--preemption_threshold",
         type=float,

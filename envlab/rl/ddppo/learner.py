@@ -173,7 +173,10 @@ class DdppoLearner(Learner):
         """Set the optimizer's learning rates for this iteration; return the first."""
         factor = self.pipeline.learning_rate_factor()
         if self._cfg.algorithm.schedule == "linear":
-            factor *= 1.0 - (number - 1) / self._total
+            done = (number - 1) / self._total
+            if self.frame_budget is not None:
+                done = min(self.pipeline.total_steps / self.frame_budget, 1.0)
+            factor *= 1.0 - done
         for group, rate in zip(self._optimizer.param_groups, self._base_rates, strict=True):
             group["lr"] = rate * factor
         return float(self._optimizer.param_groups[0]["lr"])
@@ -304,7 +307,7 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
     cfg: DdppoCfg = session.agent_cfg
     check_supported(cfg, env, session.flags)
     replayed = read_rank_steps(session.flags.replay_rollouts, context)
-    return DdppoLearner(
+    learner = DdppoLearner(
         env,
         cfg,
         context,
@@ -312,3 +315,5 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
         pipeline=pipeline_of(cfg),
         preemption=Preemption(context, cfg.preemption_threshold, replayed=replayed),
     )
+    learner.frame_budget = session.flags.max_frames
+    return learner
