@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import torch
 import warp as wp
 
 from envlab.config import check_ranges
-from envlab.nav.camera_kernels import (
-    Images,
-    Light,
-    Paint,
-    Primitive,
-    Scene,
-    Scratch,
-    View,
-    Wall,
-    draw,
-    draw_tilted,
-)
+from envlab.nav.camera_kernels import Light, Paint, Primitive, Scene, Scratch, View, Wall
 from envlab.nav.house import CEILING_HEIGHT, CELL
 from envlab.nav.nav_cfg import CameraCfg, ImageKind
-from envlab.nav.paint_kernels import paint
+from envlab.nav.paint_kernels import Images, take_picture
 
 CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
     "depth": (1, torch.float32),
@@ -33,8 +25,48 @@ CHANNELS: dict[ImageKind, tuple[int, torch.dtype]] = {
     "goal_mask": (1, torch.uint8),
 }
 """Channels of a camera's image, and their type."""
-CPU_BATCH = 64
-"""Environments that a CPU thread draws between two looks at its work: 2 MB of scratch memory."""
+ENVS_PER_THREAD = 32
+"""Fewer are not worth another CPU thread."""
+SPARE = 3
+"""Pictures whose memory is kept while nobody holds them."""
+
+
+class Pictures(dict[ImageKind, torch.Tensor]):
+    """Images of all environments by kind, ``(num_envs, height, width, channels)``.
+
+    Attributes:
+        launches: The kernel that draws on them, once for each CPU thread.
+    """
+
+    def __init__(self, images: Mapping[ImageKind, torch.Tensor], launches: list[wp.Launch]) -> None:
+        super().__init__(images)
+        self.launches = launches
+
+
+class Memory:
+    """Memory of pictures on a CPU, which is used again once nobody holds them.
+
+    torch's CPU allocator would return it to the system, and to touch 32 MB of fresh pages takes
+    a tenth of a step of 1024 environments.
+    """
+
+    def __init__(self, arrays: dict[ImageKind, np.ndarray], launches: list[wp.Launch]) -> None:
+        """Keep arrays, and the launches that draw on them, while nobody else holds any."""
+        self._arrays, self._launches = arrays, launches
+        self._unused = self._references()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether all tensors that share this memory are gone, views and detached ones too."""
+        return self._references() == self._unused
+
+    def hand_out(self) -> Pictures:
+        """Return tensors in this memory."""
+        tensors = {kind: torch.from_numpy(array) for kind, array in self._arrays.items()}
+        return Pictures(tensors, self._launches)
+
+    def _references(self) -> list[int]:
+        return [sys.getrefcount(array) for array in self._arrays.values()]
 
 
 class Camera:
@@ -83,101 +115,103 @@ class Camera:
         self._seen = torch.zeros(
             self._num_envs, self._cameras, self._strips, dtype=torch.int32, device=self.device
         )
-        num_threads = max(1, min(num_threads, -(-self._num_envs // CPU_BATCH))) if is_cpu else 1
-        self._batch = CPU_BATCH if is_cpu else self._num_envs
-        self._scratches = [self._make_scratch() for _ in range(num_threads)]
         self._wanted = torch.zeros(self._num_envs, dtype=torch.bool, device=self.device)
-        self._launches = [
-            self._record(first, self._scratches[number % num_threads][0])
-            for number, first in enumerate(range(0, self._num_envs, self._batch))
-        ]
+        num_threads = max(1, min(num_threads, self._num_envs // ENVS_PER_THREAD)) if is_cpu else 1
+        bounds = [self._num_envs * part // num_threads for part in range(num_threads + 1)]
+        self._parts = list(itertools.pairwise(bounds))
+        self._scratches = [self._make_scratch(strip) for _ in self._parts]
+        self._memory: list[Memory] = []
         self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="camera")
 
     def shape(self, kind: ImageKind) -> tuple[int, int, int]:
         """Return the shape of an image: height, width, channels."""
         return (self.cfg.height, self.cfg.width, CHANNELS[kind][0] * self._cameras)
 
-    def new_images(self) -> dict[ImageKind, torch.Tensor]:
-        """Return images that nothing is drawn on yet, ``(num_envs, height, width, channels)``."""
-        return {
-            kind: torch.empty(
-                self._num_envs, *self.shape(kind), dtype=CHANNELS[kind][1], device=self.device
-            )
-            for kind in self.kinds
+    def new_images(self) -> Pictures:
+        """Return images to draw on; what is on them is finite, but means nothing."""
+        shapes = {kind: (self._num_envs, *self.shape(kind)) for kind in self.kinds}
+        if self.device.type != "cpu":
+            images = {
+                kind: torch.zeros(shape, dtype=CHANNELS[kind][1], device=self.device)
+                for kind, shape in shapes.items()
+            }
+            return Pictures(images, self._record(images))
+        free = [memory for memory in self._memory if memory.is_free]
+        for memory in free[SPARE:]:
+            self._memory.remove(memory)
+        if free:
+            return free[0].hand_out()
+        images = {
+            kind: torch.zeros(shape, dtype=CHANNELS[kind][1]) for kind, shape in shapes.items()
         }
+        arrays = {kind: values.numpy() for kind, values in images.items()}
+        self._memory.append(Memory(arrays, self._record(images)))
+        return self._memory[-1].hand_out()
 
-    def draw(self, images: dict[ImageKind, torch.Tensor], mask: torch.Tensor) -> None:
+    def draw(self, pictures: Pictures, mask: torch.Tensor) -> None:
         """Draw the images of some environments.
 
         Args:
-            images: From :meth:`new_images`; their other rows stay as they are.
+            pictures: From :meth:`new_images`; their other rows stay as they are.
             mask: Which environments to draw, bool ``(num_envs,)``.
         """
-        arrays = Images()
-        arrays.seen = wp.from_torch(self._seen)
-        for kind, values in images.items():
-            if kind == "rgb":
-                values = values.view(*values.shape[:3], self._cameras, 3)
-            dtype = {"depth": wp.float32, "rgb": wp.vec3ub}.get(kind, wp.uint8)
-            setattr(arrays, kind, wp.from_torch(values, dtype=dtype))
         self._wanted.copy_(mask)
-        # One piece of work stays in this thread.
-        threads = range(1, len(self._scratches))
-        others = [self._pool.submit(self._draw_batches, thread, arrays) for thread in threads]
-        self._draw_batches(0, arrays)
+        # One part of the work stays in this thread.
+        others = [self._pool.submit(launch.launch) for launch in pictures.launches[1:]]
+        pictures.launches[0].launch()
         for other in others:
             other.result()
-
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown()
 
     def goal_pixels(self) -> torch.Tensor:
         """Return how many pixels of the latest images show the goal's class, ``(num_envs,)``."""
         return self._seen.sum(dim=(1, 2))
 
-    def _draw_batches(self, thread: int, images: Images) -> None:
-        """Draw what is this thread's part of the environments."""
-        step = len(self._scratches)
-        for number in range(thread, len(self._launches), step):
-            first = number * self._batch
-            if self.device.type == "cpu" and not self._wanted[first : first + self._batch].any():
-                continue
-            draws, paints = self._launches[number]
-            paints.set_param_at_index(5, images)
-            draws.launch()
-            paints.launch()
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
 
-    def _record(self, first: int, scratch: Scratch) -> tuple[wp.Launch, wp.Launch]:
-        """Return the launches for a batch of environments: packing their arguments takes longer.
+    def _record(self, images: Mapping[ImageKind, torch.Tensor]) -> list[wp.Launch]:
+        """Return the launches that draw on images: packing their arguments takes longer.
 
         Recorded, they take 20 us, and 100 us else.
         """
-        inputs = [self._scene, self._view, wp.from_torch(self._wanted), first, scratch]
-        count = min(self._batch, self._num_envs - first)
-        kernel = draw_tilted if self.cfg.pitch == "tilt" else draw
-        recorded = [
+        arrays = Images()
+        arrays.seen = wp.from_torch(self._seen)
+        for kind, values in images.items():
+            rows = values.view(self._num_envs, -1, *([3] if kind == "rgb" else []))
+            dtype = {"depth": wp.float32, "rgb": wp.vec3ub}.get(kind, wp.uint8)
+            setattr(arrays, kind, wp.from_torch(rows, dtype=dtype))
+        wanted = wp.from_torch(self._wanted)
+        return [
             wp.launch(
-                kernel,
-                dim=(count, self._cameras, self._strips),
-                inputs=arguments,
+                take_picture,
+                dim=(last - first, self._cameras, self._strips),
+                inputs=[self._scene, self._view, wanted, first, scratch, arrays],
                 device=self._device,
                 record_cmd=True,
             )
-            for kernel, arguments in ((kernel, inputs), (paint, [*inputs, Images()]))
+            for (first, last), (scratch, _) in zip(self._parts, self._scratches, strict=True)
         ]
-        return recorded[0], recorded[1]
 
-    def _make_scratch(self) -> tuple[Scratch, tuple[torch.Tensor, ...]]:
-        """Return what a thread draws on, and the tensors that hold it."""
-        height, width = self.cfg.height, self.cfg.width
-        rows = min(self._batch, self._num_envs) * self._cameras
-        near_wall = torch.empty(rows, width, device=self.device)
-        depth = torch.empty(rows, width, height, device=self.device)
-        hit = torch.empty(rows, width, height, dtype=torch.int32, device=self.device)
+    def _make_scratch(self, strip: int) -> tuple[Scratch, dict[str, torch.Tensor]]:
+        """Return what a thread draws on, and the tensors that hold it.
+
+        On a CPU it is one strip's, which stays in the processor's nearest cache.
+        """
+        rows = 1 if self.device.type == "cpu" else self._seen.numel()
+        height = self.cfg.height
+        shapes: dict[str, tuple[int, ...]] = {
+            "inverse": (rows, height),
+            "ground": (rows, height),
+            "near_wall": (rows, strip),
+        }
+        shapes |= {"depth": (rows, strip, height), "hit": (rows, strip, height)}
+        tensors = {name: torch.zeros(shape, device=self.device) for name, shape in shapes.items()}
+        tensors["hit"] = tensors["hit"].int()
         scratch = Scratch()
-        scratch.near_wall, scratch.depth, scratch.hit = map(wp.from_torch, (near_wall, depth, hit))
-        return scratch, (near_wall, depth, hit)
+        for name, values in tensors.items():
+            setattr(scratch, name, wp.from_torch(values))
+        return scratch, tensors
 
 
 def _scene(houses: Mapping[str, torch.Tensor], *tensors: torch.Tensor) -> Scene:
@@ -193,7 +227,8 @@ def _scene(houses: Mapping[str, torch.Tensor], *tensors: torch.Tensor) -> Scene:
 
 def _view(cfg: CameraCfg, kinds: tuple[ImageKind, ...], strip: int) -> View:
     view = View()
-    view.height, view.width, view.strip = cfg.height, cfg.width, strip
+    view.cameras, view.strip = len(cfg.headings_deg), strip
+    view.height, view.width = cfg.height, cfg.width
     view.pixel = 2.0 * math.tan(math.radians(cfg.hfov_deg) / 2) / cfg.width
     view.tilts = cfg.pitch == "tilt"
     view.wants_depth, view.wants_rgb = "depth" in kinds, "rgb" in kinds

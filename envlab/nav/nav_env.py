@@ -18,7 +18,7 @@ from envlab.envs.masks import assign, clear, masked_means
 from envlab.nav import missing_extra
 from envlab.nav.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab.nav.house import CELL, NUM_GOALS
-from envlab.nav.nav_cfg import ACTIONS, ImageKind, NavEnvCfg
+from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.sim.threads import OneThread
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 try:
     import warp as wp
 
-    from envlab.nav.camera import CHANNELS, Camera
+    from envlab.nav.camera import CHANNELS, Camera, Pictures
     from envlab.nav.house_set import HouseSet
     from envlab.nav.motion import Motion
 except ModuleNotFoundError as error:
@@ -70,7 +70,7 @@ class NavEnv(BatchedEnv):
     cfg: NavEnvCfg
     _clock: int
     """Steps since the last seed, on which it depends what houses are in memory."""
-    _images: dict[ImageKind, torch.Tensor]
+    _images: Pictures
     _view: EpisodeView | None = None
 
     @property
@@ -97,7 +97,10 @@ class NavEnv(BatchedEnv):
 
     def reset(self, **kwargs: Any) -> tuple[Observations, dict[str, Any]]:  # type: ignore[override]
         # What was handed out keeps its rows.
-        self._images = {kind: values.clone() for kind, values in self._images.items()}
+        images = self.camera.new_images()
+        for kind, values in self._images.items():
+            images[kind].copy_(values)
+        self._images = images
         with self._on_torch_stream():
             return super().reset(**kwargs)
 
@@ -273,16 +276,10 @@ class NavEnv(BatchedEnv):
         return terminated | self._failed, torch.where(self._failed, 0.0, reward)
 
     def _final_observations(self) -> Observations:
-        ended = self._ended
-        final = {"policy": self._policy()}
+        final = self.camera.new_images()
         for kind, values in self._images.items():
-            if self.device.type == "cpu":
-                # Pages that nobody touches take neither time nor memory, if NumPy asks for zeros.
-                final[kind] = torch.from_numpy(np.zeros(values.shape, values.numpy().dtype))
-                assign(final[kind], ended, values)
-            else:
-                final[kind] = values.clone()
-        return final
+            assign(final[kind], self._ended, values)
+        return {"policy": self._policy()} | dict(final.items())
 
     def _before_resets(self, mask: torch.Tensor) -> None:
         self._ended = mask

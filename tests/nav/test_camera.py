@@ -91,7 +91,7 @@ def test_the_goal_is_masked_and_counted(houses):
 
 def test_images_do_not_depend_on_strips_threads_or_other_kinds(houses, monkeypatch):
     camera, slots, pose = views(houses, 4)
-    monkeypatch.setattr(envlab.nav.camera, "CPU_BATCH", 3)
+    monkeypatch.setattr(envlab.nav.camera, "ENVS_PER_THREAD", 3)
     images = draw(camera)
     for kind in KINDS:
         alone = Camera(
@@ -112,12 +112,30 @@ def test_images_do_not_depend_on_strips_threads_or_other_kinds(houses, monkeypat
 
 def test_only_the_wanted_environments_are_drawn(houses):
     camera, _, _ = views(houses, 2)
-    images = {kind: values.fill_(7) for kind, values in camera.new_images().items()}
+    images = camera.new_images()
+    for values in images.values():
+        values.fill_(7)
     mask = torch.arange(2 * NUM_HOUSES) % 3 == 0
     camera.draw(images, mask)
     for values in images.values():
         assert (values[~mask] == 7).all()
         assert (values[mask] != 7).any()
+
+
+def test_memory_of_images_is_used_again_once_nobody_holds_any_of_it(houses):
+    camera, _, _ = views(houses, 1)
+    first = camera.new_images()
+    where = first["rgb"].data_ptr()
+    held = first["rgb"][1:].detach().numpy()
+    del first
+    others = [camera.new_images() for _ in range(5)]
+    assert where not in [other["rgb"].data_ptr() for other in others]
+    del held
+    assert camera.new_images()["rgb"].data_ptr() == where
+    del others
+    again = [camera.new_images()["rgb"].data_ptr() for _ in range(2)]
+    assert len(camera._memory) == envlab.nav.camera.SPARE
+    assert again[0] == again[1]
 
 
 def test_several_cameras_follow_one_another_in_the_channels(houses):
