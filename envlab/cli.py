@@ -39,6 +39,7 @@ COMMANDS = {
     "warm": "envlab.tools.warm:main",
     "compare": "envlab.tools.compare.command:main",
     "doctor": "envlab.doctor.command:main",
+    "lab": "envlab.rl.hogwild.command:main",
     "nav": "envlab.tools.navigation:main",
     "cluster": "envlab.cluster.verbs:main",
     "completion": "envlab.completion:main",
@@ -74,6 +75,7 @@ USAGE = """usage: envlab COMMAND ...
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
   compare RUN...                   runs of any library as a table and a picture, over seeds
+  lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
   nav houses | evaluate            houses to navigate; what an expert or chance reaches there
   cluster VERB                     train on several machines by ssh, or by Slurm
   doctor                           what this machine, or these ranks, can do, and what is wrong

@@ -95,6 +95,14 @@ BUILT_IN = (
         prepare="envlab.rl.ddppo.experiment_words:prepare",
         description="recurrent PPO for agents that see, by envlab's own DD-PPO",
     ),
+    Library(
+        name="hogwild",
+        cfg="envlab.rl.hogwild.cfg:default_cfg",
+        build="envlab.rl.hogwild.learner:build",
+        player="envlab.rl.hogwild.learner:make_player",
+        flags="envlab.rl.hogwild.cfg:add_flags",
+        description="sessions on shared parameters, by skrl's agents: see envlab lab run",
+    ),
 )
 
 

@@ -34,7 +34,7 @@ TIMEOUT_S = 600
 PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
 # What stands in a command, and why the command is not run then; the first that matches counts.
 SKIPPED = {
-    r"\.\.\.|LIBRARY": "not complete",
+    r"\.\.\.|LIBRARY|SPEC": "not complete",
     r"^envlab (compare|cluster \w+|warm --task ID)$|distributed\.run$": "not complete",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
@@ -53,6 +53,7 @@ SHORTENED = {
     r"train\.py|envlab train": ["--max_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
     r"--video": ["--video_length=5"],
+    r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
     r"play\.py|envlab play": ["--num_envs=4"],
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
     r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2", "--block_s=0.05"],
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = flags.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in ("scripts", "docs"):
+        for name in ("scripts", "docs", "source"):
             if not (folder / name).exists():
                 (folder / name).symlink_to(ROOT / name)
         runner = Runner(folder)

@@ -69,6 +69,8 @@ class Session:
     """What it holds."""
     directory: Path | None = None
     """The run directory to go on in, after a restart of the same launch; None: a new one."""
+    destination: Path | None = None
+    """The run directory to make; None: one that is named by the time."""
     launch: dict[str, Any] = field(default_factory=dict)
     """What the manifest says of the launch, by which its restarts find the run again."""
 

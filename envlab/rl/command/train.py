@@ -46,6 +46,16 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
         EnvlabError: For bad input, before a run directory is made.
     """
     prepared = prepare(session, context, session.library.load("build"))
+    run, checkpoint = train_prepared(prepared, context, flag)
+    if context.is_main:
+        print_summary(prepared.session, run, checkpoint)
+    return run.directory
+
+
+def train_prepared(
+    prepared: Prepared, context: DistributedContext, flag: InterruptFlag
+) -> tuple[Run, Path | None]:
+    """Train what :func:`prepare` built; return the run, and its last checkpoint on rank 0."""
     session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
     env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
     flags, resumed = session.flags, session.resumed
@@ -85,9 +95,7 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
         finally:
             training.close()
             env.close()
-    if context.is_main:
-        print_summary(session, run, training.saver.last_checkpoint)
-    return run.directory
+    return run, training.saver.last_checkpoint
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -261,6 +269,7 @@ def open_run(
         run_name=session.run_name,
         facts=facts,
         configs={"env": session.env_cfg, "agent": session.agent_cfg},
+        directory=session.destination,
     )
     run.interrupt_signal = lambda: flag.signal_number
     logger.info("Writing to %s", run.directory)

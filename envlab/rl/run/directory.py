@@ -70,6 +70,7 @@ class Run:
         facts: dict[str, Any],
         configs: dict[str, Any],
         root: str = LOG_ROOT,
+        directory: Path | None = None,
     ) -> Run:
         """Make a new directory on rank 0 and tell the others; every rank must call this.
 
@@ -81,15 +82,19 @@ class Run:
             facts: What the manifest shall hold beside versions, command line and world.
             configs: Written to ``params/<name>.yaml``.
             root: Folder of all runs.
+            directory: The directory to make, in place of one in a folder of the experiment.
 
         Raises:
             RunDirectoryError: On every rank, if the directory cannot be made.
         """
         parent = Path(root).absolute() / library / experiment
+        wanted = directory
 
         def make() -> Path:
             try:
-                directory = _make_directory(parent, run_name)
+                directory = _make_directory(parent, run_name) if wanted is None else wanted
+                for folder in ("params", "checkpoints"):
+                    (directory / folder).mkdir(parents=True)
                 for name, cfg in configs.items():
                     write_yaml(directory / "params" / f"{name}.yaml", cfg)
             except OSError as error:
@@ -270,7 +275,5 @@ def _make_directory(parent: Path, run_name: str) -> Path:
             if directory.exists():
                 continue
             raise
-        for folder in ("params", "checkpoints"):
-            (directory / folder).mkdir()
         return directory
     raise FileExistsError(0, "1000 runs in one second", str(parent / name))

@@ -73,7 +73,9 @@ def _run_directories(place: str) -> Iterator[Path]:
         if (Path(path) / "run.json").is_file():
             yield Path(path)
         else:
-            yield from sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
+            found = sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
+            # A trial's record is its sessions' mean; these are compared where they are named.
+            yield from (run for run in found if not set(run.parents) & set(found))
 
 
 def read_result(directory: Path, metric: str) -> RunResult:

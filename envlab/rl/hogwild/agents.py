@@ -1,0 +1,105 @@
+"""skrl's agents as a session trains them; their updates are skrl's own."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from gymnasium import spaces
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.rl.hogwild.cfg import HogwildCfg
+from envlab.rl.hogwild.memory import QuickMemory
+from envlab.rl.hogwild.networks import make_networks
+from envlab.rl.hogwild.sharing import (
+    SharedScaler,
+    make_optimizer,
+    optimizers,
+    parameters_of,
+    replace_optimizer,
+)
+from envlab.rl.skrl.agents import agent_class, make_agent
+from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.skrl.checks import check_supported
+from envlab.rl.skrl.env import SkrlVectorEnv
+from envlab.rl.skrl.library import library_errors, load_skrl
+from envlab.rl.skrl.torch.ranks import join_ranks
+
+load_skrl()
+
+from skrl.memories.torch import RandomMemory  # noqa: E402
+
+CONTINUOUS = ("sac", "td3", "ddpg")
+
+
+def make_session_agent(
+    env: Any, cfg: HogwildCfg, context: DistributedContext
+) -> tuple[Any, SkrlVectorEnv, SkrlCfg]:
+    """Return an agent, its environments as it sees them, and its configuration in skrl's terms.
+
+    Raises:
+        ConfigurationError: If the algorithm does not suit the task, or skrl refuses a setting.
+    """
+    if context.is_distributed:
+        raise ConfigurationError(
+            f"hogwild was asked for on {context.world_size} processes of torch.distributed.run, "
+            "but starts its sessions itself. Leave --distributed out, and set meta.max_session in "
+            "a spec: envlab lab run SPEC NAME train."
+        )
+    join_ranks(context)
+    wrapper = SkrlVectorEnv(env, bounded=cfg.algorithm in CONTINUOUS)
+    actions = wrapper.spaces["agent"].action_space
+    if not isinstance(actions, spaces.Box | spaces.Discrete):
+        raise ConfigurationError(
+            f"The task's actions are {type(actions).__name__}, but sessions train on Box and "
+            "Discrete only. Train it with skrl's ppo: envlab train skrl."
+        )
+    skrl_cfg = cfg.for_skrl(env.num_envs)
+    if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
+        skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
+    check_supported(skrl_cfg, wrapper, context)
+    with library_errors():
+        models = make_networks(cfg, wrapper.spaces["agent"], env.device)
+        agent = make_agent(
+            _session_class(cfg),
+            {"agent": models},
+            wrapper,
+            skrl_cfg,
+            device=env.device,
+            memory_class=_memory_class(cfg),
+            scaler_class=SharedScaler,
+        )
+    for name, optimizer in list(optimizers(agent)):
+        lr = optimizer.param_groups[0]["lr"]
+        replace_optimizer(agent, name, make_optimizer(cfg.optimizer, parameters_of(optimizer), lr))
+    if cfg.settings.get("mixed_precision") and torch.device(env.device).type == "cpu":
+        # bfloat16 has float32's range, so that no loss needs to be scaled. A scaler costs a look at
+        # each gradient.
+        agent.scaler = torch.amp.GradScaler("cpu", enabled=False)
+    return agent, wrapper, skrl_cfg
+
+
+def _memory_class(cfg: HogwildCfg) -> Any:
+    if not cfg.is_off_policy:
+        return RandomMemory
+    return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
+
+
+def _session_class(cfg: HogwildCfg) -> Any:
+    """Return skrl's class of an algorithm, which learns every ``update_interval`` steps.
+
+    All that ``update`` calls by the name ``F`` is the loss of values.
+    """
+    losses = {"F": lambda stock: SimpleNamespace(mse_loss=stock.smooth_l1_loss)}
+    stock = agent_class(cfg.algorithm, "torch", losses if cfg.loss == "huber" else {})
+    if not cfg.is_off_policy:
+        return stock
+
+    class WithInterval(stock):  # type: ignore[valid-type, misc]
+        def post_interaction(self, *, timestep: int, timesteps: int) -> None:
+            if (timestep + 1) % cfg.update_interval == 0:
+                super().post_interaction(timestep=timestep, timesteps=timesteps)
+
+    return WithInterval

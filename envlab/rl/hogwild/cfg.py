@@ -1,0 +1,159 @@
+"""Agent configuration of a session (``agent.*``): what a spec says, in skrl's terms."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from envlab.config import NonNegativeFloat, PositiveInt, Range
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.rl.agent_cfg import BasicAgentCfg
+from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.skrl.library import OFF_POLICY
+
+ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
+"""Algorithms of skrl that a session trains with."""
+ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
+Distributed = Literal["false", "shared", "synced"]
+"""``meta.distributed``."""
+
+
+@dataclass(kw_only=True)
+class NetCfg:
+    """Fully connected networks; actor and critics have the same layers."""
+
+    hidden_layers: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    """Sizes of the hidden layers."""
+    activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
+    """Function after each of them."""
+    init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
+    """How weights begin; ``default`` is torch's own."""
+    initial_log_std: float = 0.0
+    """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
+
+
+@dataclass(kw_only=True)
+class ReplayCfg:
+    """The replay memory of an off-policy session."""
+
+    size: PositiveInt = 200_000
+    """Transitions of all environments of a session."""
+    use_cer: bool = False
+    """Whether each batch holds the newest transition (combined experience replay, Zhang and Sutton
+    2017)."""
+
+
+@dataclass(kw_only=True)
+class HogwildCfg(BasicAgentCfg):
+    """What a session trains; the same for all sessions of a trial but for the seed."""
+
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = ("settings.learning_rate",)
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = ("settings.batch_size",)
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        path.replace("agent.", "settings.", 1): bounds
+        for path, bounds in SkrlCfg.RANGES.items()
+        if path.startswith("agent.")
+    }
+
+    algorithm: Literal[ALGORITHMS] = "sac"  # type: ignore[valid-type]
+    """skrl's algorithm."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Its settings under skrl's names, as far as they are not skrl's defaults."""
+    schedules: dict[str, str] = field(default_factory=dict)
+    """Settings that change: formulas in ``timestep`` and ``timesteps`` by setting."""
+    net: NetCfg = field(default_factory=NetCfg)
+    """Networks."""
+    replay: ReplayCfg = field(default_factory=ReplayCfg)
+    """Replay memory, of off-policy algorithms."""
+    update_interval: PositiveInt = 1
+    """Steps of the environments between two updates, of off-policy algorithms."""
+    optimizer: Literal["adam", "adamw", "rmsprop"] = "adam"
+    """torch's optimizer of all networks."""
+    loss: Literal["mse", "huber"] = "mse"
+    """Loss of values; skrl's is the mean squared error."""
+    clip_grad_norm: NonNegativeFloat = 0.0
+    """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
+    learning_rate_end: Annotated[float, Range(at_least=0, at_most=1)] = 1.0
+    """What the learning rate falls to at the end of the budget, as a share of what it begins with.
+    """
+    distributed: Distributed = "false"
+    """Whether sessions are independent, share their parameters, or synchronise their own."""
+    num_sessions: PositiveInt = 1
+    """Sessions of a trial."""
+    num_steps_per_env: PositiveInt = 64
+    max_iterations: PositiveInt = 1000
+    """Iterations of each session, those before a resume included."""
+    save_interval: PositiveInt = 1_000_000
+    """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
+    keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The algorithm."""
+        return {"algorithm": self.algorithm}
+
+    @property
+    def is_off_policy(self) -> bool:
+        """Whether the algorithm learns from a replay memory."""
+        return self.algorithm in OFF_POLICY
+
+    def resolved(self) -> Self:
+        """Return this configuration.
+
+        Raises:
+            ConfigurationError: If a setting is none of the algorithm's, or contradicts another.
+        """
+        known = SkrlCfg.of(self.algorithm).agent
+        for path, names in (("settings", self.settings), ("schedules", self.schedules)):
+            for name in names:
+                if name not in known:
+                    raise ConfigurationError(
+                        f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
+                        f"{did_you_mean(name, known)}"
+                    )
+        rollouts = self.settings.get("rollouts", self.num_steps_per_env)
+        if not self.is_off_policy and rollouts != self.num_steps_per_env:
+            raise ConfigurationError(
+                f"agent.num_steps_per_env is {self.num_steps_per_env}, but agent.settings.rollouts "
+                f"is {rollouts}. Set only the former."
+            )
+        return self
+
+    def for_skrl(self, num_envs: int) -> SkrlCfg:
+        """Return the configuration that skrl's agent is made with.
+
+        Args:
+            num_envs: Environments of this session, of which each has its part of the memory.
+        """
+        cfg = SkrlCfg.of(self.algorithm)
+        cfg.agent |= self.settings
+        cfg.num_steps_per_env = self.num_steps_per_env
+        if self.is_off_policy:
+            steps = max(1, self.replay.size // num_envs)
+            cfg.memory = {"class": "RandomMemory", "memory_size": steps, "replacement": True}
+        else:
+            cfg.agent["rollouts"] = self.num_steps_per_env
+        return cfg
+
+
+def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
+    """Return the configuration of a session on its own, without a spec."""
+    return HogwildCfg(
+        algorithm=flags.algorithm or "sac",
+        settings={"batch_size": 256, "learning_starts": 128, "learning_rate": 3e-4}
+        if (flags.algorithm or "sac") in OFF_POLICY
+        else {},
+    )
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names the algorithm of a run without a spec."""
+    parser.add_argument(
+        "--algorithm",
+        type=str.lower,
+        choices=ALGORITHMS,
+        metavar="NAME",
+        help=f"{', '.join(ALGORITHMS)} (default: sac)",
+    )

@@ -1,0 +1,195 @@
+"""Parameters, optimizers' states and running statistics of a trial, in memory that sessions share.
+
+Without locks, as Hogwild! has it: a session may read what another is writing, and of two writes of
+one number at once, one may be lost. Target networks, SAC's temperature and replay memories stay
+each session's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from envlab.rl.skrl.library import load_skrl
+
+load_skrl()
+
+from skrl.resources.preprocessors.torch import RunningStandardScaler  # noqa: E402
+
+State = dict[str, torch.Tensor]
+_MOMENTS = {
+    "adam": ("exp_avg", "exp_avg_sq"),
+    "adamw": ("exp_avg", "exp_avg_sq"),
+    "rmsprop": ("square_avg",),
+}
+"""What an optimizer keeps of each parameter, beside its number of steps (torch 2.6 to 2.13)."""
+_CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "rmsprop": torch.optim.RMSprop,
+}
+
+
+@dataclass(kw_only=True)
+class Shared:
+    """What sessions share; it travels as an argument of their processes."""
+
+    parameters: dict[str, list[torch.Tensor]] = field(default_factory=dict)
+    """By optimizer, in its order."""
+    states: dict[str, list[State]] = field(default_factory=dict)
+    """What each optimizer keeps of each of its parameters, in the same order."""
+    statistics: dict[str, State] = field(default_factory=dict)
+    """Of running scalers."""
+
+    @classmethod
+    def of(cls, agent: Any, optimizer: str) -> Shared:
+        """Return copies in shared memory of what an agent has.
+
+        Args:
+            agent: skrl's agent.
+            optimizer: Its optimizers' kind: ``adam``, ``adamw`` or ``rmsprop``.
+        """
+        shared = cls()
+        for name, own in optimizers(agent):
+            parameters = parameters_of(own)
+            shared.parameters[name] = [_shared(one.detach()) for one in parameters]
+            shared.states[name] = [_empty_state(one, optimizer) for one in parameters]
+        for name, scaler in scalers(agent):
+            shared.statistics[name] = {
+                key: _shared(buffer) for key, buffer in scaler.named_buffers()
+            }
+        return shared
+
+    def join(self, agent: Any, *, synced: bool) -> None:
+        """Have an agent train on what is shared.
+
+        Args:
+            agent: skrl's agent, of the configuration that this was made from.
+            synced: Whether it keeps networks of its own, whose gradients step the shared ones.
+        """
+        for name, optimizer in list(optimizers(agent)):
+            local, shared = parameters_of(optimizer), self.parameters[name]
+            if synced:
+                settings = {key: optimizer.defaults[key] for key in ("lr",)}
+                optimizer = _synced_class(type(optimizer))(local, shared, **settings)
+                replace_optimizer(agent, name, optimizer)
+            else:
+                for parameter, tensor in zip(local, shared, strict=True):
+                    parameter.data = tensor
+            adopt(optimizer, self.states[name])
+        for name, scaler in scalers(agent):
+            for key, tensor in self.statistics[name].items():
+                setattr(scaler, key, tensor)
+        follow_targets(agent)
+
+    def take(self, agent: Any) -> None:
+        """Copy an agent's own optimizers' states here, such as a checkpoint's, and share them."""
+        for name, optimizer in optimizers(agent):
+            for parameter, state in zip(parameters_of(optimizer), self.states[name], strict=True):
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    state[key].copy_(value)
+            adopt(optimizer, self.states[name])
+
+
+class SharedScaler(RunningStandardScaler):
+    """skrl's running scaler, which writes into its tensors in place of making new ones."""
+
+    def _parallel_variance(self, *batch: Any) -> None:
+        own = dict(self.named_buffers())
+        super()._parallel_variance(*batch)
+        for name, tensor in own.items():
+            tensor.copy_(getattr(self, name))
+            setattr(self, name, tensor)
+
+
+def optimizers(agent: Any) -> Iterator[tuple[str, torch.optim.Optimizer]]:
+    """Yield an agent's optimizers of networks by name; the temperature's is a session's own."""
+    for name, module in agent.checkpoint_modules.items():
+        if isinstance(module, torch.optim.Optimizer) and name != "entropy_optimizer":
+            yield name, module
+
+
+def scalers(agent: Any) -> Iterator[tuple[str, RunningStandardScaler]]:
+    """Yield an agent's running scalers by name."""
+    for name, module in agent.checkpoint_modules.items():
+        if isinstance(module, RunningStandardScaler):
+            yield name, module
+
+
+def parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    """Return an optimizer's parameters in its order; of one that is synced, a session's own."""
+    local: list[torch.nn.Parameter] | None = getattr(optimizer, "local", None)
+    return local or [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def make_optimizer(kind: str, parameters: list[torch.nn.Parameter], lr: float) -> Any:
+    """Return torch's optimizer, fused where it can be: a tenth of an update's time."""
+    settings: dict[str, Any] = {"fused": True} if kind != "rmsprop" else {"foreach": True}
+    return _CLASSES[kind](parameters, lr=lr, **settings)
+
+
+def replace_optimizer(agent: Any, name: str, optimizer: torch.optim.Optimizer) -> None:
+    """Give an agent another optimizer."""
+    setattr(agent, name, optimizer)
+    agent.checkpoint_modules[name] = optimizer
+
+
+def adopt(optimizer: torch.optim.Optimizer, states: list[State]) -> None:
+    """Put states below an optimizer, which then writes into them."""
+    targets = [one for group in optimizer.param_groups for one in group["params"]]
+    for parameter, state in zip(targets, states, strict=True):
+        optimizer.state[parameter] = state
+
+
+def follow_targets(agent: Any) -> None:
+    """Make target networks equal to those that they follow."""
+    for role, model in agent.models.items():
+        if role.startswith("target_"):
+            model.update_parameters(agent.models[role.removeprefix("target_")], polyak=1.0)
+
+
+def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
+    """Return an optimizer that steps shared parameters by a session's own gradients."""
+
+    class Synced(kind):  # type: ignore[valid-type, misc]
+        """Pushes gradients to the shared parameters, and pulls these after each step."""
+
+        def __init__(self, local: Any, shared: list[torch.Tensor], **settings: Any) -> None:
+            super().__init__([torch.nn.Parameter(one) for one in shared], **settings)
+            self.local = local
+            self._pull()
+
+        def zero_grad(self, set_to_none: bool = True) -> None:
+            # torch would clear those of the shared parameters, which are no others than these by
+            # chance only: SLM-Lab's gradients summed up over all steps.
+            for parameter in self.local:
+                parameter.grad = None
+
+        def step(self, closure: Any = None) -> None:
+            for shared, local in zip(self._targets(), self.local, strict=True):
+                shared.grad = local.grad
+            super().step(closure)
+            self._pull()
+
+        def _targets(self) -> list[torch.nn.Parameter]:
+            return [one for group in self.param_groups for one in group["params"]]
+
+        def _pull(self) -> None:
+            with torch.no_grad():
+                torch._foreach_copy_(self.local, tuple(self._targets()))
+
+    return Synced
+
+
+def _empty_state(parameter: torch.Tensor, optimizer: str) -> State:
+    moments = {name: _shared(torch.zeros_like(parameter)) for name in _MOMENTS[optimizer]}
+    step = _shared(torch.zeros((), dtype=torch.float32, device=parameter.device))
+    return {"step": step, **moments}
+
+
+def _shared(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy in shared memory; one on a GPU is shared by CUDA IPC as it is."""
+    return tensor.detach().clone().share_memory_()

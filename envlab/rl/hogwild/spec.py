@@ -1,0 +1,286 @@
+"""Spec files of SLM-Lab, version 4 (lists of agents and environments) and 5, as JSON or YAML.
+
+A file holds specs by name. Each has the parts ``agent`` (algorithm, memory, net), ``env`` and
+``meta``, and perhaps ``search``. Both versions become one form, that of version 5.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from envlab.config import load_yaml
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.foreign import bounded_int, read_text
+
+PARTS = ("agent", "env", "meta")
+"""What a spec cannot be without."""
+_OPTIONAL = ("body", "search", "spec_params", "name")
+"""``body`` is version 4's pairing of agents with environments."""
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+SPACES = ("choice", "uniform", "loguniform", "randint")
+"""How a range to search is written: ``lr__loguniform: [1e-4, 1e-2]``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """A spec in version 5's form, its placeholders filled."""
+
+    name: str
+    agent: Mapping[str, Any]
+    """``algorithm``, ``memory`` and ``net``, each a dictionary; ``name`` has no meaning."""
+    env: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    search: Mapping[str, Sequence[Any]]
+    """Ranges by dotted path: ``agent.algorithm.gamma__uniform`` and its two numbers."""
+
+    def values(self) -> dict[str, Any]:
+        """Return what a file of this spec alone would hold."""
+        parts = {part: deepcopy(dict(getattr(self, part))) for part in (*PARTS, "search")}
+        return {self.name: {part: value for part, value in parts.items() if value or part in PARTS}}
+
+
+def load_spec(path: Path, name: str, settings: Sequence[str] = ()) -> Spec:
+    """Return a spec of a file.
+
+    Args:
+        path: A JSON or YAML file.
+        name: Of the spec within it.
+        settings: ``KEY=VALUE``: a placeholder's value, or that at a dotted path of the spec.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, has no such spec, or it is no spec.
+    """
+    specs = read_specs(path)
+    if name not in specs:
+        raise ConfigurationError(
+            f"{path} has no spec {name!r}; it has {', '.join(specs) or 'none'}."
+            f"{did_you_mean(name, specs)}"
+        )
+    return make_spec(name, specs[name], settings, origin=str(path))
+
+
+def read_specs(path: Path) -> dict[str, Any]:
+    """Return what a spec file holds, by name.
+
+    Raises:
+        ConfigurationError: If it cannot be read as JSON or YAML, with line and column.
+    """
+    try:
+        if path.suffix in (".yaml", ".yml"):
+            return load_yaml(path)
+        found = json.loads(read_text(path), parse_int=bounded_int)
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(
+            f"The spec file {path} is no JSON: {error.msg} at line {error.lineno}, column "
+            f"{error.colno}. Correct it there; a YAML file is to be called .yaml."
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"The spec file {path} cannot be read ({error}). 'envlab lab list' lists those that "
+            "come with envlab."
+        ) from error
+    if not isinstance(found, dict):
+        raise ConfigurationError(
+            f"The spec file {path} holds {type(found).__name__}, but must hold specs by name."
+        )
+    return found
+
+
+def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> Spec:
+    """Return a spec from what a file holds under its name; see :func:`load_spec`."""
+    where = f"The spec {name!r} of {origin}"
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"{where} is {given!r:.60}, but must hold {', '.join(PARTS)}.")
+    for part in given:
+        if part not in (*PARTS, *_OPTIONAL):
+            known = (*PARTS, *_OPTIONAL)
+            raise ConfigurationError(
+                f"{where} has the part {part!r}, which no spec has.{did_you_mean(part, known)} "
+                f"Its parts are {', '.join(known)}."
+            )
+    missing = [part for part in PARTS if part not in given]
+    if missing:
+        raise ConfigurationError(f"{where} lacks {', '.join(missing)}. Add what is missing.")
+    values = _without_lists(deepcopy(dict(given)), where)
+    choices = values.pop("spec_params", None) or {}
+    pairs = [_pair(setting) for setting in settings]
+    holders = sorted({key for text in _texts(values) for key in _PLACEHOLDER.findall(text)})
+    fillings = {key: value for key, value in pairs if key in holders}
+    values = _fill(values, _fillings(holders, choices, fillings, where))
+    for key, value in pairs:
+        if key not in holders:
+            set_value(values, key, value, where)
+    return Spec(
+        name=name,
+        **{part: values[part] for part in PARTS},
+        search=_ranges(values.get("search") or {}, where),
+    )
+
+
+def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set the value at a dotted path; its last part may be new, since a spec need not say all.
+
+    Raises:
+        ConfigurationError: If there is no such path, with the nearest one.
+    """
+    *folders, last = key.split(".")
+    inner: Any = values
+    for number, folder in enumerate(folders):
+        if not isinstance(inner, dict) or not isinstance(inner.get(folder), dict):
+            before = ".".join(folders[: number + 1])
+            raise ConfigurationError(
+                f"{where} has no {before!r}, which {key!r} should lie in."
+                f"{did_you_mean(key, _paths(values))}"
+            )
+        inner = inner[folder]
+    if not folders:
+        raise ConfigurationError(
+            f"{key!r} is neither a placeholder of the spec nor a path in it, such as "
+            f"meta.max_session.{did_you_mean(key, _paths(values))}"
+        )
+    inner[last] = value
+
+
+def parse_value(text: str) -> Any:
+    """Return what a text says as YAML: a number, true, false, null, a list; or itself."""
+    try:
+        return float(text) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", text) else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text
+
+
+def _pair(setting: str) -> tuple[str, Any]:
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise ConfigurationError(
+            f"--set is {setting!r}, but must be KEY=VALUE, as in meta.max_session=2."
+        )
+    return key, parse_value(text)
+
+
+def _without_lists(values: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return a spec with one agent and one environment in place of version 4's lists of one."""
+    for part in ("agent", "env"):
+        if isinstance(values[part], list):
+            if len(values[part]) != 1:
+                raise ConfigurationError(
+                    f"{where} has {len(values[part])} in its list {part!r}, but exactly one can be "
+                    "trained. Write a spec for each."
+                )
+            values[part] = values[part][0]
+    search = values.get("search")
+    if isinstance(search, dict):
+        values["search"] = {
+            part: one[0]
+            if isinstance(one, list) and len(one) == 1 and isinstance(one[0], dict)
+            else one
+            for part, one in search.items()
+        }
+    body = values.pop("body", None) or {}
+    if body.get("num", 1) != 1:
+        raise ConfigurationError(
+            f"{where} has body.num = {body['num']}, but one body is trained. Set it to 1; "
+            "meta.max_session repeats a run."
+        )
+    for part in PARTS:
+        if not isinstance(values[part], dict):
+            raise ConfigurationError(
+                f"{where} has {part} = {values[part]!r:.60}, but it must be a dictionary."
+            )
+    for part in ("algorithm", "memory", "net"):
+        inner = values["agent"].setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise ConfigurationError(
+                f"{where} has agent.{part} = {inner!r:.60}, but it must be a dictionary."
+            )
+    return values
+
+
+def _fillings(
+    holders: Sequence[str], choices: Mapping[str, Any], given: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """Return a value for each placeholder: the one that is given, or the only choice."""
+    values = {}
+    for key in holders:
+        possible = choices.get(key, [])
+        possible = possible if isinstance(possible, list) else [possible]
+        if key in given:
+            values[key] = given[key]
+        elif len(possible) == 1:
+            values[key] = possible[0]
+        else:
+            such = f", such as {possible[0]}" if possible else ""
+            raise ConfigurationError(
+                f"{where} leaves ${{{key}}} open. Give it a value by -s {key}=VALUE{such}."
+            )
+    return values
+
+
+def _fill(values: Any, fillings: Mapping[str, Any]) -> Any:
+    """Return values with placeholders filled; one that is a whole text keeps its value's type."""
+    if isinstance(values, dict):
+        return {key: _fill(value, fillings) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_fill(value, fillings) for value in values]
+    if not isinstance(values, str):
+        return values
+    whole = _PLACEHOLDER.fullmatch(values)
+    if whole:
+        return fillings[whole[1]]
+    return _PLACEHOLDER.sub(lambda found: str(fillings[found[1]]), values)
+
+
+def _texts(values: Any) -> Iterator[str]:
+    if isinstance(values, str):
+        yield values
+    elif isinstance(values, dict | list):
+        for value in values.values() if isinstance(values, dict) else values:
+            yield from _texts(value)
+
+
+def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        yield f"{before}{key}"
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{before}{key}.")
+
+
+def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
+    """Return ranges by dotted path, however deep they are written."""
+    if not isinstance(search, Mapping):
+        raise ConfigurationError(f"{where} has search = {search!r:.60}; it must be a dictionary.")
+    found: dict[str, Sequence[Any]] = {}
+    for key, value in search.items():
+        if isinstance(value, Mapping):
+            found |= {f"{key}.{inner}": one for inner, one in _ranges(value, where).items()}
+            continue
+        kind = key.rpartition("__")[2] if "__" in key else ""
+        expected = "a list of values" if kind == "choice" else "a list of two rising numbers"
+        if kind not in SPACES:
+            raise ConfigurationError(
+                f"{where} searches {key!r}, which names no kind of range. Write "
+                f"{key.partition('__')[0]}__choice, or another of {', '.join(SPACES)}."
+            )
+        if not isinstance(value, list) or not value or (kind != "choice" and not _rise(value)):
+            raise ConfigurationError(
+                f"{where} searches {key} = {value!r:.60}, but it must be {expected}."
+            )
+        if kind == "loguniform" and value[0] <= 0:
+            raise ConfigurationError(
+                f"{where} searches {key} = {value!r}, but a logarithmic range begins above 0."
+            )
+        found[key] = value
+    return found
+
+
+def _rise(value: list[Any]) -> bool:
+    numbers = [one for one in value if isinstance(one, int | float) and not isinstance(one, bool)]
+    return len(value) == len(numbers) == 2 and value[0] < value[1]

@@ -1,0 +1,465 @@
+"""A spec in envlab's terms: which task, how many environments, and how a session learns.
+
+Nothing of a spec is passed over in silence. A key without effect here is named in
+:attr:`Plan.without_effect`, and what a user would miss is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envlab.config import from_dict
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.registry import get_task, list_tasks
+from envlab.rl.hogwild.cfg import ACTIVATIONS, HogwildCfg
+from envlab.rl.hogwild.spec import Spec
+from envlab.rl.skrl.library import OFF_POLICY
+
+NAMES = {
+    "SoftActorCritic": "sac",
+    "ActorCritic": "a2c",
+    "PPO": "ppo",
+    "DQN": "dqn",
+    "DoubleDQN": "ddqn",
+    "TD3": "td3",
+    "DDPG": "ddpg",
+}
+"""SLM-Lab's algorithms, and two more, by what skrl calls them."""
+LOG_FREQUENCY = 1000
+"""Frames between two points of a session's graph, where a spec does not say."""
+DEV_FRAMES = 2000
+"""What a session of the mode ``dev`` runs for, at least until it has learned."""
+_OPTIMIZERS = {
+    **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
+    "AdamW": "adamw",
+    **dict.fromkeys(("RMSprop", "GlobalRMSprop"), "rmsprop"),
+}
+_NO_EFFECT = {
+    "agent": (),
+    "agent.algorithm": (
+        *("action_pdtype", "action_policy", "explore_var_spec", "policy_loss_coef"),
+        *("val_loss_coef", "num_step_returns"),
+    ),
+    "agent.memory": (),
+    "agent.net": ("use_same_optim", "out_layer_activation"),
+    "env": ("reward_clip", "frame_op_len", "image_downsize"),
+    "meta": (
+        *("max_trial", "eval_frequency", "rigorous_eval", "num_eval", "param_spec_process"),
+        *("resume", "search", "cuda_offset"),
+    ),
+}
+"""Keys of SLM-Lab's specs that nothing here depends on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a trial trains."""
+
+    spec: Spec
+    task: str
+    """Id of the task."""
+    env: Mapping[str, Any]
+    """Values over the task's configuration."""
+    agent: HogwildCfg
+    """The sessions' configuration; ``seed`` is the trial's."""
+    max_frame: int
+    """The budget in frames of all sessions."""
+    log_frequency: int
+    """Frames of a session between two points of its graph."""
+    wants_gpu: bool
+    without_effect: tuple[str, ...]
+    """Keys of the spec that nothing here depends on."""
+
+
+class _Part:
+    """A part of a spec, whose keys are taken one by one; what is left has no effect."""
+
+    def __init__(self, path: str, values: Mapping[str, Any]) -> None:
+        self.path, self._left, self._asked = path, dict(values), set(_NO_EFFECT[path])
+
+    def take(self, key: str, default: Any = None) -> Any:
+        """Return a value; null counts as absent."""
+        self._asked.add(key)
+        value = self._left.pop(key, None)
+        return default if value is None else value
+
+    def number(self, key: str, default: float | None, *, least: float = 0.0) -> Any:
+        """Return a number of at least ``least``."""
+        value = self.take(key, default)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+            raise self.refusal(key, value, f"must be a number of at least {least:g}")
+        return value
+
+    def count(self, key: str, default: int | None, *, least: int = 1) -> Any:
+        """Return a whole number; 1e6 is one."""
+        value = self.number(key, default, least=least)
+        if value is not None and (not math.isfinite(value) or value != int(value)):
+            raise self.refusal(key, value, "must be a whole number")
+        return None if value is None else int(value)
+
+    def flag(self, key: str) -> bool:
+        """Return true or false; false if absent."""
+        value = self.take(key, False)
+        if not isinstance(value, bool):
+            raise self.refusal(key, value, "must be true or false")
+        return value
+
+    def choice(self, key: str, default: str, known: Mapping[str, Any]) -> Any:
+        """Return what stands for one of the known names."""
+        value = self.take(key, default)
+        if value not in known:
+            names = ", ".join(map(repr, known))
+            raise self.refusal(
+                key, value, f"must be one of {names}.{did_you_mean(str(value), known)}"
+            )
+        return known[value]
+
+    def part(self, key: str) -> dict[str, Any]:
+        """Return a dictionary; an empty one if absent."""
+        value = self.take(key, {})
+        if not isinstance(value, dict):
+            raise self.refusal(key, value, "must be a dictionary")
+        return value
+
+    def refuse(self, key: str, why: str, *, allowed: tuple[Any, ...] = ()) -> None:
+        """Refuse a value that is neither null, false nor one that is allowed."""
+        value = self.take(key)
+        if value not in (None, False, *allowed):
+            raise self.refusal(key, value, why)
+
+    def refusal(self, key: str, value: Any, why: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"{self.path}.{key} is {value!r:.80}, but {why.rstrip('.')}. Change it in the spec, or "
+            f"by -s {self.path}.{key}=VALUE."
+        )
+
+    def without_effect(self) -> list[str]:
+        return [
+            f"{self.path}.{key}{did_you_mean(key, self._asked - set(_NO_EFFECT[self.path]), 1)}"
+            for key in self._left
+        ]
+
+
+def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
+    """Return a spec in envlab's terms.
+
+    Args:
+        spec: The spec.
+        dev: Whether one short session is wanted.
+
+    Raises:
+        EnvlabError: Naming the key that cannot be honoured and what to do.
+    """
+    env, meta = _Part("env", spec.env), _Part("meta", spec.meta)
+    task, env_values, num_envs = _environment(env)
+    max_frame = env.count("max_frame", None)
+    if max_frame is None:
+        raise ConfigurationError("env.max_frame is absent: say how many frames to train for.")
+    log_frequency = meta.count("log_frequency", LOG_FREQUENCY)
+    sessions = 1 if dev else meta.count("max_session", 1)
+    distributed = _distributed(meta)
+    agent, parts, wants_gpu = _agent(spec, num_envs, distributed)
+    steps = agent.pop("rollouts", None) or max(1, log_frequency // num_envs)
+    frames = max_frame // sessions
+    if dev:
+        starts = int(agent["settings"].get("learning_starts", 0)) * num_envs
+        frames = min(frames, max(DEV_FRAMES, 2 * steps * num_envs, 2 * starts))
+    agent |= {
+        "distributed": distributed,
+        "num_sessions": sessions,
+        "num_steps_per_env": steps,
+        "max_iterations": max(1, frames // (steps * num_envs)),
+        "experiment_name": spec.name,
+        "seed": meta.count("random_seed", 0, least=0),
+    }
+    scale, normalise = env.take("reward_scale"), env.flag("normalize_obs")
+    if isinstance(scale, str):
+        raise env.refusal("reward_scale", scale, "must be a number")
+    if scale is not None:
+        agent["settings"]["rewards_shaper_scale"] = float(scale)
+    if normalise or env.flag("normalize_state"):
+        agent["settings"]["observation_preprocessor"] = "RunningStandardScaler"
+    return Plan(
+        spec=spec,
+        task=task,
+        env=env_values,
+        agent=from_dict(HogwildCfg, agent, "agent").resolved(),
+        max_frame=max_frame,
+        log_frequency=log_frequency,
+        wants_gpu=wants_gpu,
+        without_effect=tuple(key for part in (*parts, env, meta) for key in part.without_effect()),
+    )
+
+
+def _distributed(meta: _Part) -> str:
+    words = {False: "false", "false": "false", "shared": "shared", "synced": "synced"}
+    value = meta.take("distributed", False)
+    if not isinstance(value, bool | str) or value not in words:
+        raise meta.refusal("distributed", value, "must be false, 'shared' or 'synced'")
+    return words[value]
+
+
+def _environment(env: _Part) -> tuple[str, dict[str, Any], int]:
+    """Return the task's id, values over its configuration, and the number of environments."""
+    name, num_envs = env.take("name"), env.count("num_envs", 1)
+    if not isinstance(name, str):
+        raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
+    own = {task.id for task in list_tasks()}
+    is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
+    task = get_task(name if ":" in name or is_own else f"gym:{name}").id
+    values: dict[str, Any] = {"scene": {"num_envs": num_envs}}
+    limit = env.count("max_t", None)
+    if limit is not None:
+        if not task.startswith("gym:"):
+            raise env.refusal("max_t", limit, "the task's own configuration has its time limit")
+        values["max_episode_steps"] = limit
+    env.refuse("frame_op", "frames are not stacked here: set it to null")
+    env.refuse("normalize_reward", "rewards are not normalised here: set it to false")
+    return task, values, num_envs
+
+
+def _agent(
+    spec: Spec, num_envs: int, distributed: str
+) -> tuple[dict[str, Any], tuple[_Part, ...], bool]:
+    """Return an agent's configuration, what of the spec was read, and whether it wants a GPU."""
+    algorithm = _Part("agent.algorithm", spec.agent["algorithm"])
+    memory = _Part("agent.memory", spec.agent["memory"])
+    net = _Part("agent.net", spec.agent["net"])
+    inner = ("algorithm", "memory", "net")
+    rest = _Part("agent", {key: spec.agent[key] for key in spec.agent if key not in inner})
+    rest.take("name")  # a label
+    name = algorithm.take("name")
+    kind = NAMES.get(str(name)) or str(name).lower()
+    if kind not in NAMES.values():
+        raise algorithm.refusal(
+            "name",
+            name,
+            f"skrl has no counterpart; use one of {', '.join(NAMES)}."
+            f"{did_you_mean(str(name), NAMES)}",
+        )
+    agent: dict[str, Any] = {"algorithm": kind, "settings": {}, "schedules": {}}
+    settings = agent["settings"]
+    gamma = algorithm.number("gamma", None)
+    if gamma is not None:
+        settings["discount_factor"] = float(gamma)
+    if kind in OFF_POLICY:
+        _off_policy(agent, algorithm, memory, num_envs)
+    else:
+        _on_policy(agent, algorithm, memory, num_envs)
+    if kind in ("dqn", "ddqn"):
+        policy = algorithm.take("action_policy", "epsilon_greedy")
+        if policy != "epsilon_greedy":
+            raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy'")
+        formula = _formula(algorithm, "explore_var_spec", num_envs) or "0.05"
+        settings["exploration_scheduler"] = formula
+    if kind in ("td3", "ddpg"):
+        settings |= {
+            "exploration_noise": "GaussianNoise",
+            "exploration_noise_kwargs": {"mean": 0.0, "std": 0.1},
+        }
+    if kind == "td3":
+        settings |= {
+            "smooth_regularization_noise": "GaussianNoise",
+            "smooth_regularization_noise_kwargs": {"mean": 0.0, "std": 0.2},
+        }
+    _net(agent, net, distributed)
+    wants_gpu = spec.agent["net"].get("gpu") is True
+    net.take("gpu")
+    return agent, (rest, algorithm, memory, net), wants_gpu
+
+
+def _off_policy(agent: dict[str, Any], algorithm: _Part, memory: _Part, num_envs: int) -> None:
+    """Read a replay memory, and when to learn how much from it.
+
+    SLM-Lab learns every ``training_frequency`` frames, though at most once a step of all
+    environments, and then ``training_iter`` times, by default once for each environment.
+    """
+    settings = agent["settings"]
+    name = memory.take("name", "Replay")
+    if name != "Replay":
+        raise memory.refusal("name", name, f"{agent['algorithm']} learns from a 'Replay' here")
+    batch = memory.count("batch_size", 32)
+    starts = algorithm.count("training_start_step", batch, least=0)
+    steps = algorithm.count("training_iter", num_envs)
+    steps *= algorithm.count("training_batch_iter", 1)
+    frequency = algorithm.count("training_frequency", 1)
+    settings |= {
+        "batch_size": batch,
+        "gradient_steps": steps,
+        "learning_starts": max(1, math.ceil(starts / num_envs)),
+    }
+    if agent["algorithm"] in ("sac", "td3", "ddpg"):
+        settings["random_timesteps"] = settings["learning_starts"]
+    agent["update_interval"] = max(1, round(frequency / num_envs))
+    agent["replay"] = {
+        "size": memory.count("max_size", 200_000, least=num_envs),
+        "use_cer": memory.flag("use_cer"),
+    }
+    if agent["algorithm"] == "sac" and (alpha := algorithm.number("alpha", None)) is not None:
+        settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
+
+
+def _on_policy(agent: dict[str, Any], algorithm: _Part, memory: _Part, num_envs: int) -> None:
+    """Read rollouts and what is made of them."""
+    settings, kind = agent["settings"], agent["algorithm"]
+    name = memory.take("name", "OnPolicyBatchReplay")
+    if name != "OnPolicyBatchReplay":
+        raise memory.refusal(
+            "name",
+            name,
+            f"{kind} learns from rollouts of training_frequency steps, 'OnPolicyBatchReplay'",
+        )
+    horizon = algorithm.count("time_horizon", None)
+    frequency = algorithm.count("training_frequency", horizon or 32)
+    agent["rollouts"] = horizon or frequency
+    lam = algorithm.number("lam", None)
+    settings |= {
+        "gae_lambda": 1.0 if lam is None else float(lam),
+        "time_limit_bootstrap": True,
+    }
+    _scheduled(agent, "entropy_loss_scale", algorithm, "entropy_coef_spec", num_envs)
+    if kind == "ppo":
+        batch = agent["rollouts"] * num_envs
+        size = algorithm.count("minibatch_size", batch)
+        settings |= {
+            "learning_epochs": algorithm.count("training_epoch", 4),
+            "mini_batches": max(1, batch // size),
+            "value_loss_scale": float(algorithm.number("val_loss_coef", 1.0)),
+            "value_clip": 0.0,
+        }
+        _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
+    else:
+        algorithm.refuse("training_iter", "A2C learns once from a rollout", allowed=(1,))
+    if algorithm.flag("normalize_v_targets"):
+        settings["value_preprocessor"] = "RunningStandardScaler"
+
+
+def _scheduled(
+    agent: dict[str, Any], setting: str, algorithm: _Part, key: str, num_envs: int
+) -> None:
+    formula = _formula(algorithm, key, num_envs)
+    if formula is not None:
+        agent["schedules"][setting] = formula
+
+
+def _formula(algorithm: _Part, key: str, num_envs: int) -> str | None:
+    """Return a variable's course as a formula in steps of the environments; None if absent.
+
+    SLM-Lab counts a session's frames, of which a step of all environments has ``num_envs``.
+    """
+    given = algorithm.part(key)
+    if not given:
+        return None
+    at = f"{key}.name"
+    name, start = given.get("name", "no_decay"), given.get("start_val")
+    if not isinstance(start, int | float):
+        raise algorithm.refusal(f"{key}.start_val", start, "must be a number")
+    if name == "no_decay":
+        return f"{float(start)}"
+    if name != "linear_decay":
+        raise algorithm.refusal(at, name, "must be 'linear_decay' or 'no_decay'")
+    numbers: Any = (given.get("end_val"), given.get("start_step", 0), given.get("end_step"))
+    if not all(isinstance(one, int | float) for one in numbers) or numbers[2] <= numbers[1]:
+        raise algorithm.refusal(key, given, "needs end_val, and an end_step after start_step")
+    end, first, last = (float(one) for one in numbers)
+    share = f"(timestep * {num_envs} - {first}) / {last - first}"
+    return f"{float(start)} + {end - float(start)} * min(1, max(0, {share}))"
+
+
+def _net(agent: dict[str, Any], net: _Part, distributed: str) -> None:
+    """Read networks, optimizer and target networks."""
+    settings, kind = agent["settings"], agent["algorithm"]
+    name = net.take("type", "MLPNet")
+    if name != "MLPNet":
+        raise net.refusal("type", name, "only 'MLPNet' is made here")
+    for key in ("shared", "batch_norm", "layer_norm", "spectral_norm"):
+        net.refuse(key, "networks are apart and plain here: set it to false")
+    inits = {None: "default", "orthogonal_": "orthogonal"}
+    inits |= {f"{one}_": one for one in ("xavier_uniform", "kaiming_uniform")}
+    agent["net"] = {
+        "hidden_layers": net.take("hid_layers", [256, 256]),
+        "activation": net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS}),
+        "init": net.choice("init_fn", None, inits),  # type: ignore[arg-type]
+        "initial_log_std": float(net.take("log_std_init", 0.0)),
+    }
+    clip = float(net.number("clip_grad_val", 0.0))
+    if "dqn" in kind:
+        agent["clip_grad_norm"] = clip
+    else:
+        settings["grad_norm_clip"] = clip
+    losses = {"MSELoss": "mse", "SmoothL1Loss": "huber", "HuberLoss": "huber"}
+    agent["loss"] = _named(net, "loss_spec", "MSELoss", losses, "loss")
+    agent["optimizer"], rates = _optimizer(net, distributed)
+    actor, critic = rates
+    if actor != critic and kind not in ("sac", "td3", "ddpg"):
+        raise net.refusal(
+            "critic_optim_spec", {"lr": critic}, f"{kind} has one optimizer: give one rate"
+        )
+    settings["learning_rate"] = actor
+    if actor != critic:
+        settings["learning_rate"] = [actor, critic, actor][: 3 if kind == "sac" else 2]
+    scheduler = _named(
+        net, "lr_scheduler_spec", None, {None: 1.0, "LinearToZero": 0.0}, "scheduler"
+    )
+    agent["learning_rate_end"] = scheduler
+    if kind in OFF_POLICY:
+        _targets(settings, kind, net)
+    if net.flag("bfloat16"):
+        settings["mixed_precision"] = True
+
+
+def _named(net: _Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
+    """Return what stands for the name in ``{name: ...}``."""
+    name = net.part(key).get("name", default)
+    if name not in known:
+        names = ", ".join(repr(one) for one in known if one is not None)
+        raise net.refusal(f"{key}.name", name, f"the {what} must be {names}")
+    return known[name]
+
+
+def _optimizer(net: _Part, distributed: str) -> tuple[str, tuple[float, float]]:
+    """Return torch's optimizer, and the learning rates of actor and critic."""
+    common = net.part("optim_spec")
+    actor = net.part("actor_optim_spec") or common
+    critic = net.part("critic_optim_spec") or common or actor
+    for key, given in (("actor_optim_spec", actor), ("critic_optim_spec", critic)):
+        key = "optim_spec" if given is common else key
+        extra = sorted(set(given) - {"name", "lr"})
+        if extra:
+            raise net.refusal(f"{key}.{extra[0]}", given[extra[0]], "only name and lr are read")
+        name = given.get("name", "Adam")
+        if name not in _OPTIMIZERS:
+            how = "cannot be shared: its state is not known" if distributed != "false" else ""
+            raise net.refusal(
+                f"{key}.name",
+                name,
+                f"{how or 'is not used here'}; use one of {', '.join(_OPTIMIZERS)}",
+            )
+        if not isinstance(given.get("lr", 1e-3), int | float):
+            raise net.refusal(f"{key}.lr", given["lr"], "must be a number")
+    kinds = {_OPTIMIZERS[given.get("name", "Adam")] for given in (actor, critic)}
+    if len(kinds) > 1:
+        raise net.refusal("critic_optim_spec", critic, "actor and critic need one kind")
+    return kinds.pop(), (float(actor.get("lr", 1e-3)), float(critic.get("lr", 1e-3)))
+
+
+def _targets(settings: dict[str, Any], kind: str, net: _Part) -> None:
+    """Read how target networks follow."""
+    how, interval = net.take("update_type", "polyak"), net.count("update_frequency", 1)
+    coefficient = net.number("polyak_coef", 0.005)
+    if how not in ("polyak", "replace"):
+        raise net.refusal("update_type", how, "must be 'polyak' or 'replace'")
+    if "dqn" in kind:
+        settings["target_update_interval"] = interval
+        settings["polyak"] = 1.0 if how == "replace" else float(coefficient)
+        return
+    if how == "replace" or interval != 1:
+        raise net.refusal(
+            "update_type", how, f"targets of {kind} follow by 'polyak' with update_frequency 1"
+        )
+    settings["polyak"] = float(coefficient)

@@ -1,0 +1,444 @@
+"""A trial: a spec's sessions, started, watched, and summed up in one run directory.
+
+``sessions/<number>/`` is a run directory of its own, and ``checkpoints`` leads to those of one: the
+first, or where parameters are shared the one that saved last.
+A record of the trial's ``metrics.jsonl`` is the mean of the sessions' records of one iteration, and
+counts the frames of all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import multiprocessing.connection
+import os
+import signal
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.multiprocessing
+
+from envlab.config import write_yaml
+from envlab.distributed.context import DistributedContext, resolve_device
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, InterruptFlag
+from envlab.distributed.limits import usable_cores
+from envlab.distributed.seeding import seed_everything
+from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
+from envlab.distributed.watchdog import FALLBACK_AFTER_S, HUNG_EXIT_CODE, STACKS_SIGNAL
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab.rl.command.train import make_env, open_run, settle
+from envlab.rl.hogwild.baseline import random_baseline
+from envlab.rl.hogwild.graphs import draw_trial
+from envlab.rl.hogwild.learner import make_learner
+from envlab.rl.hogwild.session import SessionOrder, compose_session, output_of, run_session
+from envlab.rl.hogwild.sharing import Shared
+from envlab.rl.hogwild.translation import Plan
+from envlab.rl.learner import IterationRecord
+from envlab.rl.loop.metrics import ProgressLine
+from envlab.rl.run.checkpoints import Checkpoints
+from envlab.rl.run.directory import Run
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.5
+"""Seconds between two looks at the sessions."""
+LEAVE_S = 60.0
+"""How long a session that is asked to end may take to save and leave."""
+TOLD_LINES = 30
+"""Lines of a failed session's output that are repeated."""
+
+
+class SessionFailedError(EnvlabError):
+    """A session died or hung; what it printed is in the log."""
+
+    exit_code = HUNG_EXIT_CODE
+
+
+@dataclass(kw_only=True)
+class Options:
+    """How a trial is run, apart from its spec."""
+
+    device: str | None = None
+    """``cpu``, ``cuda``; None: what the spec says."""
+    continues: bool = False
+    """Whether sessions go on where one of them failed."""
+    timeout_s: float
+    """How long a session may make no progress."""
+    verbose: bool = False
+    trial: int = 0
+    """Number of the trial, for its seeds."""
+    resumes: Path | None = None
+    """The trial's directory to go on in."""
+
+
+@dataclass(kw_only=True)
+class _Running:
+    """A session's process, as the trial sees it."""
+
+    number: int
+    process: Any
+    directory: Path
+    records: list[dict[str, Any]] = field(default_factory=list)
+    read_to: int = 0
+    frames: int = 0
+    moved_at: float = field(default_factory=time.monotonic)
+    failure: str = ""
+
+    def read_records(self) -> None:
+        """Read the lines that were added to the session's metrics."""
+        with (
+            contextlib.suppress(FileNotFoundError),
+            (self.directory / "metrics.jsonl").open("rb") as file,
+        ):
+            file.seek(self.read_to)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self.records.append(json.loads(line))
+                self.read_to += len(line)
+
+
+def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
+    """Run a trial to its end.
+
+    Args:
+        plan: What to train.
+        options: How.
+        flag: Tells whether a signal ended the trial.
+
+    Raises:
+        EnvlabError: For bad input, before a run directory is made; or if a session failed.
+    """
+    device = _device(plan, options)
+    context = replace(DistributedContext.single(device), num_threads=1)
+    session = settle(compose_session(plan, device=device, trial=options.trial), context)
+    plan = replace(plan, agent=replace(plan.agent, seed=session.agent_cfg.seed))
+    _check_cores(plan)
+    if options.resumes is not None:
+        session.directory = options.resumes
+        session.resumed = _resumed(plan, options.resumes)
+    shared, baseline = _prepare(plan, session, context, options)
+    facts = {"distributed": plan.agent.distributed, "num_sessions": plan.agent.num_sessions}
+    with open_run(session, context, flag, facts) as run:
+        sessions = run.directory / "sessions"
+        if options.resumes is None:
+            write_yaml(run.directory / "params" / "spec.yaml", plan.spec.values())
+            run.checkpoints.rmdir()
+            _link_checkpoints(run, sessions / "0")
+        is_exact = plan.agent.distributed == "false"
+        run.update(
+            sessions=plan.agent.num_sessions,
+            max_frame=plan.max_frame,
+            log_frequency=plan.log_frequency,
+            reproducible=is_exact,
+            random_baseline=baseline,
+            global_num_envs=plan.agent.num_sessions * session.env_cfg.scene.num_envs,
+        )
+        Trial(plan, options, run, context, shared, sessions, device).run()
+        if shared is not None:
+            _link_checkpoints(run, _last_saved(sessions))
+    _draw(run.directory)
+    return run
+
+
+class Trial:
+    """The sessions of a trial, from their start to their end."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: Options,
+        run: Run,
+        context: DistributedContext,
+        shared: Shared | None,
+        folder: Path,
+        device: str,
+    ) -> None:
+        """Start nothing yet."""
+        self._plan, self._options, self._run, self._context = plan, options, run, context
+        self._shared, self._folder, self._device = shared, folder, device
+        self._frames = torch.zeros(plan.agent.num_sessions, dtype=torch.int64).share_memory_()
+        self._sessions: list[_Running] = []
+        self._told = 0
+
+    def run(self) -> None:
+        """Start the sessions, and wait for all of them.
+
+        Raises:
+            SessionFailedError: Naming those that failed.
+        """
+        line = ProgressLine(self._context, done=0, total=self._plan.agent.max_iterations)
+        try:
+            self._start()
+            while any(one.process.is_alive() for one in self._sessions):
+                self._wait()
+                self._look()
+                self._write(line)
+                if self._failed() and not self._options.continues:
+                    break
+            self._look()
+        finally:
+            self._end()
+            self._write(line)
+            line.close()
+        failed = self._failed()
+        if failed:
+            raise SessionFailedError(" ".join(one.failure for one in failed))
+
+    def _start(self) -> None:
+        """Start a process for each session, on a core of its own where there are enough."""
+        cores = sorted(os.sched_getaffinity(0))
+        start = torch.multiprocessing.get_context("spawn").Process
+        pinned = self._plan.agent.num_sessions <= len(cores)
+        for number in range(self._plan.agent.num_sessions):
+            directory = self._folder / str(number)
+            order = SessionOrder(
+                plan=self._plan,
+                number=number,
+                trial=self._options.trial,
+                directory=directory,
+                device=self._device,
+                frames=self._frames,
+                shared=self._shared,
+                core=cores[number] if pinned else None,
+                resumes=self._options.resumes is not None,
+                timeout_s=self._options.timeout_s,
+                verbose=self._options.verbose,
+            )
+            process = start(target=run_session, args=(order,), name=f"session {number}")
+            running = _Running(number=number, process=process, directory=directory)
+            if order.resumes:
+                self._skip_records(running)
+            process.start()
+            self._sessions.append(running)
+
+    def _skip_records(self, running: _Running) -> None:
+        """Read what a session recorded before; it drops what lies behind its checkpoint."""
+        running.read_records()
+        iteration = Checkpoints(running.directory / "checkpoints").iterations()[-1]
+        done = self._run_iteration()
+        path = running.directory / "metrics.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)[:iteration]
+        running.records = [json.loads(line) for line in lines]
+        running.read_to = sum(map(len, lines))
+        self._told = max(self._told, done)
+
+    def _run_iteration(self) -> int:
+        path = self._run.directory / "metrics.jsonl"
+        return len(path.read_bytes().splitlines()) if path.exists() else 0
+
+    def _wait(self) -> None:
+        alive = [one.process.sentinel for one in self._sessions if one.process.is_alive()]
+        multiprocessing.connection.wait(alive, timeout=LOOK_S)
+
+    def _look(self) -> None:
+        """Note which sessions have died, and end those that hang."""
+        now = time.monotonic()
+        for one in self._sessions:
+            code, frames = one.process.exitcode, int(self._frames[one.number])
+            if frames != one.frames:
+                one.frames, one.moved_at = frames, now
+            if one.failure:
+                continue
+            if code is not None and code != 0:
+                one.failure = f"Session {one.number} (pid {one.process.pid}) {_how(code)}."
+                self._tell(one)
+            patience = self._options.timeout_s if one.frames else STARTUP_TIMEOUT_S
+            if code is None and now - one.moved_at > patience + FALLBACK_AFTER_S:
+                one.failure = (
+                    f"Session {one.number} (pid {one.process.pid}) made no progress for "
+                    f"{now - one.moved_at:.0f} s, at {frames} frames."
+                )
+                _kill(one.process)
+                self._tell(one)
+
+    def _tell(self, one: _Running) -> None:
+        """Repeat the end of what a session has printed, where its traceback or stacks are."""
+        path = output_of(one.directory)
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
+        goes_on = "The others go on." if self._options.continues else "The others end."
+        logger.error("%s %s Its output (%s) ends so:\n%s", one.failure, goes_on, path, told)
+
+    def _failed(self) -> list[_Running]:
+        return [one for one in self._sessions if one.failure]
+
+    def _end(self) -> None:
+        """Ask the sessions that run to save and leave; end those that do not."""
+        alive = [one.process for one in self._sessions if one.process.is_alive()]
+        for process in alive:
+            process.terminate()
+        deadline = time.monotonic() + LEAVE_S
+        for process in alive:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.is_alive():
+                _kill(process)
+
+    def _write(self, line: ProgressLine) -> None:
+        """Write a record of each iteration that all sessions have done, which have not failed."""
+        for one in self._sessions:
+            one.read_records()
+        counted = [one for one in self._sessions if not one.failure] or self._sessions
+        while counted and all(len(one.records) > self._told for one in counted):
+            record = mean_record([one.records[self._told] for one in counted])
+            self._told += 1
+            self._run.append_metrics(record)
+            self._run.update(
+                **{name: record[name] for name in ("iteration", "frames", "mean_return")}
+            )
+            line.show(IterationRecord(**record))
+
+
+def _link_checkpoints(run: Run, session: Path) -> None:
+    """Have the trial's ``checkpoints`` lead to a session's."""
+    run.checkpoints.unlink(missing_ok=True)
+    run.checkpoints.symlink_to(Path("sessions", session.name, "checkpoints"))
+
+
+def _last_saved(sessions: Path) -> Path:
+    """Return the session that saved last, whose checkpoint has the last of what is shared."""
+    saved = {path.stat().st_mtime: path for path in sessions.glob("*/checkpoints/latest.pt")}
+    return saved[max(saved)].parents[1]
+
+
+def _draw(directory: Path) -> None:
+    """Draw a trial's graphs; where that cannot be done, say why."""
+    try:
+        draw_trial(directory)
+    except EnvlabError as error:
+        logger.warning("The trial has no graphs. %s", error)
+
+
+def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a trial's record of an iteration from its sessions': sums of frames, else means.
+
+    ``wall_s`` is the slowest session's.
+    """
+    combine: dict[str, Callable[[list[Any]], Any]] = {
+        "iteration": max,
+        "frames": sum,
+        "wall_s": max,
+        "fps": sum,
+    }
+    merged: dict[str, Any] = {}
+    for name in (one.name for one in fields(IterationRecord)):
+        values = [record[name] for record in records if record.get(name) is not None]
+        if name in ("losses", "episode"):
+            keys = dict.fromkeys(key for value in values for key in value)
+            merged[name] = {
+                key: _mean([value[key] for value in values if value.get(key) is not None])
+                for key in keys
+            }
+        else:
+            merged[name] = combine.get(name, _mean)(values)
+    return merged
+
+
+def _mean(values: list[float]) -> float | None:
+    return statistics.fmean(values) if values else None
+
+
+def _device(plan: Plan, options: Options) -> str:
+    """Return the sessions' device; a GPU is used where it was asked for.
+
+    Raises:
+        EnvlabError: If there is none, or sessions cannot synchronise on it.
+    """
+    wanted = options.device or ("cuda" if plan.wants_gpu else "cpu")
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    device = resolve_device(wanted, 0, 1, num_gpus)
+    if device.type == "cuda" and plan.agent.distributed == "synced":
+        raise ConfigurationError(
+            "meta.distributed is 'synced' on a GPU, where each gradient step would copy all "
+            "parameters between processes, without an order that CUDA keeps. Use --device cpu, or "
+            "'shared'."
+        )
+    return str(device)
+
+
+def _check_cores(plan: Plan) -> None:
+    cores, sessions = usable_cores(), plan.agent.num_sessions
+    if sessions > cores:
+        logger.warning(
+            "There are %d sessions for %d cores, so they take turns and are not pinned. "
+            "-s meta.max_session=%d uses each core once.",
+            sessions,
+            cores,
+            cores,
+        )
+
+
+def _prepare(
+    plan: Plan, session: Any, context: DistributedContext, options: Options
+) -> tuple[Shared | None, float]:
+    """Build one agent, to see that the spec can be trained.
+
+    Returns:
+        What sessions share of it, if they are to share anything; and what a random policy returns.
+    """
+    cfg = plan.agent.resolved()
+    small = replace(cfg, replay=replace(cfg.replay, size=1))
+    seed_everything(cfg.seed)
+    env = make_env(session, context)
+    try:
+        learner = make_learner(env, small, context)
+        shared = None if cfg.distributed == "false" else Shared.of(learner.agent, cfg.optimizer)
+        if shared is not None and options.resumes is not None:
+            learner = make_learner(env, small, context, shared)
+            last = _last_saved(options.resumes / "sessions") / "checkpoints"
+            _, values = Checkpoints(last).find("latest", lambda *_: None)
+            learner.load_models(values)
+        return shared, random_baseline(plan.task, env)
+    finally:
+        env.close()
+
+
+def _resumed(plan: Plan, directory: Path) -> dict[str, Any]:
+    """Return how far all sessions of a trial are.
+
+    Raises:
+        EnvlabError: If one of them has no checkpoint.
+    """
+    done = []
+    for number in range(plan.agent.num_sessions):
+        folder = directory / "sessions" / str(number) / "checkpoints"
+        iterations = Checkpoints(folder).iterations()
+        if not iterations:
+            raise ConfigurationError(
+                f"The trial {directory} cannot go on: there is no checkpoint in {folder}. Start "
+                "it again by the mode train."
+            )
+        done.append(iterations[-1])
+    iteration = min(done)
+    if iteration >= plan.agent.max_iterations:
+        raise ConfigurationError(
+            f"The trial {directory} has done its {iteration} iterations. Give it more frames: "
+            f"-s env.max_frame={2 * plan.max_frame}."
+        )
+    frames = sum(done) * plan.agent.num_steps_per_env * plan.env["scene"]["num_envs"]
+    return {"iteration": iteration, "frames": frames}
+
+
+def _how(code: int) -> str:
+    if code == HUNG_EXIT_CODE:
+        return "hung, and its watchdog ended it"
+    if code == PREEMPTED_EXIT_CODE:
+        return "was asked to end by a signal, and saved its state"
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with code {code}"
+
+
+def _kill(process: Any) -> None:
+    """End a process that does not leave; it prints its stacks if it can."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, STACKS_SIGNAL)
+        time.sleep(1.0)
+    process.kill()
+    process.join()

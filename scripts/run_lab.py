@@ -1,0 +1,9 @@
+"""Run a spec as a trial of sessions, as SLM-Lab's script of this name does; see --help."""
+
+import sys
+
+from envlab.cli import guarded
+from envlab.rl.hogwild.command import run_lab
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(run_lab, sys.argv[1:]))

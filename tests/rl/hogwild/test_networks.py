@@ -1,0 +1,114 @@
+"""Networks and memory of a session do what skrl's would, and what skrl lacks."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from torch.distributions import Normal, TransformedDistribution
+from torch.distributions.transforms import TanhTransform
+
+from envlab.rl.hogwild.cfg import HogwildCfg, NetCfg
+from envlab.rl.hogwild.memory import QuickMemory, RandomMemory
+from envlab.rl.hogwild.networks import Critic, Model, SquashedGaussian, make_networks
+from envlab.rl.skrl.env import Spaces
+
+CPU = torch.device("cpu")
+SEEN = Spaces(
+    spaces.Box(-np.inf, np.inf, (5,)),
+    None,
+    spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32)),
+)
+NET = NetCfg(hidden_layers=[16])
+
+
+def test_log_probabilities_of_a_squashed_policy_are_those_of_torch():
+    torch.manual_seed(0)
+    policy = SquashedGaussian(NET, SEEN, CPU)
+    actions, outputs = policy.act({"observations": torch.randn(32, 5)})
+    squashed = (actions - torch.tensor([0.0, 0.5])) / torch.tensor([2.0, 0.5])
+    gaussian = Normal(outputs["mean"], outputs["log_std"].exp())
+    wanted = TransformedDistribution(gaussian, TanhTransform()).log_prob(squashed)
+    torch.testing.assert_close(
+        outputs["log_prob"], wanted.sum(dim=1, keepdim=True), rtol=1e-3, atol=1e-3
+    )
+    assert bool(
+        ((actions >= torch.tensor([-2.0, 0.0])) & (actions <= torch.tensor([2.0, 1.0]))).all()
+    )
+
+
+def test_log_probabilities_stay_finite_where_tanh_is_flat():
+    policy = SquashedGaussian(NET, SEEN, CPU)
+    with torch.no_grad():
+        list(policy.parameters())[-1].fill_(50.0)
+    assert bool(policy.act({"observations": torch.zeros(4, 5)})[1]["log_prob"].isfinite().all())
+
+
+def test_a_critics_weights_have_no_gradient_of_the_policys_loss():
+    torch.manual_seed(0)
+    critic = Critic(NET, SEEN, CPU)
+    inputs = {"observations": torch.randn(8, 5)}
+    taken = torch.rand(8, 2, requires_grad=True)
+    critic.compute({**inputs, "taken_actions": taken})[0].sum().backward()
+    assert all(one.grad is None for one in critic.parameters())
+    plain = taken.detach().requires_grad_()
+    x = torch.cat([inputs["observations"], (plain - critic._middle) * critic._factor], dim=1)
+    critic._net(x).sum().backward()
+    assert torch.equal(taken.grad, plain.grad)  # the policy's is the same, bit for bit
+    critic.compute({**inputs, "taken_actions": taken.detach()})[0].sum().backward()
+    assert all(one.grad is not None for one in critic.parameters())
+
+
+def test_targets_follow_by_skrls_rule():
+    torch.manual_seed(0)
+    source, target = Critic(NET, SEEN, CPU), Critic(NET, SEEN, CPU)
+    expected = copy.deepcopy(target)
+    target.update_parameters(source, polyak=0.01)
+    Model.update_parameters(expected, source, polyak=0.01)
+    for mine, skrls in zip(target.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(mine, skrls)
+    target.update_parameters(source, polyak=1.0)
+    for mine, theirs in zip(target.parameters(), source.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "td3", "ddpg"])
+def test_random_actions_are_within_bounds_and_follow_the_seed(algorithm: str):
+    policy = make_networks(HogwildCfg(algorithm=algorithm), SEEN, CPU)["policy"]
+    inputs = {"observations": torch.zeros(1000, 5)}
+    torch.manual_seed(3)
+    first = policy.random_act(inputs)[0]
+    torch.manual_seed(3)
+    assert torch.equal(first, policy.random_act(inputs)[0])
+    assert first.min(dim=0).values.tolist() == pytest.approx([-2.0, 0.0], abs=0.02)
+    assert first.max(dim=0).values.tolist() == pytest.approx([2.0, 1.0], abs=0.02)
+
+
+def filled(kind: type[Any], **values: Any) -> Any:
+    memory = kind(memory_size=10, num_envs=3, device="cpu", **values)
+    memory.create_tensor("observations", size=2, dtype=torch.float32)
+    for step in range(7):
+        memory.add_samples(observations=torch.full((3, 2), float(step)))
+    return memory
+
+
+def test_samples_are_those_of_skrl_with_replacement():
+    mine, skrls = filled(QuickMemory), filled(RandomMemory, replacement=True)
+    batches = []
+    for memory in (mine, skrls):
+        torch.manual_seed(0)
+        batches.append(memory.sample(["observations", "states"], batch_size=500)[0])
+    assert torch.equal(batches[0][0], batches[1][0])
+    assert batches[0][1] is None
+    assert batches[0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_combined_experience_replay_holds_the_newest_step_of_each_environment():
+    memory = filled(QuickMemory, use_cer=True)
+    torch.manual_seed(0)
+    (batch,) = memory.sample(["observations"], batch_size=8)[0]
+    assert batch[:3, 0].tolist() == [6.0, 6.0, 6.0]

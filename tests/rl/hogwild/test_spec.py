@@ -1,0 +1,208 @@
+"""Spec files of both versions are read as they are; what is wrong in one is said in a sentence."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.cli import main
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab.rl.hogwild.spec import load_spec, make_spec, read_specs
+from envlab.rl.hogwild.translation import make_plan
+
+SPECS = Path("source/envlab_tasks/specs")
+SAC: dict[str, Any] = {
+    "agent": {
+        "name": "SoftActorCritic",
+        "algorithm": {
+            "name": "SoftActorCritic",
+            "gamma": 0.98,
+            "training_frequency": 16,
+            "training_iter": 2,
+            "training_start_step": 1000,
+        },
+        "memory": {"name": "Replay", "batch_size": 128, "max_size": 50_000, "use_cer": True},
+        "net": {
+            "type": "MLPNet",
+            "hid_layers": [64, 32],
+            "hid_layers_activation": "relu",
+            "init_fn": "orthogonal_",
+            "clip_grad_val": 0.5,
+            "loss_spec": {"name": "MSELoss"},
+            "optim_spec": {"name": "GlobalAdam", "lr": 1e-4},
+            "update_type": "polyak",
+            "polyak_coef": 0.01,
+            "gpu": False,
+        },
+    },
+    "env": {"name": "HalfCheetah-v5", "num_envs": 4, "max_t": None, "max_frame": 1e5},
+    "meta": {"distributed": "shared", "max_session": 4, "log_frequency": 2000, "max_trial": 1},
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """Return a spec with another value at a path."""
+    spec = deepcopy(SAC)
+    *folders, last = path.split(".")
+    inner = spec
+    for folder in folders:
+        inner = inner[folder]
+    inner[last] = value
+    return spec
+
+
+def plan_of(spec: dict[str, Any], *settings: str, dev: bool = False) -> Any:
+    return make_plan(make_spec("mine", spec, settings, origin="a test"), dev=dev)
+
+
+def test_versions_4_and_5_are_the_same_run():
+    of_4 = deepcopy(SAC)
+    of_4["agent"], of_4["env"] = [of_4["agent"]], [of_4["env"]]
+    of_4["body"] = {"product": "outer", "num": 1}
+    assert plan_of(of_4) == plan_of(SAC)
+
+
+def test_a_spec_in_envlabs_terms():
+    plan = plan_of(SAC)
+    agent, settings = plan.agent, plan.agent.settings
+    assert (plan.task, plan.env) == ("gym:HalfCheetah-v5", {"scene": {"num_envs": 4}})
+    assert (agent.algorithm, agent.distributed, agent.num_sessions) == ("sac", "shared", 4)
+    # 100,000 frames of 4 sessions; iterations of 2,000 frames in 4 environments.
+    assert (agent.num_steps_per_env, agent.max_iterations) == (500, 12)
+    # An update every 16 frames, so every 4 steps of the environments, of 2 gradient steps.
+    assert (agent.update_interval, settings["gradient_steps"]) == (4, 2)
+    assert (settings["learning_starts"], settings["random_timesteps"]) == (250, 250)
+    assert (settings["discount_factor"], settings["polyak"]) == (0.98, 0.01)
+    assert (settings["batch_size"], settings["grad_norm_clip"]) == (128, 0.5)
+    assert (settings["learning_rate"], agent.optimizer) == (1e-4, "adam")
+    assert (agent.replay.size, agent.replay.use_cer) == (50_000, True)
+    assert (agent.net.hidden_layers, agent.net.init) == ([64, 32], "orthogonal")
+    assert plan.without_effect == ("meta.max_trial",)
+
+
+def test_a_variable_decays_by_frames_of_the_session():
+    algorithm = {
+        "name": "DQN",
+        "explore_var_spec": {
+            "name": "linear_decay",
+            "start_val": 1.0,
+            "end_val": 0.1,
+            "start_step": 100,
+            "end_step": 500,
+        },
+    }
+    spec = changed("agent.algorithm", algorithm)
+    formula = plan_of(spec).agent.settings["exploration_scheduler"]
+    values = [eval(formula, {"timestep": step, "min": min, "max": max}) for step in (0, 75, 200)]
+    assert values == pytest.approx([1.0, 0.55, 0.1])  # at 0, 300 and 800 frames of 4 environments
+
+
+def test_placeholders_take_the_only_choice_or_what_is_set():
+    spec = changed("env.name", "${env}-v5") | {"spec_params": {"env": ["Ant"]}}
+    spec["env"]["max_frame"] = "${frames}"
+    assert plan_of(spec, "frames=1e4").task == "gym:Ant-v5"
+    assert plan_of(spec, "frames=1e4", "env=Hopper").max_frame == 10_000
+    with pytest.raises(ConfigurationError, match=r"leaves \$\{frames\} open.*-s frames=VALUE"):
+        plan_of(spec)
+
+
+def test_a_value_is_set_by_its_path():
+    assert plan_of(SAC, "agent.net.hid_layers=[8]").agent.net.hidden_layers == [8]
+    with pytest.raises(ConfigurationError, match=r"Did you mean meta\.max_session"):
+        plan_of(SAC, "metta.max_session=2")
+    with pytest.raises(ConfigurationError, match="must be KEY=VALUE"):
+        plan_of(SAC, "max_session")
+
+
+def test_dev_is_one_session_that_is_long_enough_to_learn():
+    plan = plan_of(SAC, dev=True)
+    frames = plan.agent.max_iterations * plan.agent.num_steps_per_env * 4
+    assert plan.agent.num_sessions == 1
+    assert 1000 < frames <= 4000
+
+
+def test_ranges_to_search_are_found_however_deep_they_are_written():
+    spec = deepcopy(SAC)
+    spec["search"] = {
+        "agent": [{"algorithm": {"gamma__uniform": [0.9, 0.999]}}],
+        "agent.net.optim_spec.lr__loguniform": [1e-5, 1e-3],
+    }
+    assert make_spec("mine", spec, origin="a test").search == {
+        "agent.algorithm.gamma__uniform": [0.9, 0.999],
+        "agent.net.optim_spec.lr__loguniform": [1e-5, 1e-3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("agent.algorithm.name", "Sarsa", "no counterpart; use one of SoftActorCritic"),
+        ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
+        ("agent.memory.name", "PrioritizedReplay", "learns from a 'Replay' here"),
+        ("agent.net.type", "ConvNet", "only 'MLPNet' is made here"),
+        ("agent.net.shared", True, "set it to false"),
+        ("agent.net.optim_spec", {"name": "SGD"}, "cannot be shared"),
+        ("agent.net.hid_layers_activation", "rellu", "Did you mean relu"),
+        ("agent.net.update_type", "replace", "follow by 'polyak'"),
+        ("env.name", "HalfCheeta-v5", "Did you mean"),
+        ("env.max_frame", None, "env.max_frame is absent"),
+        ("env.max_frame", 1.5, "must be a whole number"),
+        ("meta.distributed", "async", "must be false, 'shared' or 'synced'"),
+        ("meta.max_session", 0, "must be a number of at least 1"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name(path: str, value: Any, words: str):
+    with pytest.raises(EnvlabError) as refusal:
+        plan_of(changed(path, value))
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_keys_without_effect_are_named():
+    spec = changed("meta.rigorous_eval", 0)
+    spec["agent"]["algorithm"]["gama"] = 0.9
+    assert plan_of(spec).without_effect == (
+        "agent.algorithm.gama Did you mean gamma?",
+        "meta.max_trial",
+        "meta.rigorous_eval",
+    )
+
+
+def test_mistakes_in_the_command_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"mine": SAC}))
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"mine":\n {"agent" 1}}')
+    text = tmp_path / "list.json"
+    text.write_text("[1]")
+    for words, answer in (
+        ((path, "mien", "train"), "Did you mean mine?"),
+        ((broken, "mine", "train"), "at line 2, column 11"),
+        ((text, "mine", "train"), "holds list, but must hold specs by name"),
+        ((tmp_path / "no.json", "mine", "train"), "cannot be read"),
+        ((path, "mine", "trian"), "Did you mean train"),
+        ((path, "mine", "search"), "has no search key"),
+        ((path, "mine", f"enjoy@{tmp_path}"), "is no run directory"),
+        ((path, "mine", "train@latest"), "There is no run with a checkpoint"),
+        ((path, "mine", "train", "--sessions"), "--sessions"),
+    ):
+        assert main(["lab", "run", *map(str, words)]) == 2
+        error = capsys.readouterr().err
+        assert answer in error
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1
+
+
+def test_all_shipped_specs_can_be_planned():
+    paths = sorted(SPECS.rglob("*.json"))
+    assert paths
+    for path in paths:
+        for name in read_specs(path):
+            plan = make_plan(load_spec(path, name))
+            assert plan.without_effect == ()
