@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.resources
 import logging
 import os
 from collections.abc import Sequence
@@ -205,6 +206,5 @@ def _list(flags: argparse.Namespace) -> int:
 
 
 def _shipped() -> Path:
-    import envlab_tasks
-
-    return Path(envlab_tasks.__file__).parent / "specs"
+    """Return the folder of the specs that come with envlab's tasks."""
+    return Path(str(importlib.resources.files("envlab_tasks"))) / "specs"
