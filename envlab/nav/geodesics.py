@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from envlab.nav.geodesic_kernels import sweep
 from envlab.nav.house import CELL, House
-from envlab.nav.motion_kernels import sweep
 
 UNREACHABLE = 32_000
 """In mm, what cells hold from which there is no way to the goal; no way in a house is as long."""

@@ -22,11 +22,11 @@ from envlab.nav import (
     floor_plan,
     furnishing,
     furniture,
+    geodesic_kernels,
     geodesics,
     house,
     house_file,
     layout,
-    motion_kernels,
     procthor,
     procthor_sizes,
 )
@@ -41,7 +41,7 @@ Arrays = dict[str, np.ndarray]
 ``fields``, distances to every goal, int16 ``(NUM_GOALS, *GRID)``, in mm."""
 
 _MAKERS: tuple[ModuleType, ...] = (
-    *(floor_plan, furnishing, furniture, geodesics, house, motion_kernels),
+    *(floor_plan, furnishing, furniture, geodesic_kernels, geodesics, house),
     *(house_file, layout, procthor, procthor_sizes),
 )
 _DAMAGE = (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error)

@@ -192,6 +192,11 @@ class NavEnvCfg:
         """What actions choose among."""
         return DiscreteCfg(num_options=len(self.actions))
 
+    @property
+    def looks(self) -> bool:
+        """Whether agents can look up or down."""
+        return "LookUp" in self.actions or "LookDown" in self.actions
+
     def check_values(self, path: str) -> None:
         """Refuse goals and actions that there are not.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from gymnasium import spaces
 from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
-from envlab.envs.masks import assign, clear, masked_means
+from envlab.envs.masks import assign, masked_means
 from envlab.nav import missing_extra
 from envlab.nav.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab.nav.house import CELL, NUM_GOALS
@@ -26,19 +25,17 @@ if TYPE_CHECKING:
 try:
     import warp as wp
 
+    from envlab.nav.agents import Agents
     from envlab.nav.camera import CHANNELS, Camera, Pictures
     from envlab.nav.house_set import HouseSet
-    from envlab.nav.motion import Motion
 except ModuleNotFoundError as error:
     raise missing_extra(error) from error
 
-NO_CLASS = -1
-_KEPT = ("slot", "goal", "pose", "start", "distance", "start_distance", "travelled", "collisions")
-"""What an episode has, by attribute; saved for a resume."""
 _LOGGED = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions")
 _ENDS = ("success", "failed_end", "time_out", "non_finite")
 _LOG_NAMES = [f"Episode_Info/{name}" for name in _LOGGED]
 _LOG_NAMES += [f"Episode_Termination/{name}" for name in _ENDS]
+END = ACTIONS.index("End")
 X, Y, HEIGHT, YAW, TAN_PITCH = range(5)
 """Columns of ``NavEnv.pose``."""
 
@@ -55,6 +52,7 @@ class NavEnv(BatchedEnv):
 
     Attributes:
         houses: The houses in memory.
+        agents: The agents, whose tensors the following are.
         camera: What agents see with.
         slot: House of each environment, int32 ``(num_envs,)``.
         goal: Its goal: a number in ``TARGETS``, or that of a point after these; int32.
@@ -93,7 +91,7 @@ class NavEnv(BatchedEnv):
         names = point if self.cfg.goal == "point" else [f"goal_is_{name}" for name in TARGETS]
         if self.cfg.gps_compass:
             names = [*names, "gps_x", "gps_y", "compass_cos", "compass_sin"]
-        return [*names, "tan_pitch"] if self._looks else names
+        return [*names, "tan_pitch"] if self.cfg.looks else names
 
     def reset(self, **kwargs: Any) -> tuple[Observations, dict[str, Any]]:  # type: ignore[override]
         # What was handed out keeps its rows.
@@ -129,7 +127,7 @@ class NavEnv(BatchedEnv):
         house = {name: values[slot].cpu().numpy().copy() for name, values in arrays.items()}
         is_class = goal < len(TARGETS)
         name = TARGETS[goal] if is_class else f"the point {float(self.distance[0]):.1f} m away"
-        action = ACTIONS[int(self._action[0])] if steps else "-"
+        action = ACTIONS[int(self.agents.action[0])] if steps else "-"
         lines = (f"Goal: {name}", f"Step {steps}: {action}")
         return (self._view.show(house, self.pose[0].cpu().numpy(), goal, lines),)
 
@@ -148,7 +146,7 @@ class NavEnv(BatchedEnv):
         Args:
             points: x and y, in m, ``(num_envs, num_points, 2)``.
         """
-        return self._motion.distances(points)
+        return self.agents.distances(points)
 
     def is_free(self, points: torch.Tensor) -> torch.Tensor:
         """Return whether agents can be at such points, bool ``(num_envs, num_points)``."""
@@ -161,7 +159,7 @@ class NavEnv(BatchedEnv):
         return super().state() | {
             "clock": self._clock,
             "episode_length": self._episode_length.cpu().clone(),
-            "episodes": {name: getattr(self, name).cpu().clone() for name in _KEPT},
+            "episodes": self.agents.state(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -169,12 +167,10 @@ class NavEnv(BatchedEnv):
         self._clock = int(state["clock"])
         self.houses.set_clock(self._clock)
         self._episode_length.copy_(state["episode_length"])
-        for name, values in state["episodes"].items():
-            getattr(self, name).copy_(values)
-        self._set_goal_class()
+        self.agents.set_state(state["episodes"])
         self._images = self.camera.new_images()
-        self._to_draw.fill_(True)
         with self._on_torch_stream():
+            self._draw(self._everyone)
             self._observe()
 
     def close(self, **kwargs: Any) -> None:
@@ -193,24 +189,30 @@ class NavEnv(BatchedEnv):
             max_episode_length=cfg.max_episode_length,
             device=self.device,
         )
-        self._make_state()
-        self._motion = Motion(cfg, self.houses, slot=self.slot, goal=self.goal, pose=self.pose)
+        self.agents = agents = Agents(cfg, self.houses, self.num_envs, len(self.policy_names()))
+        self.slot, self.goal = agents.slot, agents.goal
+        self.pose, self.start = agents.pose, agents.start
+        self.distance, self.start_distance = agents.distance, agents.start_distance
+        self.travelled, self.collisions = agents.travelled, agents.collisions
         self.camera = Camera(
             cfg.camera,
             self.houses.arrays,
-            slot=self.slot,
-            pose=self.pose,
-            goal_class=self._goal_class,
+            slot=agents.slot,
+            pose=agents.pose,
+            goal_class=agents.goal_class,
             kinds=tuple(cfg.images),
             num_threads=self.context.num_threads,
         )
+        self._clock = 0
+        self._success = torch.zeros_like(agents.failed)
+        self._everyone = torch.ones_like(agents.failed)
         self._images = self.camera.new_images()
         self._threads = OneThread(self.device.type == "cpu")
         self._make_spaces()
         self.reset()
 
     def _explain_failures(self) -> str:
-        path = self._save_failure(self.state() | {"bad": self._failed.cpu()})
+        path = self._save_failure(self.state() | {"bad": self.agents.failed.cpu()})
         return (
             f"Their states and actions are in {path}; look there for what wrote NaNs into env.pose."
         )
@@ -236,24 +238,15 @@ class NavEnv(BatchedEnv):
     def _advance(self, actions: torch.Tensor) -> None:
         self._clock += 1
         self.houses.advance(self._clock)
-        self._action = self._numbers[actions[:, 0]]
-        self._turn(self._action)
-        wanted = (self._action == _number("MoveAhead")) * self.cfg.step_m
-        moved = self._motion.move(wanted)
-        self._replace_failed()
-        self.travelled += moved
-        self.collisions += moved < 0.9 * wanted
-        distance = self._motion.distances()
-        # An agent may squeeze into a gap that the grid does not have.
-        distance = torch.where(distance >= self._motion.unreachable_m, self.distance, distance)
-        self._progress = torch.minimum(torch.maximum(self.distance - distance, -moved), moved)
-        self.distance.copy_(distance)
+        self.agents.act(actions[:, 0])
+        # On a CPU a look at them takes no time.
+        has_failed = self.device.type != "cpu" or self.agents.failed.numpy().any()
+        self._failures.add(self.agents.failed if has_failed else None)
         self._images = self.camera.new_images()
-        self._to_draw.fill_(True)
-        self._draw()
+        self._draw(self._everyone)
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
-        ended = self._action == _number("End")
+        ended = self.agents.action == END
         self._success = ended & (self.distance <= self.cfg.success_tolerance_m)
         if self.cfg.goal == "object":
             self._success &= self.sees_goal()
@@ -261,10 +254,10 @@ class NavEnv(BatchedEnv):
 
     def _get_rewards(self) -> torch.Tensor:
         rewards = self.cfg.rewards
-        failed_end = (self._action == _number("End")) & ~self._success
+        failed_end = (self.agents.action == END) & ~self._success
         return (
             rewards.step
-            + rewards.progress * self._progress
+            + rewards.progress * self.agents.progress
             + rewards.success * self._success
             + rewards.failed_end * failed_end
         )
@@ -272,14 +265,15 @@ class NavEnv(BatchedEnv):
     def _end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        self._success &= ~self._failed
-        return terminated | self._failed, torch.where(self._failed, 0.0, reward)
+        failed = self.agents.failed
+        self._success &= ~failed
+        return terminated | failed, torch.where(failed, 0.0, reward)
 
     def _final_observations(self) -> Observations:
         final = self.camera.new_images()
         for kind, values in self._images.items():
             assign(final[kind], self._ended, values)
-        return {"policy": self._policy()} | dict(final.items())
+        return {"policy": self.agents.tell()} | dict(final.items())
 
     def _before_resets(self, mask: torch.Tensor) -> None:
         self._ended = mask
@@ -289,10 +283,9 @@ class NavEnv(BatchedEnv):
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)
         means = masked_means([measures[name] for name in _LOGGED], mask, count)
-        ended = self._action == _number("End")
-        success = self._success
-        failed_end = ended & ~(success | self._failed)
-        ends = (success, failed_end, ~(ended | self._failed), self._failed)
+        ended, success, failed = self.agents.action == END, self._success, self.agents.failed
+        failed_end = ended & ~(success | failed)
+        ends = (success, failed_end, ~(ended | failed), failed)
         shares = masked_means([end.float() for end in ends], mask, count)
         log = dict(zip(_LOG_NAMES, [*means, *shares], strict=True))
         self._reset_masked(mask, count)
@@ -301,37 +294,13 @@ class NavEnv(BatchedEnv):
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
         """Begin episodes: a house, a goal that it has, and a start at a distance in the range."""
         draws = self.random.stream("episode").uniform(0.0, 1.0, 3, mask)
-        houses = self.houses
-        open_slot = houses.open_slots[(draws[:, 0] * houses.num_open).long()]
-        offered = houses.offers[open_slot.long()]
-        rank = (draws[:, 1] * offered.sum(dim=1)).long()
-        chosen = offered & (offered.cumsum(dim=1) == rank.unsqueeze(1) + 1)
-        assign(self.slot, mask, open_slot)
-        assign(self.goal, mask, chosen.to(torch.uint8).argmax(dim=1).int())
-        self._set_goal_class()
-        pose = torch.zeros_like(self.pose)
-        pose[:, HEIGHT] = self.cfg.camera.mount_m
-        headings = round(360.0 / self.cfg.turn_deg)
-        pose[:, YAW] = (draws[:, 2] * headings).floor() * math.radians(self.cfg.turn_deg)
-        assign(self.pose, mask, pose)
-        bits = self.random.stream("start").bits(1)[:, 0] & 0x7FFFFFFF
-        self._motion.draw_starts(mask, bits.int())
-        assign(self.start, mask, self.pose)
-        distance = self._motion.distances()
-        for values in (self.distance, self.start_distance):
-            assign(values, mask, distance)
-        for values in (self.travelled, self.collisions):
-            clear(values, mask)
+        self.agents.begin(mask, draws, self.random.stream("start").bits(1)[:, 0])
         self._clear_lengths(mask)
-        self._to_draw |= mask
+        self._draw(mask)
         return dict.fromkeys(_LOG_NAMES, 0.0)
 
-    def _observe(self) -> None:
-        self._draw()
-        super()._observe()
-
     def _get_observations(self) -> Observations:
-        return {"policy": self._policy()} | dict(self._images.items())
+        return {"policy": self.agents.tell()} | dict(self._images.items())
 
     def _restart(self, seed: int) -> None:
         super()._restart(seed)
@@ -340,25 +309,6 @@ class NavEnv(BatchedEnv):
 
     # --------------------------------------------------------------------------------------------
 
-    def _make_state(self) -> None:
-        num_envs, device = self.num_envs, self.device
-        self.slot, self.goal, self._goal_class = (
-            torch.zeros(num_envs, dtype=torch.int32, device=device) for _ in range(3)
-        )
-        self.pose, self.start = (torch.zeros(num_envs, 5, device=device) for _ in range(2))
-        self.distance, self.start_distance, self.travelled, self.collisions = (
-            torch.zeros(num_envs, device=device) for _ in range(4)
-        )
-        names = [ACTIONS.index(name) for name in self.cfg.actions]
-        self._numbers = torch.tensor(names, device=device)
-        self._targets = torch.arange(len(TARGETS), device=device).unsqueeze(1)
-        self._looks = bool({"LookUp", "LookDown"} & set(self.cfg.actions))
-        self._clock = 0
-        self._to_draw: torch.Tensor = torch.ones(num_envs, dtype=torch.bool, device=device)
-        """Environments whose images are not those of their state."""
-        self._failed: torch.Tensor = torch.zeros(num_envs, dtype=torch.bool, device=device)
-        self._success = torch.zeros_like(self._failed)
-
     def _on_torch_stream(self) -> contextlib.AbstractContextManager[Any]:
         """Return what lets kernels follow torch's own on a GPU, where Warp has its own stream."""
         if self.device.type == "cpu":
@@ -366,54 +316,10 @@ class NavEnv(BatchedEnv):
         stream = torch.cuda.current_stream(self.device)
         return wp.ScopedStream(wp.stream_from_torch(stream))  # type: ignore[no-any-return]
 
-    def _turn(self, action: torch.Tensor) -> None:
-        left = (action == _number("RotateLeft")).float() - (
-            action == _number("RotateRight")
-        ).float()
-        self.pose[:, YAW] += left * math.radians(self.cfg.turn_deg)
-        if self._looks:
-            limit = math.tan(math.radians(self.cfg.look_deg))
-            up = (action == _number("LookUp")).float() - (action == _number("LookDown")).float()
-            pitch = self.pose[:, TAN_PITCH] + up * limit
-            self.pose[:, TAN_PITCH] = pitch.clamp(-limit, limit)
-
-    def _replace_failed(self) -> None:
-        """Put agents whose pose is not finite back to their start; their episodes will end."""
-        if self.device.type == "cpu" and math.isfinite(float(self.pose.sum())):
-            self._failed.zero_()
-            self._failures.add()
-            return
-        torch.logical_not(torch.isfinite(self.pose).all(dim=1), out=self._failed)
-        self.pose.copy_(torch.where(self._failed.unsqueeze(1), self.start, self.pose))
-        self._failures.add(self._failed)
-
-    def _draw(self) -> None:
-        """Draw the images that are not those of the state."""
+    def _draw(self, mask: torch.Tensor) -> None:
+        """Draw what the agents of ``mask`` see."""
         if self.cfg.images or self.cfg.goal == "object":  # else nobody looks
-            self.camera.draw(self._images, self._to_draw)
-        self._to_draw.fill_(False)
-
-    def _set_goal_class(self) -> None:
-        is_class = self.goal < len(TARGETS)
-        self._goal_class.copy_(torch.where(is_class, self.goal + FIRST_TARGET, NO_CLASS))
-
-    def _policy(self) -> torch.Tensor:
-        """Return the group ``policy``: see :meth:`policy_names`."""
-        pose, start = self.pose, self.start
-        if self.cfg.goal == "point":
-            way = self.goal_points() - pose[:, :2]
-            direction = torch.atan2(way[:, 1], way[:, 0]) - pose[:, YAW]
-            columns = [way.norm(dim=1), direction.cos(), direction.sin()]
-        else:
-            columns = list((self.goal.unsqueeze(0) == self._targets).float())
-        if self.cfg.gps_compass:
-            x, y = (pose[:, :2] - start[:, :2]).unbind(dim=1)
-            cos, sin = start[:, YAW].cos(), start[:, YAW].sin()
-            turned = pose[:, YAW] - start[:, YAW]
-            columns += [cos * x + sin * y, cos * y - sin * x, turned.cos(), turned.sin()]
-        if self._looks:
-            columns.append(pose[:, TAN_PITCH])
-        return torch.stack(columns, dim=1)
+            self.camera.draw(self._images, mask)
 
     def _measures(self) -> dict[str, torch.Tensor]:
         """Return the measures of episodes as they would be if they ended now, ``(num_envs,)`` each.
@@ -436,10 +342,6 @@ class NavEnv(BatchedEnv):
             "steps": self._episode_length.float(),
             "goal": self.goal.clone(),
         }
-
-
-def _number(action: str) -> int:
-    return ACTIONS.index(action)  # type: ignore[arg-type]
 
 
 def _goals(cfg: NavEnvCfg) -> list[int]:
