@@ -41,6 +41,7 @@ COMMANDS = {
     "doctor": "envlab.doctor.command:main",
     "lab": "envlab.rl.hogwild.command:main",
     "nav": "envlab.tools.navigation:main",
+    "isaacgym": "envlab.isaacgym.check:main",
     "cluster": "envlab.cluster.verbs:main",
     "completion": "envlab.completion:main",
 }
@@ -77,6 +78,7 @@ USAGE = """usage: envlab COMMAND ...
   compare RUN...                   runs of any library as a table and a picture, over seeds
   lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
   nav houses | evaluate            houses to navigate; what an expert or chance reaches there
+  isaacgym check PATH              what code for Isaac Gym uses, and whether it is there
   cluster VERB                     train on several machines by ssh, or by Slurm
   doctor                           what this machine, or these ranks, can do, and what is wrong
   completion bash | zsh            print what makes the shell complete these commands

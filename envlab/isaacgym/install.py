@@ -1,0 +1,69 @@
+"""Makes :mod:`envlab.isaacgym` importable as ``isaacgym``, where the real one is not there."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import types
+
+import numpy as np
+
+from envlab.errors import ConfigurationError
+
+MODULES = ("gymapi", "gymtorch", "gymutil", "terrain_utils", "torch_utils")
+"""What ``isaacgym`` has."""
+
+_NUMPY_NAMES = {
+    "bool": bool,
+    "bool8": np.bool_,
+    "complex": complex,
+    "float": float,
+    "float_": np.float64,
+    "Inf": np.inf,
+    "Infinity": np.inf,
+    "infty": np.inf,
+    "int": int,
+    "NaN": np.nan,
+    "object": object,
+    "product": np.prod,
+    "str": str,
+    "unicode_": np.str_,
+}
+"""Names that numpy 1.24 and 2.0 took away, and task code of 2021 to 2023 uses."""
+
+
+def install() -> None:
+    """Let ``import isaacgym`` find this package, in this process.
+
+    Raises:
+        ConfigurationError: If Isaac Gym itself can be imported.
+    """
+    if is_installed():
+        return
+    if "isaacgym" in sys.modules or importlib.util.find_spec("isaacgym") is not None:
+        raise ConfigurationError(
+            "Isaac Gym itself can be imported in this interpreter, so envlab does not stand in for "
+            "it. Run the script with python alone, or uninstall isaacgym."
+        )
+    package = types.ModuleType("isaacgym", "Isaac Gym's interface on envlab's simulators.")
+    package.__path__ = []
+    package.__spec__ = importlib.util.spec_from_loader("isaacgym", loader=None, is_package=True)
+    sys.modules["isaacgym"] = package
+    for name in MODULES:
+        module = importlib.import_module(f"envlab.isaacgym.{name}")
+        setattr(package, name, module)
+        sys.modules[f"isaacgym.{name}"] = module
+
+
+def is_installed() -> bool:
+    """Return whether ``isaacgym`` is this package."""
+    module = sys.modules.get("isaacgym.gymapi")
+    return module is not None and module.__name__ == "envlab.isaacgym.gymapi"
+
+
+def restore_numpy_names() -> None:
+    """Bring back ``np.float`` and its like; only the launcher does."""
+    for name, value in _NUMPY_NAMES.items():
+        if name not in vars(np):
+            setattr(np, name, value)

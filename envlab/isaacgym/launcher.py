@@ -1,0 +1,87 @@
+"""Runs a script in which ``isaacgym`` is envlab's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from envlab.distributed.ranks import launched_local_rank, tell_launcher
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab.foreign import printable
+from envlab.isaacgym.install import install, restore_numpy_names
+
+# Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+logger = logging.getLogger(__name__)
+
+_MISSING_NAMED = 5
+"""How many missing methods are named at the start."""
+
+USAGE = """usage: python -m envlab.isaacgym [--rsl-rl-1] SCRIPT ...
+
+Run a script in which `import isaacgym` finds envlab's own implementation on MuJoCo, with the names
+that numpy has taken away since (np.float) in their places.
+
+  --rsl-rl-1   let rsl_rl.runners.OnPolicyRunner be the one of rsl_rl 1, over the installed release;
+               without it, it is where a script gives it rsl_rl 1's configuration
+
+`envlab isaacgym check PATH` says beforehand what a script uses that is missing.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a script; bad input is one sentence and code 2."""
+    try:
+        return run(arguments)
+    except EnvlabError as error:
+        tell_launcher(error)
+        if launched_local_rank() == 0 or not error.same_on_all_ranks:
+            print(printable(f"error: {error}"), file=sys.stderr)
+        return error.exit_code
+    except Exception as error:
+        tell_launcher(error)
+        raise
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a script as ``python SCRIPT ...`` would; the current folder stays importable."""
+    words = list(arguments)
+    force_rsl_rl_1 = bool(words) and words[0] == "--rsl-rl-1"
+    words = words[force_rsl_rl_1:]
+    if not words or words[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    script = Path(words[0])
+    if words[0].startswith("-") or not script.is_file():
+        raise ConfigurationError(
+            f"There is no script {words[0]!r}. Usage: python -m envlab.isaacgym [--rsl-rl-1] "
+            "SCRIPT ..."
+        )
+    logging.basicConfig(level=logging.WARNING, format="envlab.isaacgym: %(message)s")
+    restore_numpy_names()
+    install()
+    from envlab.isaacgym.rsl_rl_1 import offer_rsl_rl_1
+
+    offer_rsl_rl_1(always=force_rsl_rl_1)
+    folders = [script.resolve().parent, Path.cwd()]
+    _tell_missing(script, folders)
+    sys.argv = words
+    sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+def _tell_missing(script: Path, folders: Sequence[Path]) -> None:
+    """Name what a script uses and will not find, before it runs for hours."""
+    from envlab.isaacgym.check import missing_in
+
+    missing = missing_in(script, folders)
+    for use in missing[:_MISSING_NAMED]:
+        logger.warning("%s:%s: %s is missing: it %s.", use.path, use.line, use.name, use.remark)
+    if len(missing) > _MISSING_NAMED:
+        logger.warning("%s more are missing: envlab isaacgym check", len(missing) - _MISSING_NAMED)

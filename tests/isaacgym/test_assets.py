@@ -1,0 +1,161 @@
+"""What is read of URDF and MJCF files."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from envlab.errors import ConfigurationError
+from envlab.isaacgym import gymapi
+from envlab.isaacgym.assets import load_asset
+from tests.isaacgym.worlds import BOX, joint, link, urdf
+
+GYM = gymapi.acquire_gym()
+
+
+def options(**values: object) -> gymapi.AssetOptions:
+    made = gymapi.AssetOptions()
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_urdf_is_ordered_by_name_and_depth_first(tmp_path):
+    parts = [link("base")]
+    for leg in ("RL", "FR", "FL"):
+        parts += [link(f"{leg}_hip"), link(f"{leg}_foot")]
+        parts += [joint(f"{leg}_a", "base", f"{leg}_hip")]
+        parts += [joint(f"{leg}_b", f"{leg}_hip", f"{leg}_foot")]
+    asset = load_asset(str(tmp_path), urdf(tmp_path, *parts), None)
+    assert GYM.get_asset_rigid_body_names(asset) == (
+        "base FL_hip FL_foot FR_hip FR_foot RL_hip RL_foot".split()
+    )
+    assert GYM.get_asset_dof_names(asset) == "FL_a FL_b FR_a FR_b RL_a RL_b".split()
+
+
+def test_mjcf_keeps_the_order_of_the_file(tmp_path):
+    limb = '<body name="{0}"><joint name="{0}"/><geom size="0.1"/></body>'
+    bodies = "".join(limb.format(name) for name in ("b", "a", "c"))
+    (tmp_path / "robot.xml").write_text(
+        f'<mujoco><worldbody><body name="root"><geom size="0.1"/>{bodies}</body></worldbody>'
+        "</mujoco>"
+    )
+    asset = load_asset(str(tmp_path), "robot.xml", None)
+    assert asset.dof_names == ["b", "a", "c"]
+    assert asset.is_floating
+
+
+def test_fixed_joints_collapse_unless_they_say_not_to(tmp_path):
+    parts = (
+        link("base", 2.0),
+        link("imu", 1.0),
+        link("foot", 0.5),
+        joint("imu_joint", "base", "imu", "fixed", xyz="0.3 0 0"),
+        joint("foot_joint", "imu", "foot", "fixed", extra='dont_collapse="true"', xyz="0 0 1"),
+    )
+    name = urdf(tmp_path, *parts)
+    asset = load_asset(str(tmp_path), name, options(collapse_fixed_joints=True))
+    assert asset.body_names == ["base", "foot"]
+    body = asset.bodies[0]
+    assert body.mass == pytest.approx(3.0)
+    assert body.com.x == pytest.approx(0.1)
+    # 2 kg at -0.1 m and 1 kg at 0.2 m from the common centre, and 0.01 of each link itself.
+    assert body.inertia.y.y == pytest.approx(0.02 + 2 * 0.1**2 + 1 * 0.2**2)
+    assert asset.model.body("foot").pos == pytest.approx([0.3, 0, 1])
+    assert load_asset(str(tmp_path), name, None).body_names == ["base", "imu", "foot"]
+
+
+def test_inertia_comes_from_shapes_where_the_file_has_none(tmp_path):
+    name = urdf(
+        tmp_path,
+        f'<link name="heavy"><inertial><mass value="6"/></inertial>{BOX}</link>',
+        f'<link name="dense">{BOX}</link>',
+        '<link name="frame"/>',
+        joint("a", "heavy", "dense"),
+        joint("b", "heavy", "frame", "fixed"),
+    )
+    asset = load_asset(str(tmp_path), name, options(density=500.0))
+    heavy, dense, frame = (asset.bodies[asset.body_names.index(n)] for n in asset.body_names)
+    assert [one.mass for one in (heavy, dense)] == pytest.approx([6.0, 500 * 0.2**3])
+    assert heavy.inertia.x.x == pytest.approx(6 * 0.2**2 / 6)  # of a cube
+    assert 0 < frame.mass < 0.01
+
+
+def test_dof_properties_are_those_of_the_file(tmp_path):
+    limit = 'lower="-1" upper="2" effort="30" velocity="5"'
+    name = urdf(
+        tmp_path,
+        *(link(one) for one in "abc"),
+        joint("ab", "a", "b", limit=limit),
+        joint("bc", "b", "c", "continuous"),
+    )
+    asset = load_asset(str(tmp_path), name, options(armature=0.1, default_dof_drive_mode=3))
+    limited, free = GYM.get_asset_dof_properties(asset)
+    assert limited[["hasLimits", "lower", "upper", "velocity", "effort"]].tolist() == (
+        (True, -1.0, 2.0, 5.0, 30.0)
+    )
+    assert limited["driveMode"] == gymapi.DOF_MODE_EFFORT
+    assert limited["armature"] == pytest.approx(0.1)
+    assert not free["hasLimits"]
+
+
+def test_unknown_attributes_of_an_mjcf_are_named(tmp_path, caplog):
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><option apirate="50"/><worldbody><body name="root"><geom name="g" size="0.1"/>'
+        '<geom name="g" size="0.1" pos="1 0 0" material="undefined"/></body></worldbody></mujoco>'
+    )
+    with caplog.at_level(logging.WARNING):
+        asset = load_asset(str(tmp_path), "robot.xml", options(fix_base_link=True))
+    assert "'apirate' of <option>" in caplog.text
+    assert len(asset.shapes) == 2
+    assert not asset.is_floating
+
+
+def test_meshes_are_found_in_the_package_above_or_named_as_missing(tmp_path):
+    mesh = '<collision><geometry><mesh filename="package://robot/meshes/{}.obj"/></geometry></collision>'
+    (tmp_path / "urdf").mkdir()
+    (tmp_path / "meshes").mkdir()
+    corners = ["v 0 0 0", "v 1 0 0", "v 0 1 0", "v 0 0 1"]
+    faces = ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]
+    (tmp_path / "meshes" / "found.obj").write_text("\n".join(corners + faces))
+    folder = tmp_path / "urdf"
+    name = urdf(folder, link("base", 1.0, mesh.format("found")))
+    assert len(load_asset(str(folder), name, None).shapes) == 1
+    name = urdf(folder, link("base", 1.0, mesh.format("lost")))
+    with pytest.raises(ConfigurationError, match=r"lost\.obj', which is neither beside it"):
+        load_asset(str(folder), name, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<scene/>", "begins with <scene>"),
+        ("<robot", "is not XML"),
+        ('<robot><link name="a"/><link name="b"/></robot>', "has 2 root links"),
+        ("<mujoco><worldbody><bod/></worldbody></mujoco>", "MuJoCo cannot read"),
+    ],
+)
+def test_bad_files_are_one_sentence(tmp_path, text, message):
+    (tmp_path / "robot").write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        load_asset(str(tmp_path), "robot", None)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_asset(str(tmp_path), "elsewhere", None)
+
+
+def test_terrain_of_triangles_becomes_the_grid_that_it_was_made_of():
+    from envlab.isaacgym import terrain_utils
+
+    heights = np.arange(20, dtype=np.int16).reshape(4, 5)
+    vertices, triangles = terrain_utils.convert_heightfield_to_trimesh(heights, 0.5, 0.1)
+    params = gymapi.TriangleMeshParams()
+    params.transform.p.x = -3.0
+    sim = GYM.create_sim(0, -1, gymapi.SIM_PHYSX, gymapi.SimParams())
+    GYM.add_triangle_mesh(sim, vertices.flatten(), triangles.flatten(), params)
+    np.testing.assert_allclose(sim.terrain.heights, heights * 0.1, atol=1e-6)
+    assert sim.terrain.cell == pytest.approx((0.5, 0.5))
+    assert sim.terrain.origin.x == -3.0
+    with pytest.raises(NotImplementedError, match="only meshes of a grid"):
+        GYM.add_triangle_mesh(sim, vertices[:4], np.array([[0, 1, 2], [0, 2, 3]]), params)

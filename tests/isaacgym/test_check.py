@@ -1,0 +1,62 @@
+"""``envlab isaacgym check`` and what the launcher says before it starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from envlab.errors import ConfigurationError
+from envlab.isaacgym.check import main, missing_in, uses_in
+
+TASK = """
+import gym
+from isaacgym import gymapi, gymutil
+from isaacgym.torch_utils import quat_apply, quat_invented
+
+class Task:
+    def build(self):
+        self.gym = gymapi.acquire_gym()
+        options = gymapi.AssetOptions()
+        options.thickness = 0.01
+        options.armature = 0.01
+        self.gym.simulate(self.sim)
+        self.gym.create_viewer(self.sim, gymapi.CameraProperties())
+        self.gym.set_actor_scale(self.env, 0, 2.0)
+        gym.make("CartPole-v1")
+"""
+
+
+def test_uses_are_told_apart_by_file_and_line(tmp_path, capsys):
+    (tmp_path / "task.py").write_text(TASK)
+    (tmp_path / "old.py").write_text("print 'python 2'")
+    by_kind: dict[str, list[tuple[int, str]]] = {}
+    for use in uses_in(tmp_path):
+        by_kind.setdefault(use.kind, []).append((use.line, use.name))
+    assert (12, "Gym.simulate") in by_kind["supported"]
+    assert sorted(by_kind["ignored"]) == [(10, ".thickness"), (13, "Gym.create_viewer")]
+    assert sorted(by_kind["missing"]) == [
+        (4, "torch_utils.quat_invented"),
+        (14, "Gym.set_actor_scale"),
+    ]
+    assert main(["check", str(tmp_path)]) == 1
+    assert "task.py:14: Gym.set_actor_scale" in capsys.readouterr().out
+
+
+def test_checkout_without_isaacgym_is_refused(tmp_path):
+    (tmp_path / "plain.py").write_text("import gym\ngym.make('CartPole-v1')\n")
+    with pytest.raises(ConfigurationError, match="imports isaacgym: 1 Python files were read"):
+        main(["check", str(tmp_path)])
+    with pytest.raises(ConfigurationError, match="There is no file"):
+        main(["check", str(tmp_path / "elsewhere")])
+
+
+def test_missing_methods_of_imported_files_are_found_before_the_start(tmp_path):
+    package = tmp_path / "package"
+    (package / "envs").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "envs" / "__init__.py").write_text("from .task import Task\n")
+    (package / "envs" / "task.py").write_text(TASK)
+    (package / "unused.py").write_text(TASK)
+    script = tmp_path / "train.py"
+    script.write_text("from package.envs import *\n")
+    files = {use.path for use in missing_in(script, [tmp_path])}
+    assert files == {str(package / "envs" / "task.py")}

@@ -1,0 +1,78 @@
+"""``python -m envlab.isaacgym SCRIPT``: imports, old names, and mistakes in one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from envlab.isaacgym.launcher import main
+from tests.launcher import ROOT
+
+SCRIPT = """
+import isaacgym
+from isaacgym import gymapi, gymtorch, gymutil
+from isaacgym.torch_utils import *
+from isaacgym.gymtorch import *
+import sys
+from neighbour import VALUE
+
+import isaacgym.terrain_utils
+assert "envlab" in gymapi.__file__
+assert np.float is float and np.Inf == float("inf")
+assert VALUE == 1 and sys.argv[1:] == ["--task=x"] and __name__ == "__main__"
+
+
+@torch.jit.script
+def compiled(quat, vector):
+    # type: (Tensor, Tensor) -> Tensor
+    roll, pitch, yaw = get_euler_xyz(quat)
+    turned = quat_mul(quat, quat_from_euler_xyz(roll, pitch, yaw))
+    return quat_rotate_inverse(normalize(turned), quat_apply(quat, vector))
+
+
+print(compiled(torch.tensor([[0.0, 0, 0, 1]]), torch.tensor([[1.0, 2, 3]])).tolist())
+gymapi.acquire_gym().omni_disconnect()
+"""
+
+
+def launch(*words: str, path: str = "", cwd: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), path))}
+    command = [sys.executable, "-m", "envlab.isaacgym", *words]
+    return subprocess.run(
+        command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_script_runs_as_itself_with_old_names_until_a_missing_method(tmp_path):
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "run.py").write_text(SCRIPT)
+    (tmp_path / "scripts" / "neighbour.py").write_text("VALUE = 1\n")
+    result = launch("scripts/run.py", "--task=x", cwd=str(tmp_path))
+    assert result.stdout == "[[1.0, 2.0, 3.0]]\n", result.stderr
+    assert result.returncode == 2
+    assert "Gym.omni_disconnect is missing" not in result.stderr  # a gym under another name
+    assert result.stderr.splitlines()[-1].startswith("error: Gym.omni_disconnect is not implement")
+
+
+def test_real_isaac_gym_is_never_replaced(tmp_path):
+    (tmp_path / "isaacgym").mkdir()
+    (tmp_path / "isaacgym" / "__init__.py").write_text("")
+    (tmp_path / "run.py").write_text("print('ran')\n")
+    result = launch("run.py", path=str(tmp_path), cwd=str(tmp_path))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: Isaac Gym itself can be imported")
+
+
+@pytest.mark.parametrize("words", [["nowhere.py"], ["--rsl-rl-2", "run.py"]])
+def test_mistaken_command_lines_are_one_sentence(words, capsys):
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"error: There is no script {words[0]!r}.")
+
+
+def test_help_is_printed(capsys):
+    assert main([]) == 0
+    assert "usage: python -m envlab.isaacgym" in capsys.readouterr().out

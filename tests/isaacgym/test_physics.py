@@ -1,0 +1,383 @@
+"""States, forces and drives, where MuJoCo and PhysX differ."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from envlab.errors import ConfigurationError, DeviceError
+from envlab.isaacgym import gymapi, gymtorch
+from tests.isaacgym.worlds import SLIDER, World, box, joint, link, pose, urdf
+
+
+def boxes(num_envs: int, **settings) -> World:
+    """A box of 8 kg in each environment, 1 m up."""
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        assets[:] = assets or [box(world)]
+        world.gym.create_actor(env, assets[0], pose(env.index, 0, 1), "box", env.index, 0)
+
+    return World(num_envs, fill, **settings)
+
+
+def sliders(tmp_path, num_envs: int, dt: float = 0.005, **properties) -> World:
+    """A mass of 1 kg on a rail, with DOF properties, which may differ between environments."""
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        if not assets:
+            options = gymapi.AssetOptions()
+            options.fix_base_link = True
+            name = urdf(tmp_path, *SLIDER)
+            assets.append(world.gym.load_asset(world.sim, str(tmp_path), name, options))
+        actor = world.gym.create_actor(env, assets[0], pose(), "slider", env.index, 0)
+        values = world.gym.get_actor_dof_properties(env, actor)
+        for name, value in properties.items():
+            values[name] = value[env.index] if isinstance(value, list) else value
+        world.gym.set_actor_dof_properties(env, actor, values)
+
+    return World(num_envs, fill, gravity=0.0, dt=dt)
+
+
+def test_root_states_are_xyzw_and_in_the_world_frame():
+    world = boxes(3, gravity=0.0)
+    states = world.acquired("actor_root_state").clone()
+    half = math.sqrt(0.5)
+    states[:, 0, :] = torch.tensor([1.0, 2, 3, half, 0, 0, half, 0.1, 0.2, 0.3, 0.5, 1.5, -0.5])
+    world.set("actor_root_state", states)
+    torch.testing.assert_close(world.refreshed("actor_root_state"), states)
+    world.run(100)
+    moved = world.refreshed("actor_root_state")[0, 0]
+    # A cube turns about any axis at a constant velocity, and its centre goes straight.
+    torch.testing.assert_close(moved[7:], states[0, 0, 7:], atol=1e-4, rtol=0)
+    torch.testing.assert_close(
+        moved[:3], states[0, 0, :3] + 0.5 * states[0, 0, 7:10], atol=1e-4, rtol=0
+    )
+    torch.testing.assert_close(world.refreshed("rigid_body_state")[0, 0], moved)
+
+
+def test_indexed_setters_leave_other_actors_alone():
+    world = boxes(3, gravity=0.0)
+    before = world.acquired("actor_root_state").clone()
+    new = torch.full_like(before, 7.0)
+    new[..., 3:7] = torch.tensor([0.0, 0, 0, 1])
+    world.set("actor_root_state", new, [1])
+    world.run(1)
+    after = world.refreshed("actor_root_state")
+    torch.testing.assert_close(after[[0, 2]], before[[0, 2]])
+    assert after[1, 0, 2] == pytest.approx(7.0 + 7.0 * 0.005, abs=1e-4)
+
+
+def test_tensors_keep_their_addresses():
+    world = boxes(2)
+    names = ("actor_root_state", "rigid_body_state", "net_contact_force")
+    before = [world.acquired(name).data_ptr() for name in names]
+    world.run(3)
+    assert [world.refreshed(name).data_ptr() for name in names] == before
+
+
+def test_contact_forces_push_bodies_out_of_the_ground():
+    world = boxes(2, ground=1.0)
+    world.run(400)
+    forces = world.refreshed("net_contact_force")
+    weight = 1000 * 0.2**3 * 9.81
+    torch.testing.assert_close(forces[:, 0, 2], torch.full((2,), weight), rtol=1e-3, atol=0)
+    assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(0.1, abs=2e-3)
+
+
+@pytest.mark.parametrize(("body", "ground"), [(0.2, 1.0), (1.0, 0.2), (0.6, 0.6)])
+def test_friction_is_the_average_of_both_surfaces(body, ground):
+    """The ground holds back a slab that slides; MuJoCo would take the larger friction."""
+    other = 0.5
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        assets[:] = assets or [world.gym.create_box(world.sim, 0.6, 0.6, 0.02)]
+        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 0.01), "slab", env.index, 0)
+        props = world.gym.get_actor_rigid_shape_properties(env, actor)
+        props[0].friction = (body, other)[env.index]
+        world.gym.set_actor_rigid_shape_properties(env, actor, props)
+
+    world = World(2, fill, ground=ground, dt=0.002)
+    world.acquired("net_contact_force")
+    world.run(100)
+    states = world.refreshed("actor_root_state").clone()
+    states[..., 7] = 3.0
+    world.set("actor_root_state", states)
+    total = torch.zeros(2, 3)
+    for _ in range(50):
+        world.run(1)
+        total += world.refreshed("net_contact_force")[:, 0]
+    expected = torch.tensor([(one + ground) / 2 for one in (body, other)])
+    torch.testing.assert_close(-total[:, 0] / total[:, 2], expected, rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "filters", "collide"),
+    [
+        ((0, 0), (0, 0), True),
+        ((0, 0), (1, 1), False),
+        ((0, 0), (1, 2), True),
+        ((0, 0), (3, 2), False),
+        ((0, 1), (0, 0), False),
+        ((0, -1), (0, 0), True),
+    ],
+)
+def test_shapes_collide_if_groups_agree_and_filters_share_no_bit(groups, filters, collide):
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = box(world)
+        for place, group, bits in zip((0.0, 0.15), groups, filters, strict=True):
+            world.gym.create_actor(env, asset, pose(place, 0, 1), f"box{place}", group, bits)
+
+    world = World(1, fill, gravity=0.0)
+    assert bool(world.refreshed("net_contact_force").any()) == collide
+
+
+def test_drives_are_stable_at_any_stiffness(tmp_path):
+    stiffness = [10.0**power for power in range(2, 9)]
+    world = sliders(
+        tmp_path,
+        len(stiffness),
+        dt=1 / 60,
+        driveMode=gymapi.DOF_MODE_POS,
+        stiffness=stiffness,
+        damping=[2 * math.sqrt(one) for one in stiffness],
+        effort=1e30,
+        velocity=1e9,
+    )
+    world.set("dof_position_target", torch.full((len(stiffness),), 0.5))
+    world.run(240)
+    positions = world.refreshed("dof_state")[:, 0, 0]
+    torch.testing.assert_close(positions, torch.full_like(positions, 0.5), rtol=0, atol=1e-3)
+
+
+def test_velocity_drives_reach_their_targets(tmp_path):
+    world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_VEL, damping=[10.0, 1e5], effort=1e6)
+    world.set("dof_velocity_target", torch.tensor([0.5, -0.5]))
+    world.run(200)
+    speeds = world.refreshed("dof_state")[:, 0, 1]
+    torch.testing.assert_close(speeds, torch.tensor([0.5, -0.5]), rtol=0, atol=1e-3)
+
+
+def test_drives_push_no_harder_than_their_effort(tmp_path):
+    world = sliders(
+        tmp_path, 1, driveMode=gymapi.DOF_MODE_POS, stiffness=1e3, damping=1.0, effort=2.0
+    )
+    world.acquired("dof_force")
+    world.set("dof_position_target", torch.full((1,), 3.0))
+    world.run(10)
+    assert world.refreshed("dof_state")[0, 0, 1] == pytest.approx(2.0 * 0.05, rel=1e-3)
+    assert world.refreshed("dof_force")[0, 0] == pytest.approx(2.0)
+
+
+def test_efforts_move_for_one_step_and_are_measured(tmp_path):
+    world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT)
+    world.acquired("dof_force")
+    world.set("dof_actuation_force", torch.tensor([4.0, 8.0]), [1])
+    world.run(1)
+    torch.testing.assert_close(world.refreshed("dof_force")[:, 0], torch.tensor([0.0, 8.0]))
+    speeds = world.refreshed("dof_state")[:, 0, 1].clone()
+    torch.testing.assert_close(speeds, torch.tensor([0.0, 8.0 * 0.005]))
+    world.run(1)
+    torch.testing.assert_close(world.refreshed("dof_state")[:, 0, 1], speeds)
+
+
+def test_velocities_of_degrees_of_freedom_are_limited(tmp_path):
+    world = sliders(tmp_path, 1, driveMode=gymapi.DOF_MODE_EFFORT, velocity=0.3)
+    for _ in range(20):
+        world.set("dof_actuation_force", torch.full((1,), 50.0))
+        world.run(1)
+    assert world.refreshed("dof_state")[0, 0, 1] == pytest.approx(0.3)
+
+
+def test_limits_hold_and_differ_between_environments(tmp_path):
+    world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT, upper=[0.1, 0.2])
+    for _ in range(200):
+        world.set("dof_actuation_force", torch.full((2,), 5.0))
+        world.run(1)
+    positions = world.refreshed("dof_state")[:, 0, 0]
+    torch.testing.assert_close(positions, torch.tensor([0.1, 0.2]), rtol=0, atol=5e-3)
+
+
+def test_masses_differ_between_environments_in_one_model():
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        assets[:] = assets or [box(world)]
+        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 1), "box", env.index, 0)
+        props = world.gym.get_actor_rigid_body_properties(env, actor)
+        props[0].mass = 8.0 * (1 + env.index)
+        world.gym.set_actor_rigid_body_properties(env, actor, props, recomputeInertia=True)
+
+    world = World(2, fill, gravity=0.0)
+    force = torch.zeros(2, 3)
+    force[:, 0] = 16.0
+    world.gym.apply_rigid_body_force_tensors(world.sim, gymtorch.unwrap_tensor(force), None)
+    world.run(2)  # forces are of one step
+    speeds = world.refreshed("actor_root_state")[:, 0, 7]
+    torch.testing.assert_close(speeds, torch.tensor([2.0, 1.0]) * 0.005)
+
+
+def test_forces_act_in_the_local_frame_and_at_points():
+    world = boxes(1, gravity=0.0)
+    states = world.acquired("actor_root_state").clone()
+    half = math.sqrt(0.5)
+    states[0, 0, 3:7] = torch.tensor([0.0, 0.0, half, half])  # a quarter turn around z
+    world.set("actor_root_state", states)
+    force = gymtorch.unwrap_tensor(torch.tensor([[8.0, 0.0, 0.0]]))
+    world.gym.apply_rigid_body_force_tensors(world.sim, force, None, gymapi.LOCAL_SPACE)
+    world.run(1)
+    linear = world.refreshed("actor_root_state")[0, 0, 7:10]
+    torch.testing.assert_close(linear, torch.tensor([0.0, 0.005, 0.0]), atol=1e-6, rtol=0)
+    world.set("actor_root_state", states)
+    point = states[0, 0, :3] + torch.tensor([0.0, 0.1, 0.0])
+    world.gym.apply_rigid_body_force_at_pos_tensors(
+        world.sim, force, gymtorch.unwrap_tensor(point[None].contiguous()), gymapi.ENV_SPACE
+    )
+    world.run(1)
+    inertia = 8.0 * 0.2**2 / 6
+    angular = world.refreshed("actor_root_state")[0, 0, 10:]
+    expected = torch.tensor([0.0, 0.0, -0.1 * 8.0 / inertia * 0.005])
+    torch.testing.assert_close(angular, expected, atol=1e-5, rtol=0)
+
+
+def test_fixed_actors_stand_where_they_were_made_in_each_environment(tmp_path):
+    def fill(world: World, env: gymapi.Env) -> None:
+        options = gymapi.AssetOptions()
+        options.fix_base_link = True
+        if not env.index:
+            name = urdf(tmp_path, *SLIDER)
+            asset = world.gym.load_asset(world.sim, str(tmp_path), name, options)
+        else:
+            asset = world.envs[0].actors[0].asset
+        world.gym.create_actor(env, asset, pose(0, 0, 1 + env.index), "slider", env.index, 0)
+
+    world = World(2, fill)
+    states = world.refreshed("actor_root_state").clone()
+    assert states[:, 0, 2].tolist() == [1.0, 2.0]
+    states[1, 0, 0] = 5.0
+    world.set("actor_root_state", states, [1])
+    world.run(1)
+    bodies = world.refreshed("rigid_body_state")
+    assert bodies[:, 0, :3].tolist() == [[0.0, 0.0, 1.0], [5.0, 0.0, 2.0]]
+
+
+def test_calls_may_come_in_any_order_before_the_first_step():
+    seen = {}
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        actor = world.gym.create_actor(env, box(world), pose(0, 0, 2), "box", 0, 0)
+        seen["pose"] = world.gym.get_rigid_transform(env, actor)
+        seen["roots"] = gymtorch.wrap_tensor(world.gym.acquire_actor_root_state_tensor(world.sim))
+
+    world = World(1, fill)
+    assert seen["pose"].p.z == seen["roots"][0, 2] == 2.0
+    with pytest.raises(ConfigurationError, match="after a tensor was acquired"):
+        world.gym.create_env(world.sim, gymapi.Vec3(), gymapi.Vec3(), 1)
+    world.run(1)
+    assert world.gym.get_sim_time(world.sim) == pytest.approx(0.005)
+    late = world.refreshed("net_contact_force")  # makes the simulation anew, with its state
+    assert late.shape == (1, 1, 3)
+    world.run(1)
+    assert world.refreshed("actor_root_state")[0, 0, 9] == pytest.approx(-9.81 * 0.01, rel=1e-3)
+
+
+def test_states_of_single_actors_follow_and_set_the_tensors(tmp_path):
+    world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT)
+    states = world.gym.get_actor_dof_states(world.envs[1], 0, gymapi.STATE_ALL)
+    states["pos"], states["vel"] = 0.25, 1.0
+    world.gym.set_actor_dof_states(world.envs[1], 0, states, gymapi.STATE_POS)
+    assert world.refreshed("dof_state").tolist() == [[[0.0, 0.0]], [[0.25, 0.0]]]
+    world.gym.set_actor_dof_states(world.envs[1], 0, states, gymapi.STATE_VEL)
+    assert world.refreshed("dof_state")[1, 0].tolist() == [0.25, 1.0]
+    world.run(1)
+    bodies = world.gym.get_actor_rigid_body_states(world.envs[1], 0, gymapi.STATE_ALL)
+    assert bodies["pose"]["p"]["x"][1] == pytest.approx(0.255)
+    assert world.gym.get_rigid_linear_velocity(world.envs[1], 1).x == pytest.approx(1.0)
+    assert world.gym.get_dof_position(world.envs[1], 0) == pytest.approx(0.255)
+
+
+def test_gravity_can_change_and_be_off_for_an_asset():
+    def fill(world: World, env: gymapi.Env) -> None:
+        options = gymapi.AssetOptions()
+        options.disable_gravity = True
+        floating = world.gym.create_sphere(world.sim, 0.1, options)
+        world.gym.create_actor(env, floating, pose(2, 0, 1), "floating", 0, 0)
+        world.gym.create_actor(env, box(world), pose(0, 0, 1), "box", 0, 0)
+
+    world = World(1, fill)
+    world.run(1)
+    params = world.gym.get_sim_params(world.sim)
+    params.gravity = gymapi.Vec3(0, 0, -2.0)
+    world.gym.set_sim_params(world.sim, params)
+    world.run(1)
+    speeds = world.refreshed("actor_root_state")[0, :, 9]
+    expected = torch.tensor([0.0, -(9.81 + 2.0) * 0.005])
+    torch.testing.assert_close(speeds, expected, atol=1e-6, rtol=1e-4)
+
+
+def test_heightfields_hold_what_falls_on_them():
+    heights = np.zeros((11, 11), dtype=np.int16)
+    heights[5:, :] = 10  # a step of 0.5 m along x
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        if not env.index:
+            params = gymapi.HeightFieldParams()
+            params.nbColumns, params.nbRows = heights.shape
+            params.column_scale = params.row_scale = 1.0
+            params.vertical_scale = 0.05
+            params.transform.p.x = -5.0
+            params.transform.p.y = -5.0
+            world.gym.add_heightfield(world.sim, heights.flatten(), params)
+            assets.append(box(world))
+        x = -3.0 if env.index == 0 else 3.0
+        world.gym.create_actor(env, assets[0], pose(x, 0.3, 1), "box", env.index, 0)
+
+    assets: list[gymapi.Asset] = []
+    world = World(2, fill)
+    world.run(300)
+    heights_reached = world.refreshed("actor_root_state")[:, 0, 2]
+    torch.testing.assert_close(heights_reached, torch.tensor([0.1, 0.6]), atol=1e-2, rtol=0)
+
+
+def test_bodies_of_different_kinds_in_environments_are_refused():
+    def fill(world: World, env: gymapi.Env) -> None:
+        world.gym.create_actor(env, box(world, 0.1 + env.index), pose(), "box", 0, 0)
+
+    world = World(2, fill)
+    with pytest.raises(ConfigurationError, match="Environment 1 has other actors"):
+        world.run(1)
+
+
+def test_gpu_pipeline_without_a_gpu_is_one_sentence():
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    params = gymapi.SimParams()
+    params.use_gpu_pipeline = True
+    with pytest.raises(DeviceError, match="has no NVIDIA GPU"):
+        gymapi.acquire_gym().create_sim(0, -1, gymapi.SIM_PHYSX, params)
+
+
+def test_joints_measure_angles_as_the_file_says(tmp_path):
+    def fill(world: World, env: gymapi.Env) -> None:
+        name = urdf(
+            tmp_path,
+            link("base"),
+            link("arm"),
+            joint("turn", "base", "arm", axis="0 0 1", xyz="0 0 1"),
+        )
+        options = gymapi.AssetOptions()
+        options.fix_base_link = True
+        asset = world.gym.load_asset(world.sim, str(tmp_path), name, options)
+        world.gym.create_actor(env, asset, pose(), "arm", 0, 0)
+
+    world = World(1, fill, gravity=0.0)
+    world.set("dof_state", torch.tensor([[math.pi / 2, 0.0]]))
+    bodies = world.refreshed("rigid_body_state")
+    half = math.sqrt(0.5)
+    expected = torch.tensor([0, 0, 1.0, 0, 0, half, half])
+    torch.testing.assert_close(bodies[0, 1, :7], expected, atol=1e-6, rtol=0)
