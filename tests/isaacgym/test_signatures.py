@@ -9,8 +9,9 @@ import inspect
 import pytest
 
 from envlab.isaacgym import gymapi
-from envlab.isaacgym.gym.missing import MISSING
+from envlab.isaacgym.gym.missing import MISSING, NEEDS
 from tests.isaacgym import stubs
+from tests.launcher import ROOT
 
 METHODS = {name: nodes for name, nodes in stubs.methods("Gym").items() if name != "__init__"}
 
@@ -83,3 +84,10 @@ def test_missing_methods_say_what_they_need():
         required = [None for one in parameters if one.default is one.empty]
         with pytest.raises(NotImplementedError, match=rf"Gym\.{name} is not implemented: it needs"):
             method(*required)
+
+
+def test_page_lists_the_missing_methods():
+    page = (ROOT / "docs" / "isaacgym.md").read_text()
+    for need, missing in NEEDS.items():
+        names = ", ".join(one.split("(")[0] for one in missing)
+        assert f"| {need} | {names} |\n" in page
