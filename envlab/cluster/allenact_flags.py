@@ -14,9 +14,10 @@ from types import ModuleType
 from envlab.cluster import command, kill, launch, setup
 from envlab.cluster.arguments import VerbParser
 from envlab.cluster.hosts import choose_hosts
-from envlab.cluster.training_words import without_dashes
-from envlab.config.config_kwargs import overrides_of, read_config_kwargs
+from envlab.cluster.training_words import is_experiment, without_dashes
+from envlab.config.config_kwargs import kwargs_of_experiment, overrides_of, read_config_kwargs
 from envlab.errors import ConfigurationError
+from envlab.rl.ddppo.experiment_words import with_experiment_flag
 
 
 def dconfig(arguments: Sequence[str]) -> int:
@@ -48,7 +49,9 @@ def launch_flags(arguments: Sequence[str]) -> argparse.Namespace:
     parser = _parser("dmain", launch, example)
     parser.value("--allenact_path", dest="envlab_path", metavar="PATH", help="see --envlab_path")
     parser.value(
-        "--config_kwargs", metavar="JSON", help="""configuration: '{"agent": {"seed": 1}}'"""
+        "--config_kwargs",
+        metavar="JSON",
+        help="configuration as JSON, or arguments of an experiment",
     )
     parser.value("-s", "--seed", type=int, metavar="N", help="base seed of all nodes")
     parser.value("--extra_tag", metavar="TAG", help="appended to the run's name")
@@ -62,12 +65,20 @@ def launch_flags(arguments: Sequence[str]) -> argparse.Namespace:
         )
     if not flags.words or flags.words[0].startswith("-"):
         raise ConfigurationError(
-            "Say what to train first: scripts/dmain.py rsl_rl --task ID ..., or a script with its "
-            "arguments."
+            "Say what to train first: scripts/dmain.py rsl_rl --task ID ..., or an experiment's "
+            "file, or a script with its arguments."
         )
+    if is_experiment(flags.words[0]):
+        flags.words = ["ddppo", *flags.words]
+    names_experiment = with_experiment_flag(flags.words[1:]) != flags.words[1:]
     if flags.config_kwargs is not None:
         num_hosts = None if flags.hosts else len(choose_hosts(flags.runs_on, None))
-        flags.words += overrides_of(read_config_kwargs(flags.config_kwargs), num_hosts)
+        values = read_config_kwargs(flags.config_kwargs)
+        flags.words += (
+            kwargs_of_experiment(values, num_hosts)
+            if names_experiment
+            else overrides_of(values, num_hosts)
+        )
     if flags.seed is not None:
         flags.words.append(f"--seed={flags.seed}")
     if flags.extra_tag is not None:

@@ -27,6 +27,7 @@ from envlab.cluster.ssh import HostError, UnreachableError, on_all, results_of
 from envlab.cluster.state import Node, RunState, launch_lock, new_id
 from envlab.cluster.training_words import (
     check_places,
+    for_node,
     for_several_hosts,
     run_id_of,
     script_words,
@@ -260,7 +261,7 @@ class Launch:
                 "PYTHONUNBUFFERED": "1",
                 "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": RANK_PREFIX,
             },
-            command=[*torchrun, f"{code}/{words[0]}", *words[1:]],
+            command=[*torchrun, *for_node(words, code, node.node_rank)],
         )
 
 

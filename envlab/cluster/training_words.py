@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from envlab.cluster.snapshot import Snapshot
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
 from envlab.rl.command.arguments import ArgumentParser, train_parser
+from envlab.rl.ddppo.experiment_words import with_experiment_flag
 from envlab.rl.libraries import get_library, libraries
 
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"
@@ -33,7 +35,10 @@ def check_training(library: str, words: Sequence[str]) -> str:
     Raises:
         EnvlabError: For an unknown flag or task, or a word that is no override.
     """
-    flags, _ = train_parser(get_library(library)).parse_with_overrides(words)
+    one = get_library(library)
+    if one.prepare is not None:
+        words = one.load("prepare")("launch", words)
+    flags, _ = train_parser(one).parse_with_overrides(words)
     return get_task(flags.task).id
 
 
@@ -89,8 +94,62 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
         )
     library = library_of(name)
     if library is not None:
+        rest = _with_experiment(rest, snapshot)
         check_training(library, rest)
     return [name, *rest]
+
+
+def is_experiment(file: str) -> bool:
+    """Return whether a file defines an experiment rather than a script, by reading it alone."""
+    try:
+        tree = ast.parse(Path(file).read_text())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    classes = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
+    methods = {part.name for one in classes for part in one.body if isinstance(part, _FUNCTION)}
+    return not methods.isdisjoint(("training_pipeline", "tag"))
+
+
+_FUNCTION = ast.FunctionDef
+_EXPERIMENT = "--experiment="
+
+
+def _with_experiment(words: Sequence[str], snapshot: Snapshot) -> list[str]:
+    """Return words with an experiment's file as it is called from the working tree's root."""
+    words = with_experiment_flag(words)
+    for number, word in enumerate(words):
+        if not word.startswith(_EXPERIMENT):
+            continue
+        file, colon, name = word.removeprefix(_EXPERIMENT).partition(":")
+        path = Path(file).resolve()
+        inside = str(path.relative_to(snapshot.root)) if path.is_relative_to(snapshot.root) else ""
+        if inside not in snapshot.files:
+            raise ConfigurationError(
+                f"The experiment {file} is not in the working tree {snapshot.root}, which is what "
+                "the hosts get. Copy it there; it must not be a file that git ignores."
+            )
+        words[number] = f"{_EXPERIMENT}{inside}{colon}{name}"
+    return words
+
+
+def for_node(words: Sequence[str], code: str, machine_id: int) -> list[str]:
+    """Return a script and its arguments as they are given on a node.
+
+    Args:
+        words: The script, relative to the code, and its arguments.
+        code: Where the code is there.
+        machine_id: The node's number, which experiments ask for.
+    """
+    script, *rest = words
+    placed = [
+        f"{_EXPERIMENT}{code}/{word.removeprefix(_EXPERIMENT)}"
+        if word.startswith(_EXPERIMENT)
+        else word
+        for word in rest
+    ]
+    if placed != rest:
+        placed.append(f"--machine_id={machine_id}")
+    return [f"{code}/{script}", *placed]
 
 
 def for_several_hosts(words: Sequence[str], launch: str) -> list[str]:

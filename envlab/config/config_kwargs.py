@@ -1,6 +1,7 @@
-"""``--config_kwargs``: a configuration as JSON, in the words of Hydra's overrides.
+"""``--config_kwargs``: arguments of an experiment as JSON, or a configuration.
 
-``{"agent": {"max_iterations": 20}}`` is ``agent.max_iterations=20``.
+Where there is no experiment, ``{"agent": {"max_iterations": 20}}`` is the override
+``agent.max_iterations=20``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def read_config_kwargs(given: str) -> dict[str, Any]:
         ) from None
     if not isinstance(values, dict):
         raise ConfigurationError(
-            f"--config_kwargs is {text!r}, but must be a JSON object with keys env and agent."
+            f"--config_kwargs is {text!r}, but must be a JSON object, with names as keys."
         )
     return values
 
@@ -62,11 +63,7 @@ def overrides_of(values: dict[str, Any], num_hosts: int | None = None) -> list[s
     found = []
     for key, value in values.items():
         if key == NUM_NODES:
-            if num_hosts not in (None, value):
-                raise ConfigurationError(
-                    f"--config_kwargs says {NUM_NODES}: {json.dumps(value)}, but --runs_on names "
-                    f"{num_hosts} hosts. Leave it out, or make them agree."
-                )
+            _check_hosts(value, num_hosts)
         elif key.partition(".")[0] not in ROOTS:
             raise ConfigurationError(
                 f"--config_kwargs has the key {key!r}, but what is configured lies below env and "
@@ -76,6 +73,25 @@ def overrides_of(values: dict[str, Any], num_hosts: int | None = None) -> list[s
         else:
             found += _below(key, value)
     return found
+
+
+def kwargs_of_experiment(values: dict[str, Any], num_hosts: int | None = None) -> list[str]:
+    """Return the flag that gives the same to an experiment on every host.
+
+    Raises:
+        ConfigurationError: If it is for another number of hosts.
+    """
+    if NUM_NODES in values:
+        _check_hosts(values[NUM_NODES], num_hosts)
+    return [f"--config_kwargs={json.dumps(values)}"]
+
+
+def _check_hosts(value: Any, num_hosts: int | None) -> None:
+    if num_hosts not in (None, value):
+        raise ConfigurationError(
+            f"--config_kwargs says {NUM_NODES}: {json.dumps(value)}, but --runs_on names "
+            f"{num_hosts} hosts. Leave it out, or make them agree."
+        )
 
 
 def _below(path: str, value: Any) -> list[str]:

@@ -48,7 +48,7 @@ def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(command: str, words: Sequence[str]) -> list[str]:
-    """Return the words of ``train``, ``play`` or ``config`` with what an experiment says.
+    """Return the words of ``train``, ``play``, ``config`` or ``launch`` with what experiments say.
 
     Words without an experiment are returned as they are.
 
@@ -75,7 +75,11 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
         return words
     experiment = experiment_of(flags)
     assert experiment is not None
-    told = _train_words(experiment, flags) if command != "play" else _play_words(experiment, flags)
+    told = (
+        _train_words(experiment, flags)
+        if command in ("train", "config")
+        else _identity(experiment, flags, "test" if command == "play" else "train")
+    )
     return [*told, *words]  # of two overrides of the same value, the last one wins
 
 
@@ -130,10 +134,6 @@ def _train_words(experiment: ExperimentConfig, flags: argparse.Namespace) -> lis
         frames = first.num_steps * int(given) * ranks["world_size"]
         words.append(f"agent.save_interval={max(1, round(pipeline.save_interval / frames))}")
     return words
-
-
-def _play_words(experiment: ExperimentConfig, flags: argparse.Namespace) -> list[str]:
-    return _identity(experiment, flags, "test")
 
 
 def _identity(experiment: ExperimentConfig, flags: argparse.Namespace, mode: Mode) -> list[str]:
