@@ -37,6 +37,7 @@ COMMANDS = {
     "random": "envlab.tools.agents:random_main",
     "zero": "envlab.tools.agents:zero_main",
     "warm": "envlab.tools.warm:main",
+    "validate": "envlab.rl.command.validate:main",
     "compare": "envlab.tools.compare.command:main",
     "doctor": "envlab.doctor.command:main",
     "lab": "envlab.rl.hogwild.command:main",
@@ -75,6 +76,7 @@ USAGE = """usage: envlab COMMAND ...
   terms [KIND]                     what tasks are made of: observations, rewards, events, ...
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
+  validate RUN                     judge a run's checkpoints by episodes it was not trained in
   compare RUN...                   runs of any library as a table and a picture, over seeds
   lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
   nav houses | evaluate            houses to navigate; what an expert or chance reaches there

@@ -258,6 +258,12 @@ def train_parser(library: Library) -> ArgumentParser:
         help="start from the configuration of this run, or of a file of 'envlab config', instead "
         "of the task's defaults",
     )
+    parser.add_argument(
+        "--validate",
+        action="store_true",
+        help="judge the newest checkpoints beside the training, on the first node, as 'envlab "
+        "validate' does",
+    )
     _add_video_flags(parser)
     return parser
 

@@ -25,6 +25,7 @@ from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.command.agreement import own_packages
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
 from envlab.rl.command.session import Session, agree_on_seed, choose_num_envs
+from envlab.rl.command.validator_process import start_validator
 from envlab.rl.learner import Learner
 from envlab.rl.loop.curves import Curves, check_logger, open_curves
 from envlab.rl.loop.training import Training
@@ -80,12 +81,15 @@ def train_prepared(
             recorder=start_recording(flags, env, run.directory / "videos" / "train"),
             stop_signal=lambda: flag.signal_number,
         )
+        validator = start_validator(session, run.directory, context)
         try:
             with progress.naming_lost_peers():
                 if resumed is not None:
                     training.saver.restore(resumed, str(session.checkpoint))
                 with flag.deferred():
                     training.run(done=0 if resumed is None else int(resumed["iteration"]))
+            if validator is not None:
+                validator.finish()
         except (Preempted, Exception) as end:
             # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
             # about, would put itself in this one's place.
@@ -93,6 +97,8 @@ def train_prepared(
                 flag.ignore_more()
             raise
         finally:
+            if validator is not None:
+                validator.close()
             training.close()
             env.close()
     return run, training.saver.last_checkpoint

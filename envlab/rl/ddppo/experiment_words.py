@@ -48,7 +48,10 @@ def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def prepare(command: str, words: Sequence[str]) -> list[str]:
-    """Return the words of ``train``, ``play``, ``config`` or ``launch`` with what experiments say.
+    """Return the words of a command with what an experiment says.
+
+    A command is ``train``, ``config``, ``play`` or ``launch``, or what is validated: ``valid`` or
+    ``test``.
 
     Words without an experiment are returned as they are.
 
@@ -78,9 +81,13 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
     told = (
         _train_words(experiment, flags)
         if command in ("train", "config")
-        else _identity(experiment, flags, "test" if command == "play" else "train")
+        else _identity(experiment, flags, _MODES[command])
     )
     return [*told, *words]  # of two overrides of the same value, the last one wins
+
+
+_MODES: dict[str, Mode] = {"launch": "train", "play": "test", "test": "test", "valid": "valid"}
+"""What commands that train nothing here ask an experiment for."""
 
 
 def with_experiment_flag(words: Sequence[str]) -> list[str]:
@@ -129,11 +136,19 @@ def _train_words(experiment: ExperimentConfig, flags: argparse.Namespace) -> lis
         words.append(f"--num_envs={given}")
     if flags.device is None and params is not None and set(params.devices) <= {-1, "cpu"}:
         words.append("--device=cpu")
+    if _validates(experiment, Path(flags.experiment)):
+        words.append("--validate")
     if pipeline.save_interval and given:
         assert first.num_steps is not None
         frames = first.num_steps * int(given) * ranks["world_size"]
         words.append(f"agent.save_interval={max(1, round(pipeline.save_interval / frames))}")
     return words
+
+
+def _validates(experiment: ExperimentConfig, file: Path) -> bool:
+    """Return whether it is validated beside its training; 0 environments turn that off."""
+    params = calling(file, "in machine_params", lambda: experiment.machine_params("valid"))
+    return params is None or sum(params.nprocesses) > 0
 
 
 def _identity(experiment: ExperimentConfig, flags: argparse.Namespace, mode: Mode) -> list[str]:

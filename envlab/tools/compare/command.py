@@ -55,7 +55,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--metric",
         default="mean_return",
-        help="field of metrics.jsonl, as fps or losses.value (default: mean_return)",
+        help="field of metrics.jsonl, as fps or losses.value; or of what 'envlab validate' wrote, "
+        "as validation.success or test.spl (default: mean_return)",
     )
     parser.add_argument(
         "--by",

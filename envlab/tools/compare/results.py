@@ -89,7 +89,8 @@ def read_result(directory: Path, metric: str) -> RunResult:
         raise RunDirectoryError(
             f"{directory} is no run directory: its run.json names no task. Leave it out."
         )
-    path = directory / "metrics.jsonl"
+    name, prefix = _file_of(metric)
+    path = directory / name
     lines = _lines(path) if path.exists() else []
     points: list[tuple[float, float, float]] = []
     names: set[str] = set()
@@ -98,7 +99,11 @@ def read_result(directory: Path, metric: str) -> RunResult:
         try:
             record = parse_json(line)
             points.append(
-                (float(record["frames"]), float(record["wall_s"]), metric_value(record, metric))
+                (
+                    float(record["frames"]),
+                    float(record["wall_s"]),
+                    metric_value(record, metric.removeprefix(prefix)),
+                )
             )
         except (ValueError, TypeError, LookupError) as error:
             if number < len(lines):
@@ -108,7 +113,8 @@ def read_result(directory: Path, metric: str) -> RunResult:
                 ) from error
             is_truncated = True
         else:
-            names.update(dotted_names(record))
+            names.update(f"{prefix}{name}" for name in dotted_names(record))
+    points.sort()  # of validation, in the order in which checkpoints were judged
     frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
     return RunResult(
         directory=directory,
@@ -119,6 +125,14 @@ def read_result(directory: Path, metric: str) -> RunResult:
         names=names,
         is_truncated=is_truncated,
     )
+
+
+def _file_of(metric: str) -> tuple[str, str]:
+    """Return the file that has a metric, and what of the metric's name is the file's."""
+    for prefix in ("validation.", "test."):
+        if metric.startswith(prefix):
+            return f"{prefix}jsonl", prefix
+    return "metrics.jsonl", ""
 
 
 def _lines(path: Path) -> list[str]:
