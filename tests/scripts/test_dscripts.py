@@ -25,6 +25,7 @@ from envlab.config import compose
 from tests.launcher import ROOT
 
 TASK = ["rsl_rl", "--task=Isaac-Cartpole-v0"]
+EXPERIMENT = "source/projects/tutorials/distributed_objectnav_tutorial.py"
 NODES = ["--runs_on", "node0,node1"]
 
 
@@ -76,6 +77,26 @@ def test_dmain_starts_on_every_node_what_its_flags_say(monkeypatch, capsys):
     assert agent == {"experiment_name": 'it\'s "it"', "seed": 4}
 
 
+def test_dmain_gives_an_experiment_its_arguments_and_each_node_its_number(monkeypatch, capsys):
+    """The command of AllenAct's tutorial, with its file."""
+    monkeypatch.chdir(ROOT)
+    file = "tests/rl/ddppo/allenact_experiment.py"
+    kwargs = ["--config_kwargs", '{"distributed_nodes": 3}', "--allenact"]
+    where = ["--env_activate_path", "/v/bin/activate", "--allenact_path", "/a folder"]
+    meeting = ["--distributed_ip_and_port", "node0:5555", "--seed=7", "--dry_run"]
+    nodes = ["--runs_on", "node0,node1,node2"]
+    assert guarded(dmain, [file, *kwargs, *nodes, *where, *meeting]) == 0
+    scripts = capsys.readouterr().out.split("-m envlab.distributed.torchrun")[1:]
+    assert len(scripts) == 3
+    for number, script in enumerate(scripts):
+        words = shlex.split(script[: script.index("code=$?")])
+        assert f"--machine_id={number}" in words
+        (experiment,) = [word for word in words if word.startswith("--experiment=")]
+        assert re.fullmatch(rf"--experiment=/a folder/snapshots/[^/]+/{file}", experiment)
+        assert '--config_kwargs={"distributed_nodes": 3}' in words
+        assert {"--allenact", "--seed=7", "--distributed"} <= set(words)
+
+
 def test_dmain_tells_its_flags_from_those_of_train_py():
     given = ["--nproc_per_node=2", "-s", "7", "--fetch", "--max_iterations", "5", "--device=cpu"]
     flags = launch_flags([*TASK, *NODES, *given])
@@ -92,6 +113,8 @@ def test_dmain_tells_its_flags_from_those_of_train_py():
         (["rsl_rl", "--task=Isaac-Cartpol-v0", *NODES], "Did you mean Isaac-Cartpole-v0"),
         ([*TASK, *NODES, '--config_kwargs={"distributed_nodes": 3}'], "names 2 hosts"),
         ([*TASK, "--dry_run"], "No hosts are named"),
+        ([EXPERIMENT, *NODES, '--config_kwargs={"distributed_nodes": 3}'], "names 2 hosts"),
+        ([EXPERIMENT, *NODES, '--config_kwargs={"distributed_node": 2}'], "Did you mean distri"),
     ],
 )
 def test_dmain_refuses_in_one_sentence(given: list[str], sentence: str, monkeypatch, capsys):

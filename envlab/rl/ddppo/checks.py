@@ -9,6 +9,7 @@ from gymnasium import spaces
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.ddppo.cfg import DdppoCfg
+from envlab.rl.ddppo.pipeline import TrainingPipeline
 
 
 def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: argparse.Namespace) -> None:
@@ -44,3 +45,19 @@ def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: argparse.Namespace) -
             f"agent.model.channels is {cfg.model.channels}, but the simple encoder has three "
             "convolutions. Give three numbers, such as [32,64,32]."
         )
+
+
+def check_pipeline(pipeline: TrainingPipeline, env: BatchedEnv) -> None:
+    """Refuse more minibatches than there are environments to divide into them.
+
+    Raises:
+        ConfigurationError: Naming the stage, and both numbers.
+    """
+    for number, stage in enumerate(pipeline.pipeline_stages, 1):
+        for component in stage.components:
+            if (component.num_mini_batch or 1) > env.num_envs:
+                raise ConfigurationError(
+                    f"Stage {number} of the pipeline has num_mini_batch={component.num_mini_batch},"
+                    f" but there are only {env.num_envs} environments per process, and a minibatch "
+                    "holds whole rollouts. Use fewer, or more environments."
+                )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,10 +16,13 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import BatchedEnv
-from envlab.errors import CheckpointError
+from envlab.errors import CheckpointError, ConfigurationError
 from envlab.rl.command.session import Session
+from envlab.rl.ddppo.auxiliary import AuxiliaryLoss, InverseDynamics
 from envlab.rl.ddppo.cfg import DdppoCfg
-from envlab.rl.ddppo.checks import check_supported
+from envlab.rl.ddppo.checks import check_pipeline, check_supported
+from envlab.rl.ddppo.experiment_file import calling
+from envlab.rl.ddppo.experiment_words import experiment_of, pipeline_of_experiment
 from envlab.rl.ddppo.losses import PPO
 from envlab.rl.ddppo.model import RecurrentActorCritic, compute_dtype
 from envlab.rl.ddppo.objective import Gradients, Objective
@@ -25,7 +30,10 @@ from envlab.rl.ddppo.pipeline import PipelineStage, TrainingPipeline
 from envlab.rl.ddppo.replay import read_rank_steps
 from envlab.rl.ddppo.schedules import Builder
 from envlab.rl.ddppo.storage import Observations, Rollouts
+from envlab.rl.ddppo.teacher import Teacher, make_teacher
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+
+logger = logging.getLogger(__name__)
 
 ENDLESS = 2**62
 """Steps of a stage that the run's budget ends."""
@@ -48,6 +56,7 @@ class DdppoLearner(Learner):
         model: RecurrentActorCritic,
         pipeline: TrainingPipeline,
         preemption: Preemption,
+        teacher: Teacher | None = None,
     ) -> None:
         """Build the optimizer and the storage.
 
@@ -58,11 +67,12 @@ class DdppoLearner(Learner):
             model: The agent's network; see :class:`RecurrentActorCritic`.
             pipeline: What it learns by.
             preemption: What ends rollouts early.
+            teacher: Asks the expert, where a stage needs one.
         """
         self._env, self._cfg, self._context = env, cfg, context
         self.model = model.to(context.device)
         self.pipeline = pipeline
-        self._preemption = preemption
+        self._preemption, self._teacher = preemption, teacher
         self.steps_alike = preemption.is_off
         self._gradients = Gradients(Objective(model, pipeline.losses).to(context.device), context)
         self._optimizer: optim.Optimizer = pipeline.optimizer_builder(
@@ -92,6 +102,12 @@ class DdppoLearner(Learner):
         losses = self._update(stage, share)
         if self.model.normaliser is not None:
             self.model.normaliser.add(self._rollouts["obs/vector"])
+        told = {
+            "rank_steps": rank_steps,
+            "num_steps": stage.num_steps,
+            "stage": self.pipeline.stage_number,
+            "teacher_forcing": stage.teacher_forcing_share(self.pipeline.stage_steps),
+        }
         self.pipeline.advance(sum(rank_steps) * self._env.num_envs)
         return Iteration(
             frames=self._rollouts.step * self._env.num_envs,
@@ -99,7 +115,7 @@ class DdppoLearner(Learner):
             learn_s=time.perf_counter() - collected,
             learning_rate=rate,
             losses=losses,
-            details={"rank_steps": rank_steps},
+            details=told,
         )
 
     @torch.no_grad()
@@ -108,12 +124,17 @@ class DdppoLearner(Learner):
         env, model, gamma = self._env, self.model, stage.gamma
         assert stage.num_steps is not None
         assert gamma is not None
+        forcing = stage.teacher_forcing_share(self.pipeline.stage_steps)
         self._rollouts.begin(self._memory)
         self._preemption.start(number, stage.num_steps)
         obs = model.prepare(self._on_device(env.obs_buf))
         for step in range(stage.num_steps):
             output, self._memory = self._step(obs)
             actions = output.distribution.sample()
+            advice: dict[str, torch.Tensor] = {}
+            if stage.needs_expert and self._teacher is not None:
+                advice["expert_actions"] = self._teacher.advise().to(actions.device)
+                actions[0] = self._teacher.mix(actions[0], advice["expert_actions"], forcing)
             new_obs, rewards, terminated, truncated, info = env.step(self._for_env(actions[0]))
             ended = terminated | truncated
             on_step(rewards, ended, info)
@@ -123,6 +144,7 @@ class DdppoLearner(Learner):
             self._rollouts.add(
                 obs,
                 **before,
+                **advice,
                 actions=actions[0],
                 log_probs=output.distribution.log_prob(actions)[0],
                 values=output.values[0],
@@ -215,15 +237,40 @@ class DdppoLearner(Learner):
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Return losses over frames, and what share of the steps was collected."""
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
-        steps = record.details["rank_steps"]
-        scalars["Perf/collected_share"] = sum(steps) / (
-            len(steps) * max(self._rollouts.num_steps, 1)
-        )
+        scalars["Perf/collected_share"] = _collected_share(record)
+        scalars["Pipeline/stage"] = record.details["stage"] + 1
+        scalars["Pipeline/teacher_forcing"] = record.details["teacher_forcing"]
         scalars["Perf/collection_time"] = record.collect_s
         scalars["Perf/learning_time"] = record.learn_s
         return [Curve(record.frames, scalars)]
 
+    def progress(self, record: IterationRecord) -> str:
+        """Return stage, learning rate, and what share of the steps was cut off."""
+        told = f"learning rate {record.learning_rate:.2g}"
+        stages = len(self.pipeline.pipeline_stages)
+        if stages > 1:
+            told = f"stage {record.details['stage'] + 1} of {stages}, {told}"
+        success = record.episode.get("Episode_Info/success")
+        if success is not None:
+            told = f"success {success:.2f}, {told}"
+        if not self.steps_alike:
+            told += f", preempted {1.0 - _collected_share(record):.0%}"
+        return told
+
     def is_finished(self, record: IterationRecord) -> bool:
+        """Return whether all stages are done; where a criterion ends one early, note that."""
+        stage = self.pipeline.stage
+        if stage is not None and stage.early_stopping_criterion is not None:
+            metrics = {"mean_return": record.mean_return, **record.losses, **record.episode}
+            # Rank 0 asks, because the criterion is anybody's and may know the time.
+            is_enough = self._context.is_main and stage.early_stopping_criterion(
+                stage_steps=self.pipeline.stage_steps,
+                total_steps=self.pipeline.total_steps,
+                training_metrics=metrics,
+            )
+            if self._context.broadcast(bool(is_enough)):
+                logger.info("Stage %d ends early.", self.pipeline.stage_number + 1)
+                self.pipeline.end_stage()
         return self.pipeline.is_finished
 
     def model_state(self) -> dict[str, Any]:
@@ -247,18 +294,32 @@ class DdppoLearner(Learner):
                 "own configuration: leave out overrides of agent.model."
             ) from error
         self.pipeline.set_state(state["pipeline"])
+        if self.pipeline.is_finished:
+            raise CheckpointError(
+                "The checkpoint is of a run whose stages are all done: there is nothing to resume. "
+                "Play it, or give the experiment more steps (max_stage_steps)."
+            )
 
     def rank_state(self) -> dict[str, Any]:
         """Return what the agents remember."""
         state = (self._memory, self._last_actions, self._starts)
         names = ("memory", "last_actions", "starts")
-        return {name: value.cpu() for name, value in zip(names, state, strict=True)}
+        kept: dict[str, Any] = {name: value.cpu() for name, value in zip(names, state, strict=True)}
+        return kept | ({} if self._teacher is None else {"teacher": self._teacher.state()})
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         device = self._context.device
         self._memory = state["memory"].to(device)
         self._last_actions = state["last_actions"].to(device)
         self._starts = state["starts"].to(device)
+        if self._teacher is not None and "teacher" in state:
+            self._teacher.set_state(state["teacher"])
+
+
+def _collected_share(record: IterationRecord) -> float:
+    """Return what share of the planned steps ranks collected before they were stopped."""
+    steps = record.details["rank_steps"]
+    return float(sum(steps) / (len(steps) * record.details["num_steps"]))
 
 
 def for_env(actions: torch.Tensor, cfg: DdppoCfg, env: BatchedEnv) -> torch.Tensor:
@@ -298,6 +359,44 @@ def model_of(cfg: DdppoCfg, env: BatchedEnv, context: DistributedContext) -> Rec
     return RecurrentActorCritic(env, dtype=dtype, **asdict(cfg.model))
 
 
+def make_model(session: Session, env: BatchedEnv, context: DistributedContext) -> Any:
+    """Return the experiment's network, or the one that is configured; every rank must call this.
+
+    Raises:
+        ConfigurationError: If the experiment fails to make one.
+    """
+    experiment = experiment_of(session.flags)
+    if experiment is not None:
+        file = Path(session.flags.experiment)
+        made = calling(file, "in create_model", lambda: experiment.create_model(env))
+        if made is not None:
+            return made
+    return model_of(session.agent_cfg, env, context)
+
+
+def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipeline:
+    """Return the experiment's pipeline, or the one that is configured, fit for what it trains.
+
+    Raises:
+        ConfigurationError: If it does not fit.
+    """
+    experiment = experiment_of(session.flags)
+    if experiment is None:
+        return pipeline_of(session.agent_cfg)
+    pipeline = pipeline_of_experiment(experiment, session.flags.experiment)
+    check_pipeline(pipeline, env)
+    for loss in pipeline.losses:
+        if isinstance(loss, AuxiliaryLoss):
+            tells_action = session.agent_cfg.model.sees_last_action and not model.images
+            if isinstance(loss, InverseDynamics) and tells_action:
+                raise ConfigurationError(
+                    "InverseDynamics would learn to copy: without images, the features tell the "
+                    "last action. Set agent.model.sees_last_action=false, or leave the loss out."
+                )
+            loss.prepare(model.num_features, model.hidden_dim, env.single_action_space)
+    return pipeline
+
+
 def build(session: Session, env: BatchedEnv, context: DistributedContext) -> DdppoLearner:
     """Return the learner of a settled session.
 
@@ -307,13 +406,17 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
     cfg: DdppoCfg = session.agent_cfg
     check_supported(cfg, env, session.flags)
     replayed = read_rank_steps(session.flags.replay_rollouts, context)
+    model = make_model(session, env, context)
+    pipeline = make_pipeline(session, env, model)
+    asks = any(stage.needs_expert for stage in pipeline.pipeline_stages)
     learner = DdppoLearner(
         env,
         cfg,
         context,
-        model=model_of(cfg, env, context),
-        pipeline=pipeline_of(cfg),
+        model=model,
+        pipeline=pipeline,
         preemption=Preemption(context, cfg.preemption_threshold, replayed=replayed),
+        teacher=make_teacher(session.task, env) if asks else None,
     )
     learner.frame_budget = session.flags.max_frames
     return learner

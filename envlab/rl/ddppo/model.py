@@ -91,6 +91,7 @@ class RecurrentActorCritic(nn.Module):
         if self.images:
             dim = image_dim or hidden_dim
             features += self._add_encoder(env, shapes, encoder, channels, pretrained, dim)
+        num_of_images = features
         vector_dim = sum(shapes[name][0] for name in self.vectors)
         self.normaliser: PooledRunningMeanStd | None = None
         if vector_dim and obs_normalization:
@@ -102,6 +103,7 @@ class RecurrentActorCritic(nn.Module):
         self.vector = _layers(vector_dim + self._last_action_dim, dims)
         features += dims[-1] if self.vector else 0
 
+        self.num_features, self.hidden_dim = num_of_images or features, hidden_dim
         self.memory = Memory(memory, features, hidden_dim) if memory != "none" else None
         self.memory_dim = self.memory.dim if self.memory else 0
         self.outer = None if self.memory else _layers(features, [hidden_dim])
@@ -223,7 +225,7 @@ class RecurrentActorCritic(nn.Module):
         output = Output(
             distribution=self.actor(beliefs),
             values=self.critic(beliefs).squeeze(-1),
-            features=features,
+            features=features[..., : self.num_features],  # those of images come first
             beliefs=beliefs,
         )
         return output, memory

@@ -74,7 +74,8 @@ class Gradients:
             self._ddp = None  # before another reducer listens to the same parameters
             for values in self._trained:
                 values.requires_grad_(True)
-            self._ddp = wrap_model(self.objective, lambda module: module(batch, step, terms)[0])
+            with torch.random.fork_rng(devices=[]):  # losses may draw, and a resume would not
+                self._ddp = wrap_model(self.objective, lambda module: module(batch, step, terms)[0])
             self._stage = stage
         total, measured = (self._ddp or self.objective)(batch, step, terms)
         (total * share).backward()

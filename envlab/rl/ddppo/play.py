@@ -11,7 +11,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.rl.command.session import Session
-from envlab.rl.ddppo.learner import for_env, model_of
+from envlab.rl.ddppo.learner import for_env, make_model
 
 
 class DdppoPlayer:
@@ -21,7 +21,7 @@ class DdppoPlayer:
         self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
         self._cfg, self._env, self._device = session.agent_cfg, env, context.device
-        model = model_of(self._cfg, env, context)
+        model = make_model(session, env, context)
         try:
             model.load_state_dict(values["model"]["model"])
         except RuntimeError as error:

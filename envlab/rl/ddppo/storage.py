@@ -67,7 +67,7 @@ class Output:
     """``(num_steps, num_envs)``."""
     features: torch.Tensor
     """What the encoder sees in each observation, before the memory: ``(num_steps, num_envs,
-    num_features)``."""
+    num_features)``. Of the images alone, where there are some."""
     beliefs: torch.Tensor
     """What comes out of the memory, ``(num_steps, num_envs, hidden_dim)``."""
 

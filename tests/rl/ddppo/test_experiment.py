@@ -85,6 +85,7 @@ def test_experiment_becomes_words_which_those_of_the_user_follow(tmp_path: Path)
         "--max_frames=4000",
         "--num_envs=4",
         "--device=cpu",
+        "--validate",
         "agent.save_interval=8",  # 1000 steps of 32 x 4
         f"--experiment={file}",
         "--config_kwargs",
@@ -144,6 +145,7 @@ def test_without_a_gpu_the_tutorial_has_one_worker_a_node(monkeypatch: pytest.Mo
     words = prepare("train", [str(ALLENACT), "--allenact", "--max_frames=100"])
     assert "--num_envs=60" in words
     assert "--device=cpu" in words
+    assert "--validate" not in words  # its machine_params turn it off
 
 
 TWO = EXPERIMENT + "\nclass Other(Point):\n    pass\n"
