@@ -31,7 +31,7 @@ class DistributedObjectNav(ExperimentConfig):
     def tag(self) -> str:
         return "DistributedObjectNav"
 
-    def overrides(self, mode):
+    def overrides(self, mode: str) -> list[str]:
         # A failed End costs a little, or a bold learner gives it up.
         return ["env.rewards.failed_end=-0.1"] if mode == "train" else []
 
@@ -51,7 +51,7 @@ class DistributedObjectNav(ExperimentConfig):
             ]
         )
 
-    def training_pipeline(self, **kwargs):
+    def training_pipeline(self, **kwargs: object) -> TrainingPipeline:
         return TrainingPipeline(
             named_losses={"ppo": PPO(clip_param=0.1, use_clipped_value_loss=False)},
             optimizer_builder=Builder(optim.Adam, {"lr": 3e-4, "eps": 1e-5}),
