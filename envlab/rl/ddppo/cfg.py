@@ -31,8 +31,8 @@ class ModelCfg:
     """Layers for vectors and the last action; null: [32] beside images, else [256, 128]."""
     memory: Literal["gru", "lstm", "none"] = "gru"
     """What is remembered between steps."""
-    hidden_dim: PositiveInt = 512
-    """Size of the memory."""
+    hidden_dim: PositiveInt | None = None
+    """Size of the memory; null: 512 beside images, else 128."""
     sees_last_action: bool = True
     """Whether the last action is observed."""
     obs_normalization: bool = True

@@ -47,7 +47,7 @@ class RecurrentActorCritic(nn.Module):
         image_dim: int | None = None,
         vector_dims: Sequence[int] | None = None,
         memory: Literal["gru", "lstm", "none"] = "gru",
-        hidden_dim: int = 512,
+        hidden_dim: int | None = None,
         sees_last_action: bool = True,
         obs_normalization: bool = True,
         init_std: float = 1.0,
@@ -64,7 +64,7 @@ class RecurrentActorCritic(nn.Module):
             image_dim: Size of what images become; None: ``hidden_dim``.
             vector_dims: Sizes of the vectors' layers; None: [32] beside images, else [256, 128].
             memory: Kind of the memory.
-            hidden_dim: Size of what comes out of it.
+            hidden_dim: Size of what comes out of it; None: 512 beside images, else 128.
             sees_last_action: Whether the last action is observed.
             obs_normalization: Whether vectors are normalised by the moments of all ranks' samples.
             init_std: Deviation of real-valued actions at first.
@@ -79,6 +79,7 @@ class RecurrentActorCritic(nn.Module):
         self.vectors = [name for name, shape in shapes.items() if len(shape) == 1]
         self.images = [name for name, shape in shapes.items() if len(shape) == 3]
         self._dtype, self._max_depth_m = dtype, max_depth_m
+        hidden_dim = hidden_dim or (512 if self.images else 128)
 
         action_space = env.single_action_space
         self._sizes = _options(action_space)

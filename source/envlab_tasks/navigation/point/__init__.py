@@ -2,6 +2,8 @@
 
 import gymnasium
 
+_AGENTS = f"{__name__}.agents"
+
 for _images in ("Depth", "RGB"):
     for _play in ("", "Play"):
         gymnasium.register(
@@ -12,6 +14,7 @@ for _images in ("Depth", "RGB"):
             order_enforce=False,
             kwargs={
                 "env_cfg_entry_point": f"{__name__}.point_env_cfg:PointNav{_images}{_play}EnvCfg",
+                "ddppo_cfg_entry_point": f"{_AGENTS}:ddppo_{_images.lower()}_ppo_cfg.yaml",
                 "expert_entry_point": "envlab.nav.expert:Expert",
                 "description": "Go to a point in a house"
                 + (", by depth images." if _images == "Depth" else ", by colour images."),
