@@ -103,6 +103,15 @@ BUILT_IN = (
         flags="envlab.rl.hogwild.cfg:add_flags",
         description="sessions on shared parameters, by skrl's agents: see envlab lab run",
     ),
+    Library(
+        name="evolution",
+        cfg="envlab.rl.evolution.cfg:default_cfg",
+        build="envlab.rl.evolution.learner:build",
+        player="envlab.rl.evolution.play:EvolutionPlayer",
+        flags="envlab.rl.evolution.cfg:add_flags",
+        description="populations of skrl's agents that evolve while they learn",
+        packages={"skrl": "skrl.agents.torch.ppo"},
+    ),
 )
 
 

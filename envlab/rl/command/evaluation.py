@@ -50,6 +50,8 @@ def evaluate(
     policy: Callable[[dict[str, torch.Tensor]], torch.Tensor],
     episodes_per_env: int = 1,
     after_step: Sequence[Callable[[], None]] = (),
+    *,
+    seed: int | None = None,
 ) -> Evaluation:
     """Run the same number of episodes in each environment, so that short ones are not over-counted.
 
@@ -58,8 +60,9 @@ def evaluate(
         policy: Maps observations by group to actions ``(num_envs, num_actions)``.
         episodes_per_env: Episodes of each environment.
         after_step: Called after each step, as for a video.
+        seed: Restarts the environment's random streams; None: they go on.
     """
-    obs, _ = env.reset()
+    obs, _ = env.reset(seed=seed)
     # Some tasks let first episodes begin at random steps; here all are judged in full.
     env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
     joints = list(env.joint_positions())

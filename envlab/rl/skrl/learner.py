@@ -58,7 +58,7 @@ class SkrlLearner(Learner):
             learn_s += time.perf_counter() - before
         collect_s = time.perf_counter() - begin - learn_s
         tracking = self.agent.tracking_data
-        self._tracked = {tag: _summary(tag, values) for tag, values in tracking.items()}
+        self._tracked = {tag: summary(tag, values) for tag, values in tracking.items()}
         tracking.clear()  # skrl keeps it for ever where nothing is written
         return Iteration(
             frames=self._steps * self.env.env.num_envs,
@@ -165,7 +165,7 @@ class SkrlLearner(Learner):
         return number * self._steps // interval > (number - 1) * self._steps // interval
 
 
-def _summary(tag: str, values: list[float]) -> float:
+def summary(tag: str, values: list[float]) -> float:
     """Return what skrl would write of the values since it last wrote."""
     if tag.endswith("(min)"):
         return float(min(values))

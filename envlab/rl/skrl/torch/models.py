@@ -29,7 +29,7 @@ def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
     for by_role in models.values():
         for role, model in by_role.items():
             model.init_state_dict(role=role)
-            model.random_act = functools.partial(_random_actions, model.action_space)
+            model.random_act = functools.partial(random_actions, model.action_space)
     if cfg.algorithm == "rpo":
         policy = models["agent"]["policy"]
         policy.compute = functools.partial(_perturbed, policy.compute)
@@ -89,7 +89,7 @@ def _perturbed(
     return mean, outputs
 
 
-def _random_actions(
+def random_actions(
     space: spaces.Space[Any], inputs: dict[str, torch.Tensor], *, role: str = ""
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return random actions in place of a model's own, drawn from torch's generator.

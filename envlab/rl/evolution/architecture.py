@@ -1,0 +1,207 @@
+"""The shape of a member's networks as plain data, and the ways in which evolution changes it.
+
+A mutation is decided as data, on one process; what it does to weights is :mod:`.networks`'.
+The sizes and odds are AgileRL's (0.1.13, ``agilerl/networks/evolvable_mlp.py`` and
+``evolvable_cnn.py``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+
+from envlab.config import PositiveInt, Range
+from envlab.errors import ConfigurationError
+
+ACTIVATIONS = ("relu", "elu", "gelu", "tanh")
+"""What networks may begin with."""
+EVOLVING_ACTIVATIONS = ("relu", "elu", "gelu")
+"""What a mutation chooses among."""
+UNITS_STEPS = (16, 32, 64)
+"""How many units a mutation adds to, or takes from, a layer."""
+CHANNELS_STEPS = (8, 16, 32)
+"""The same for a convolution's channels."""
+KERNELS = (3, 5, 7)
+"""Sizes of kernels that a mutation steps between; odd, so that padding keeps them centred."""
+
+KERNEL_PROB, CHANNELS_PROB = 0.2, 0.45
+"""Of an image's network: odds of mutations that are not about layers; the rest go to units."""
+
+OddInt = Annotated[int, Range(at_least=1)]
+
+
+@dataclass(kw_only=True)
+class NetworkCfg:
+    """What all networks of a member begin with, and between which bounds they evolve."""
+
+    hidden_dims: list[PositiveInt] = field(default_factory=lambda: [64, 64])
+    """Units of the hidden layers."""
+    activation: Literal["relu", "elu", "gelu", "tanh"] = "relu"
+    """Activation function of all layers but the last."""
+    channels: list[PositiveInt] = field(default_factory=lambda: [32, 64])
+    """Channels of the convolutions; read for images only."""
+    kernel_sizes: list[OddInt] = field(default_factory=lambda: [5, 3])
+    """Sizes of their kernels, odd numbers; padding is half of it."""
+    strides: list[PositiveInt] = field(default_factory=lambda: [3, 2])
+    """Their strides; convolutions that evolution adds have 1."""
+    min_layers: PositiveInt = 1
+    """Fewest hidden layers, and fewest convolutions."""
+    max_layers: PositiveInt = 3
+    """Most hidden layers, and most convolutions."""
+    min_units: PositiveInt = 32
+    """Fewest units of a layer that evolution leaves."""
+    max_units: PositiveInt = 500
+    """Most units of a layer."""
+    min_channels: PositiveInt = 16
+    """Fewest channels of a convolution that evolution leaves."""
+    max_channels: PositiveInt = 256
+    """Most channels of a convolution."""
+
+    def architecture(self, *, image: bool) -> Architecture:
+        """Return the shape that members begin with.
+
+        Raises:
+            ConfigurationError: If it lies outside the bounds, or its convolutions make no sense.
+        """
+        for name, bound in (("hidden_dims", "units"), *((("channels", "channels"),) * image)):
+            sizes = getattr(self, name)
+            _check(f"The number of layers in agent.network.{name}", len(sizes), self, "layers")
+            for size in sizes:
+                _check(f"A size in agent.network.{name}", size, self, bound, only_above=True)
+        if not image:
+            return Architecture(hidden=tuple(self.hidden_dims), activation=self.activation)
+        counts = {len(self.channels), len(self.kernel_sizes), len(self.strides)}
+        even = [size for size in self.kernel_sizes if size % 2 == 0]
+        if len(counts) > 1 or even:
+            problem = f"has {even[0]}, an even one" if even else "differ in length"
+            raise ConfigurationError(
+                f"agent.network.channels, kernel_sizes and strides are {self.channels}, "
+                f"{self.kernel_sizes} and {self.strides}, but "
+                f"{'kernel_sizes ' if even else 'they '}{problem}. Give one number of each for "
+                "every convolution, and odd sizes of kernels."
+            )
+        return Architecture(
+            hidden=tuple(self.hidden_dims),
+            activation=self.activation,
+            channels=tuple(self.channels),
+            kernels=tuple(self.kernel_sizes),
+            strides=tuple(self.strides),
+        )
+
+
+def _check(what: str, value: int, cfg: NetworkCfg, bound: str, only_above: bool = False) -> None:
+    low, high = getattr(cfg, f"min_{bound}"), getattr(cfg, f"max_{bound}")
+    if low > high:
+        raise ConfigurationError(
+            f"agent.network.min_{bound} is {low}, which is more than agent.network.max_{bound}, "
+            f"{high}. Swap them."
+        )
+    # A layer may begin narrower than evolution would make it: small networks are a user's choice.
+    if value > high or (value < low and not only_above):
+        side, limit = ("max", high) if value > high else ("min", low)
+        raise ConfigurationError(
+            f"{what} is {value}, but agent.network.{side}_{bound} is {limit}. Change one of them."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """Convolutions, for images only, then hidden layers, then the output."""
+
+    hidden: tuple[int, ...]
+    """Units by hidden layer."""
+    activation: str
+    """One of :data:`ACTIVATIONS`."""
+    channels: tuple[int, ...] = ()
+    """Channels by convolution."""
+    kernels: tuple[int, ...] = ()
+    """Sizes of their kernels."""
+    strides: tuple[int, ...] = ()
+    """Their strides."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return what :meth:`plain` wrote."""
+        parts: dict[str, Any] = {
+            name: tuple(part) if isinstance(part, list) else part for name, part in values.items()
+        }
+        return cls(**parts)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as lists and texts, for checkpoints and messages to other ranks."""
+        values = dataclasses.asdict(self)
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+    def __str__(self) -> str:
+        """Return a short text such as ``c32-64 64-64 relu``."""
+        convolutions = f"c{'-'.join(map(str, self.channels))} " if self.channels else ""
+        return f"{convolutions}{'-'.join(map(str, self.hidden))} {self.activation}"
+
+    def mutated(
+        self, bounds: NetworkCfg, new_layer_prob: float, rng: np.random.Generator
+    ) -> tuple[Architecture, str]:
+        """Return another shape within the bounds, and a text that says what changed.
+
+        With ``new_layer_prob`` a layer comes or goes; otherwise a layer becomes wider or narrower,
+        or for images, a kernel larger or smaller. What a bound forbids becomes a change of width.
+        """
+        is_layer, grows = rng.random() < new_layer_prob, rng.random() < 0.5
+        share = 0.5 if is_layer else KERNEL_PROB + CHANNELS_PROB
+        on_convolutions = bool(self.channels) and rng.random() < share
+        changed = self._with_layer(on_convolutions, grows, bounds) if is_layer else None
+        if changed is not None:
+            return changed
+        if on_convolutions and not is_layer and rng.random() < KERNEL_PROB / share:
+            return self._with_kernel(grows, rng)
+        return self._with_width(on_convolutions, grows, bounds, rng)
+
+    def _with_layer(
+        self, convolution: bool, grows: bool, bounds: NetworkCfg
+    ) -> tuple[Architecture, str] | None:
+        sizes = self.channels if convolution else self.hidden
+        count = len(sizes) + (1 if grows else -1)
+        if not bounds.min_layers <= count <= bounds.max_layers:
+            return None
+        what = "convolution" if convolution else "layer"
+        text = f"{'add' if grows else 'remove'} {what}"
+        sizes = (*sizes, sizes[-1]) if grows else sizes[:-1]
+        if not convolution:
+            return dataclasses.replace(self, hidden=sizes), text
+        kernels = (*self.kernels, KERNELS[0]) if grows else self.kernels[:-1]
+        strides = (*self.strides, 1) if grows else self.strides[:-1]
+        changed = dataclasses.replace(self, channels=sizes, kernels=kernels, strides=strides)
+        return changed, text
+
+    def _with_kernel(self, grows: bool, rng: np.random.Generator) -> tuple[Architecture, str]:
+        index = int(rng.integers(len(self.kernels)))
+        old = self.kernels[index]
+        new = old + (2 if grows else -2)
+        if not KERNELS[0] <= new <= KERNELS[-1]:
+            new = old - (2 if grows else -2)
+        kernels = (*self.kernels[:index], new, *self.kernels[index + 1 :])
+        return dataclasses.replace(self, kernels=kernels), f"kernel {old} to {new}"
+
+    def _with_width(
+        self, convolution: bool, grows: bool, bounds: NetworkCfg, rng: np.random.Generator
+    ) -> tuple[Architecture, str]:
+        sizes = self.channels if convolution else self.hidden
+        low, high = (
+            (bounds.min_channels, bounds.max_channels)
+            if convolution
+            else (bounds.min_units, bounds.max_units)
+        )
+        index = int(rng.integers(len(sizes)))
+        step = int(rng.choice(CHANNELS_STEPS if convolution else UNITS_STEPS))
+        old = sizes[index]
+        for sign in (1, -1) if grows else (-1, 1):
+            new = max(min(old, low), min(old + sign * step, high))
+            if new != old:
+                break
+        sizes = (*sizes[:index], new, *sizes[index + 1 :])
+        if convolution:
+            return dataclasses.replace(self, channels=sizes), f"channels {old} to {new}"
+        return dataclasses.replace(self, hidden=sizes), f"units {old} to {new}"

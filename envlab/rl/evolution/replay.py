@@ -1,0 +1,77 @@
+"""A replay memory for a population: every member writes into it, and learns from what all saw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.rl.skrl.library import load_skrl
+
+load_skrl()
+
+from skrl.memories.torch import Memory  # noqa: E402
+
+
+class ReplayMemory(Memory):
+    """Samples with replacement; skrl's, which draws without, shuffles all indices in every step.
+
+    Where it is gathered, each rank's memory holds the steps of all ranks, by one exchange a step;
+    otherwise each rank's holds its own, and gradients alone tell of the others'.
+    """
+
+    def __init__(
+        self, size: int, num_envs: int, device: torch.device, context: DistributedContext | None
+    ) -> None:
+        """Make an empty memory.
+
+        Args:
+            size: How many transitions to keep, at least; full rows of environments are kept.
+            num_envs: Environments of a member on this rank, which write at once.
+            device: Where to keep them.
+            context: The process's context, to gather from all ranks; None: only this rank's.
+        """
+        self._context = context if context is not None and context.is_distributed else None
+        ranks = 1 if self._context is None else self._context.world_size
+        rows = num_envs * ranks
+        super().__init__(memory_size=max(1, -(-size // rows)), num_envs=rows, device=device)
+
+    def add_samples(self, **tensors: torch.Tensor | None) -> None:
+        """Add a step of a member's environments, ``(num_envs, dim)`` by name."""
+        if self._context is not None:
+            kept = {k: v for k, v in tensors.items() if k in self.tensors and v is not None}
+            super().add_samples(**self._of_all_ranks(kept, self._context))
+            return
+        super().add_samples(**tensors)
+
+    def _of_all_ranks(self, tensors: Any, context: DistributedContext) -> dict[str, torch.Tensor]:
+        """Return the rows of all ranks, in their order. float64 holds every kind of value."""
+        flat = torch.cat([value.double() for value in tensors.values()], 1)
+        rows = torch.zeros(context.world_size, *flat.shape, dtype=flat.dtype, device=flat.device)
+        rows[context.rank] = flat
+        parts = context.sum(rows).flatten(0, 1).split([v.shape[1] for v in tensors.values()], 1)
+        return {
+            name: part.to(value.dtype)
+            for (name, value), part in zip(tensors.items(), parts, strict=True)
+        }
+
+    def sample(
+        self, names: list[str], *, batch_size: int, mini_batches: int = 1, sequence_length: int = 1
+    ) -> list[list[torch.Tensor | None]]:
+        """Return ``batch_size`` transitions, each tensor ``(batch_size, dim)``, drawn uniformly."""
+        indices = torch.randint(len(self), (batch_size,), device=self.device)
+        views = self.tensors_view
+        return [[views[n].index_select(0, indices) if n in views else None for n in names]]
+
+    def state(self) -> dict[str, Any]:
+        """Return what it holds."""
+        rows = self.memory_size if self.filled else self.memory_index
+        tensors = {name: values[:rows].cpu().clone() for name, values in self.tensors.items()}
+        return {"index": self.memory_index, "filled": self.filled, "tensors": tensors}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.memory_index, self.filled = state["index"], state["filled"]
+        for name, values in state["tensors"].items():
+            self.tensors[name][: len(values)].copy_(values)

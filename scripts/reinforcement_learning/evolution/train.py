@@ -1,0 +1,10 @@
+"""Train a population that evolves, on one process or, under torch.distributed.run, on many.
+
+The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
+what a population does within an iteration is ``iterate`` in envlab/rl/evolution/learner.py.
+"""
+
+from envlab.cli import train
+
+if __name__ == "__main__":
+    raise SystemExit(train("evolution"))
