@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import logging
 import time
 from collections.abc import Mapping
@@ -188,6 +189,7 @@ class EvolutionLearner(Learner):
         spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
         self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
         self._note_meeting()
+        gc.collect()  # skrl's agents refer to themselves, so those of the last generation live on
 
     def _evaluate(self, generation: int) -> None:
         """Note the own members' mean returns, over the episodes of all processes that have them.
