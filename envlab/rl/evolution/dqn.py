@@ -6,6 +6,7 @@ step of LunarLander (measured: 2,439 frames per CPU second against 4,553).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,10 +49,15 @@ class DQN(Stock):
         scheduled = self.cfg.exploration_scheduler
         epsilon = 0.0 if scheduled is None else scheduled(timestep, timesteps)
         epsilon = 1.0 if timestep < self.cfg.random_timesteps else epsilon
+        return self.get_action(observations, epsilon), {}
+
+    @torch.no_grad()
+    def get_action(self, observations: torch.Tensor, epsilon: float = 0.0) -> torch.Tensor:
+        """Return the best choices, ``(num_envs, 1)``, and with a probability random ones."""
         seen = {"observations": self._observation_preprocessor(observations)}
         best = self.q_network(seen, role="q_network")[0].argmax(1, keepdim=True)
-        random, _ = self.q_network.random_act(seen)
-        return torch.where(torch.rand(best.shape, device=self.device) < epsilon, random, best), {}
+        random = torch.randint(int(self.action_space.n), best.shape, device=self.device)
+        return torch.where(torch.rand(best.shape, device=self.device) < epsilon, random, best)
 
     def record_transition(self, *, rewards: torch.Tensor, **step: Any) -> None:
         """Remember a step of all environments."""
@@ -68,30 +74,37 @@ class DQN(Stock):
     def update(self, *, timestep: int, timesteps: int) -> None:
         """Make gradient steps, each on a batch from the memory."""
         for _ in range(self.cfg.gradient_steps):
-            obs, _, actions, rewards, following, _, terminated = self.memory.sample(
-                self._tensors_names, batch_size=self.cfg.batch_size
-            )[0]
-            obs = {"observations": self._observation_preprocessor(obs, train=True)}
-            following = {"observations": self._observation_preprocessor(following, train=True)}
-            with torch.no_grad():
-                values, _ = self.target_q_network(following, role="target_q_network")
-                judged = (
-                    self.q_network(following, role="q_network")[0] if self.is_double else values
-                )
-                values = values.gather(1, judged.argmax(1, keepdim=True))
-                targets = rewards + self.cfg.discount_factor * ~terminated * values
-            loss = self._loss(self.q_network(obs, role="q_network")[0].gather(1, actions), targets)
-            self.optimizer.zero_grad()
-            loss.backward()
-            if config.torch.is_distributed:
-                self.q_network.reduce_parameters()
-            if self.cfg.grad_norm_clip > 0:
-                clip_grad_norm_(self.q_network.parameters(), self.cfg.grad_norm_clip)
-            self.optimizer.step()
-            self._update_counter += 1
-            if self._update_counter % self.cfg.target_update_interval == 0:
-                self.target_q_network.update_parameters(self.q_network, polyak=self.cfg.polyak)
-            self.track_data("Loss / Q-network loss", loss.detach())
+            names, size = self._tensors_names, self.cfg.batch_size
+            self.learn(self.memory.sample(names, batch_size=size)[0])
+
+    def learn(self, experiences: Sequence[Any]) -> torch.Tensor:
+        """Make a gradient step, and return the loss.
+
+        Args:
+            experiences: A batch from the memory, ``(batch, dim)`` each: observations, states,
+                actions, rewards, following observations and states, and whether it terminated.
+        """
+        obs, _, actions, rewards, following, _, terminated = experiences
+        obs = {"observations": self._observation_preprocessor(obs, train=True)}
+        following = {"observations": self._observation_preprocessor(following, train=True)}
+        with torch.no_grad():
+            values, _ = self.target_q_network(following, role="target_q_network")
+            judged = self.q_network(following, role="q_network")[0] if self.is_double else values
+            values = values.gather(1, judged.argmax(1, keepdim=True))
+            targets = rewards + self.cfg.discount_factor * ~terminated * values
+        loss = self._loss(self.q_network(obs, role="q_network")[0].gather(1, actions), targets)
+        self.optimizer.zero_grad()
+        loss.backward()
+        if config.torch.is_distributed:
+            self.q_network.reduce_parameters()
+        if self.cfg.grad_norm_clip > 0:
+            clip_grad_norm_(self.q_network.parameters(), self.cfg.grad_norm_clip)
+        self.optimizer.step()
+        self._update_counter += 1
+        if self._update_counter % self.cfg.target_update_interval == 0:
+            self.target_q_network.update_parameters(self.q_network, polyak=self.cfg.polyak)
+        self.track_data("Loss / Q-network loss", loss.detach())
+        return loss.detach()
 
 
 class DDQN(DQN):

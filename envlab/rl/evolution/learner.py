@@ -16,7 +16,6 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.rl.command.evaluation import evaluate
 from envlab.rl.command.session import Session
 from envlab.rl.evolution import lineage
 from envlab.rl.evolution.cfg import EvolutionCfg
@@ -197,14 +196,9 @@ class EvolutionLearner(Learner):
         All begin in the same states, which are others in each generation.
         """
         seed = (self._cfg.seed + _EVALUATION_SEED + generation) % 2**31
-        with torch.inference_mode(), self._context.progress.during("evaluate"):
+        with self._context.progress.during("evaluate"):
             for position in self._own:
-                member = self.members[position]
-                played = evaluate(self._eval_env, member.best_actions, seed=seed).returns.double()
-                total = self._together.sum(
-                    torch.stack((played.sum(), torch.ones_like(played).sum()))
-                )
-                member.fitness.append(float(total[0] / total[1]))
+                self.members[position].test(self._eval_env, self._together, seed)
 
     def _meet(self) -> None:
         """Get to know the members of the other processes as they are now."""

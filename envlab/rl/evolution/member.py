@@ -12,6 +12,8 @@ from torch.optim import Optimizer
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError
+from envlab.rl.command.evaluation import evaluate
+from envlab.rl.evolution.accelerator import context_of
 from envlab.rl.evolution.architecture import Architecture
 from envlab.rl.evolution.cfg import ALIASES, EvolutionCfg
 from envlab.rl.evolution.models import EvolvableModel, make_models
@@ -177,6 +179,26 @@ class Member:
         """Return its best actions, ``(num_envs, num_actions)``, for observations by group."""
         flat = obs["policy"].flatten(1)
         return self.policy.best(self.agent._observation_preprocessor(flat))
+
+    def prepare(self, accelerator: Any) -> None:
+        """Have Accelerate average the gradients of a DQN, through ``DistributedDataParallel``."""
+        modules = self.agent.checkpoint_modules
+        wanted = modules["q_network"], modules["optimizer"]
+        self.agent.q_network, self.agent.optimizer = accelerator.prepare(*wanted)
+
+    def release(self) -> None:
+        """Undo :meth:`prepare`; ``Accelerator.free_memory`` must follow, or all wrappers stay."""
+        modules = self.agent.checkpoint_modules
+        self.agent.q_network, self.agent.optimizer = modules["q_network"], modules["optimizer"]
+
+    def test(self, env: Any, accelerator: Any = None, seed: int | None = None) -> float:
+        """Return the mean return of an episode in each environment of all processes; note it."""
+        context = context_of(accelerator)
+        with torch.inference_mode():
+            returns = evaluate(env, self.best_actions, seed=seed).returns.double()
+        total = context.sum(torch.stack((returns.sum(), torch.ones_like(returns).sum())))
+        self.fitness.append(float(total[0] / total[1]))
+        return self.fitness[-1]
 
     def state(self) -> dict[str, Any]:
         """Return all of it, by reference: weights, moments, genes and history."""

@@ -12,11 +12,11 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.rl.evolution.accelerator import context_of
 from envlab.rl.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
 from envlab.rl.evolution.cfg import ALIASES, BoundsCfg, EvolutionCfg
 from envlab.rl.evolution.member import Genes, Member
 from envlab.rl.evolution.networks import preserves_function
-from envlab.rl.evolution.tournament import context_of
 
 KEEP_ACTIVATION = ("ppo", "ddpg", "td3")
 """Algorithms whose activation functions AgileRL leaves alone."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.rl.evolution.accelerator import context_of
 from envlab.rl.evolution.member import Member
 
 
@@ -76,17 +76,3 @@ class TournamentSelection:
         ranks = np.argsort(np.argsort(scores, kind="stable"), kind="stable")
         parents = [int(row[np.argmax(ranks[row])]) for row in draws]
         return int(np.argmax(ranks)), parents
-
-
-def context_of(accelerator: Any) -> DistributedContext:
-    """Return where this process is, from Accelerate's ``Accelerator`` or a context itself."""
-    if isinstance(accelerator, DistributedContext):
-        return accelerator
-    if accelerator is None:
-        return DistributedContext()
-    return DistributedContext(
-        rank=accelerator.process_index,
-        local_rank=accelerator.local_process_index,
-        world_size=accelerator.num_processes,
-        device=accelerator.device,
-    )

@@ -19,7 +19,7 @@ from envlab.distributed.digest import digest
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.rl.command.train import prepare, train_session
-from envlab.rl.evolution import learner as module
+from envlab.rl.evolution import member as module
 from envlab.rl.evolution.member import Member
 from envlab.rl.evolution.replay import ReplayMemory
 from tests.rl.conftest import session_of

@@ -1,0 +1,65 @@
+"""Hugging Face's Accelerate: where its processes are, and whether all are there."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import LaunchError
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
+logger = logging.getLogger(__name__)
+
+CONFIG = "scripts/reinforcement_learning/evolution/accelerate.yaml"
+
+
+def make_accelerator() -> Accelerator:
+    """Return an ``Accelerator``, started by ``accelerate launch`` or ``torch.distributed.run``.
+
+    Without a GPU, Accelerate (1.15) takes each of several processes for a lone one unless it is
+    told that they run on the CPU; and ``accelerate launch --cpu --num_processes 2`` starts one.
+
+    Raises:
+        LaunchError: If Accelerate is missing, or does not see the other processes.
+    """
+    try:
+        from accelerate import Accelerator
+    except ImportError as error:
+        raise LaunchError(
+            "Accelerate cannot be found. Install it with: pip install -c constraints.txt -e "
+            "'.[accelerate]'"
+        ) from error
+    launched = int(os.environ.get("WORLD_SIZE", "1"))
+    if launched == 1 and os.environ.get("ACCELERATE_USE_CPU", "").lower() == "true":
+        logger.warning(
+            "accelerate launch --cpu starts one process, whatever --num_processes says, unless "
+            "mpirun is there. To start two: accelerate launch --config_file %s SCRIPT",
+            CONFIG,
+        )
+    accelerator = Accelerator(cpu=not torch.cuda.is_available())
+    if accelerator.num_processes != launched:
+        raise LaunchError(
+            f"{launched} processes were launched, but Accelerate sees {accelerator.num_processes}. "
+            f"Start them by: accelerate launch --config_file {CONFIG} SCRIPT"
+        )
+    return accelerator
+
+
+def context_of(accelerator: Any) -> DistributedContext:
+    """Return where this process is, from an ``Accelerator`` or a context itself; None: alone."""
+    if isinstance(accelerator, DistributedContext):
+        return accelerator
+    if accelerator is None:
+        return DistributedContext()
+    return DistributedContext(
+        rank=accelerator.process_index,
+        local_rank=accelerator.local_process_index,
+        world_size=accelerator.num_processes,
+        device=accelerator.device,
+    )
