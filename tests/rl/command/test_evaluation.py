@@ -21,7 +21,7 @@ class CountingEnv:
         self.limits = torch.tensor(limits)
         self.num_envs, self.device, self.step_dt = len(limits), torch.device("cpu"), 0.5
 
-    def reset(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    def reset(self, *, seed=None) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.int64)
         self._observe()
         # As Quadcopter's, whose first episodes begin late; evaluate() judges them in full.
