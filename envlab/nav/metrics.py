@@ -7,18 +7,18 @@ Navigation Agents" (2020), as Habitat and AllenAct compute them: see :meth:`NavE
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tabulate import tabulate
 
-from envlab.errors import RunDirectoryError
 from envlab.nav.furniture import TARGETS
 
 MEASURES = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
+ENDS = ("success", "failed_end", "time_out", "non_finite")
+"""Why episodes end: an ``End`` at the goal or elsewhere, the limit of steps, a state that is not
+finite."""
 BANDS_M = (0.0, 3.0, 6.0, 10.0)
 """Lower ends of the bands of the distance between start and goal."""
 RESAMPLES = 1000
@@ -27,7 +27,8 @@ RESAMPLES = 1000
 Interval = tuple[float, float, float]
 """A mean, and the ends of its 95 % interval."""
 Summary = dict[str, dict[str, Any]]
-"""By group of episodes: ``num_episodes``, and an :data:`Interval` for each of ``MEASURES``."""
+"""By group of episodes: ``num_episodes``, an :data:`Interval` for each of ``MEASURES``, and the
+shares of ``ends``."""
 
 
 def summarise(episodes: Mapping[str, np.ndarray], seed: int = 0) -> Summary:
@@ -41,6 +42,7 @@ def summarise(episodes: Mapping[str, np.ndarray], seed: int = 0) -> Summary:
     return {
         name: {"num_episodes": int(mask.sum())}
         | {measure: _interval(episodes[measure][mask], rng) for measure in MEASURES}
+        | {"ends": _shares(episodes["end"][mask])}
         for name, mask in _groups(episodes).items()
         if mask.any()
     }
@@ -58,23 +60,9 @@ def table(summary: Summary) -> str:
         for name, group in summary.items()
     ]
     heads = ("episodes", "", "success", "SPL", "soft SPL", "to goal (m)", "way (m)")
-    return tabulate(rows, headers=(*heads, "collisions", "steps"), disable_numparse=True)
-
-
-def write_summary(path: Path, summary: Summary) -> None:
-    """Write a summary as JSON.
-
-    Raises:
-        RunDirectoryError: If it cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(summary, indent=1) + "\n")
-    except OSError as error:
-        raise RunDirectoryError(
-            f"The measures cannot be written to {path}: {error.strerror or error}. "
-            "Give another file."
-        ) from error
+    text = tabulate(rows, headers=(*heads, "collisions", "steps"), disable_numparse=True)
+    ends = ", ".join(f"{name} {share:.0%}" for name, share in summary["all"]["ends"].items())
+    return f"{text}\nEpisodes ended by: {ends}"
 
 
 def _groups(episodes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -93,6 +81,15 @@ def _interval(values: np.ndarray, rng: np.random.Generator) -> Interval:
     means = values[rng.integers(len(values), size=(RESAMPLES, len(values)))].mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return float(values.mean()), float(low), float(high)
+
+
+def _shares(ends: np.ndarray) -> dict[str, float]:
+    """Return the shares of the reasons for which some episodes ended."""
+    return {
+        name: float((ends == number).mean())
+        for number, name in enumerate(ENDS)
+        if (ends == number).any()
+    }
 
 
 def _text(interval: Interval) -> str:

@@ -17,6 +17,7 @@ from envlab.envs.masks import assign, masked_means
 from envlab.nav import missing_extra
 from envlab.nav.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab.nav.house import CELL, NUM_GOALS
+from envlab.nav.metrics import ENDS
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.sim.threads import OneThread
 
@@ -32,9 +33,8 @@ except ModuleNotFoundError as error:
     raise missing_extra(error) from error
 
 _LOGGED = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions")
-_ENDS = ("success", "failed_end", "time_out", "non_finite")
 _LOG_NAMES = [f"Episode_Info/{name}" for name in _LOGGED]
-_LOG_NAMES += [f"Episode_Termination/{name}" for name in _ENDS]
+_LOG_NAMES += [f"Episode_Termination/{name}" for name in ENDS]
 END = ACTIONS.index("End")
 X, Y, HEIGHT, YAW, TAN_PITCH = range(5)
 """Columns of ``NavEnv.pose``."""
@@ -48,7 +48,8 @@ class NavEnv(BatchedEnv):
     float32, in m, the others are uint8.
 
     ``info["episodes"]`` holds the measures of the episodes that ended, ``(num_envs,)`` each, valid
-    in the rows of ``info["_final_obs"]``; see :meth:`_measures`.
+    in the rows of ``info["_final_obs"]``; see :meth:`_measures`. ``end`` is why an episode ended, a
+    number in ``ENDS``.
 
     Attributes:
         houses: The houses in memory.
@@ -63,12 +64,14 @@ class NavEnv(BatchedEnv):
         start_distance: The same at the start of the episode.
         travelled: Length of the way so far, in m.
         collisions: Steps in which something was in the way.
+        ended_episodes: ``info["episodes"]`` of the last step in which episodes ended.
     """
 
     cfg: NavEnvCfg
     _clock: int
     """Steps since the last seed, on which it depends what houses are in memory."""
     _images: Pictures
+    ended_episodes: dict[str, torch.Tensor] | None = None
     _view: EpisodeView | None = None
 
     @property
@@ -106,7 +109,7 @@ class NavEnv(BatchedEnv):
         with self._threads, self._on_torch_stream():
             obs, reward, terminated, truncated, info = super().step(actions)
         if "final_obs" in info:
-            info["episodes"] = self._ended_episodes
+            info["episodes"] = self.ended_episodes
         return obs, reward, terminated, truncated, info
 
     def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
@@ -128,7 +131,12 @@ class NavEnv(BatchedEnv):
         is_class = goal < len(TARGETS)
         name = TARGETS[goal] if is_class else f"the point {float(self.distance[0]):.1f} m away"
         action = ACTIONS[int(self.agents.action[0])] if steps else "-"
-        lines = (f"Goal: {name}", f"Step {steps}: {action}")
+        lines = [f"Goal: {name}", f"Step {steps}: {action}"]
+        if (
+            not steps and self.ended_episodes is not None
+        ):  # an episode's end shows as the start of the next
+            spl, end = (float(self.ended_episodes[key][0]) for key in ("spl", "end"))
+            lines.append(f"The episode before: {ENDS[int(end)]}, SPL {spl:.2f}")
         return (self._view.show(house, self.pose[0].cpu().numpy(), goal, lines),)
 
     def goal_points(self) -> torch.Tensor:
@@ -279,13 +287,15 @@ class NavEnv(BatchedEnv):
         self._ended = mask
 
     def _reset_ended(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        self._ended_episodes = measures = self._measures()
+        measures = self._measures()
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)
         means = masked_means([measures[name] for name in _LOGGED], mask, count)
         ended, success, failed = self.agents.action == END, self._success, self.agents.failed
         failed_end = ended & ~(success | failed)
         ends = (success, failed_end, ~(ended | failed), failed)
+        measures["end"] = torch.stack(ends).to(torch.uint8).argmax(dim=0)
+        self.ended_episodes = measures
         shares = masked_means([end.float() for end in ends], mask, count)
         log = dict(zip(_LOG_NAMES, [*means, *shares], strict=True))
         self._reset_masked(mask, count)

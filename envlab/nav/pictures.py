@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,16 +13,21 @@ from PIL import Image, ImageDraw, ImageFont
 
 from envlab.nav.camera import Camera
 from envlab.nav.floor_plan import Rectangle
-from envlab.nav.furniture import BOX, CLASSES, FIRST_TARGET
+from envlab.nav.furniture import BOX, CLASSES, FIRST_TARGET, TARGETS
 from envlab.nav.house import CELL, stamp
 from envlab.nav.house_cache import Arrays
+from envlab.nav.metrics import ENDS
 from envlab.nav.nav_cfg import CameraCfg, ImageKind
+
+if TYPE_CHECKING:
+    from envlab.nav.nav_env import NavEnv
 
 PIXELS_PER_M = 48
 WALL_COLOUR = (40, 40, 45)
 OUTSIDE_COLOUR = (245, 245, 245)
 WAY_COLOUR = (20, 90, 220)
 GOAL_COLOUR = (30, 170, 60)
+SHORTEST_COLOUR = (255, 255, 255)
 _NUM_PLACES = 96
 """Among which those of pictures are chosen."""
 _LEAST_SHARE = 0.005
@@ -53,7 +60,8 @@ def draw_map(house: Arrays, goal: int | None = None) -> Image.Image:
             colour = tuple((255 * house["colours"][index]).astype(int).tolist())
             pen_shape = pen.rectangle if kind == BOX else pen.ellipse
             pen_shape(_box(x, y, half_x, half_y, height), fill=colour, outline=(0, 0, 0))
-    _label_targets(pen, shapes, (width, height))
+    right = (house["walls"][:, 0] + house["walls"][:, 2]).max() * PIXELS_PER_M
+    _label_targets(pen, shapes, (right, height))
     return picture
 
 
@@ -66,7 +74,7 @@ def draw_way(picture: Image.Image, way: Sequence[tuple[float, float]], yaw: floa
         yaw: Where it looks, in rad; None: an agent is not shown.
     """
     pen = ImageDraw.Draw(picture)
-    points = [(x * PIXELS_PER_M, picture.height - y * PIXELS_PER_M) for x, y in way]
+    points = [_pixel(x, y, picture.height) for x, y in way]
     if len(points) > 1:
         pen.line(points, fill=WAY_COLOUR, width=3)
     if yaw is not None and points:
@@ -145,6 +153,109 @@ def label_colours() -> np.ndarray:
     return colours.astype(np.uint8)
 
 
+def draw_episode(house: Arrays, goal: int, poses: Sequence[np.ndarray], title: str) -> Image.Image:
+    """Return an episode on a map: the goal in green, the way in blue, the shortest one in white.
+
+    Args:
+        house: Where it was.
+        goal: What was to be found.
+        poses: Where the agent was, one after the other, ``(5,)`` each.
+        title: Written above the map.
+    """
+    picture = draw_map(house, goal)
+    way = [(float(pose[0]), float(pose[1])) for pose in poses]
+    points = [_pixel(x, y, picture.height) for x, y in shortest_way(house["fields"][goal], way[0])]
+    pen = ImageDraw.Draw(picture)
+    if len(points) > 1:
+        pen.line(points, fill=SHORTEST_COLOUR, width=2)
+    draw_way(picture, way, float(poses[-1][3]))
+    (x, y), size = _pixel(*way[0], picture.height), 5
+    pen.rectangle((x - size, y - size, x + size, y + size), fill=WAY_COLOUR, outline=(0, 0, 0))
+    picture = trimmed(picture, house)
+    font = ImageFont.load_default(14)
+    width = max(picture.width, round(font.getlength(title)) + 12)
+    titled = Image.new("RGB", (width, picture.height + 24), (255, 255, 255))
+    titled.paste(picture, (0, 24))
+    ImageDraw.Draw(titled).text((6, 4), title, (0, 0, 0), font)
+    return titled
+
+
+def shortest_way(field: np.ndarray, start: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return a way down a field of distances, in m, from cell to neighbouring cell.
+
+    Args:
+        field: Distances in mm, int16 ``GRID``.
+        start: Where the way begins.
+    """
+    row, column = int(start[1] / CELL), int(start[0] / CELL)
+    way, padded = [start], np.pad(field, 1, constant_values=np.iinfo(field.dtype).max)
+    while field[row, column] > 0:
+        around = padded[row : row + 3, column : column + 3]
+        down, right = np.unravel_index(around.argmin(), around.shape)
+        if around[down, right] >= field[row, column]:
+            break
+        row, column = row + int(down) - 1, column + int(right) - 1
+        way.append(((column + 0.5) * CELL, (row + 0.5) * CELL))
+    return way
+
+
+def trimmed(picture: Image.Image, house: Arrays) -> Image.Image:
+    """Return the part of a map that a house takes."""
+    walls = house["walls"][house["walls"][:, 2] > 0]
+    low, high = walls[:, :2] - walls[:, 2:], walls[:, :2] + walls[:, 2:]
+    (x0, y0), (x1, y1) = low.min(axis=0).tolist(), high.max(axis=0).tolist()
+    left, bottom = _pixel(x0 - CELL / 2, y0 - CELL / 2, picture.height)
+    right, top = _pixel(x1 + CELL / 2, y1 + CELL / 2, picture.height)
+    return picture.crop((max(round(left), 0), max(round(top), 0), round(right), round(bottom)))
+
+
+class WayRecorder:
+    """Draws each episode on a map, as a file in a folder, while :func:`evaluate` runs."""
+
+    def __init__(self, env: NavEnv, folder: Path, episodes_per_env: int) -> None:
+        """Watch ``env``, which is to be reset next.
+
+        Args:
+            env: The environment.
+            folder: Where pictures go.
+            episodes_per_env: How many episodes of each environment to draw.
+        """
+        self._env, self._folder = env, folder
+        self._left = [episodes_per_env] * env.num_envs
+        self._poses: list[list[np.ndarray]] = [[] for _ in range(env.num_envs)]
+        self._where: list[tuple[int, int]] = []
+        self.paths: list[Path] = []
+        """Of the pictures."""
+
+    def before_step(self) -> None:
+        """Note where agents are."""
+        env = self._env
+        self._where = list(zip(env.slot.tolist(), env.goal.tolist(), strict=True))
+        for poses, pose in zip(self._poses, env.pose.cpu().numpy().copy(), strict=True):
+            poses.append(pose)
+
+    def after_step(self) -> None:
+        """Draw the episodes that have ended."""
+        for row in np.flatnonzero(self._env.episode_length_buf.cpu().numpy() == 0).tolist():
+            poses, self._poses[row] = self._poses[row], []
+            if self._left[row]:
+                self._left[row] -= 1
+                self._draw(row, poses)
+
+    def _draw(self, row: int, poses: list[np.ndarray]) -> None:
+        slot, goal = self._where[row]
+        ended = self._env.ended_episodes or {}
+        measures = {name: float(values[row]) for name, values in ended.items()}
+        name = TARGETS[goal] if goal < len(TARGETS) else "point"
+        end, house = ENDS[int(measures["end"])], self._env.houses.name_of(slot)
+        title = f"{house}, {name}: {end}, SPL {measures['spl']:.2f}, {measures['steps']:.0f} steps"
+        arrays = self._env.houses.arrays
+        here = {name: values[slot].cpu().numpy() for name, values in arrays.items()}
+        path = self._folder / f"{len(self.paths):04d}_{house}_{name}_{end}.png"
+        draw_episode(here, goal, poses, title).save(path)
+        self.paths.append(path)
+
+
 class EpisodeView:
     """Shows an agent: what it sees, and its way on the map, with its goal and its last action."""
 
@@ -215,6 +326,11 @@ def _grown(cells: np.ndarray) -> np.ndarray:
     return grown
 
 
+def _pixel(x: float, y: float, height: int) -> tuple[float, float]:
+    """Return where a place in m is on a map that is so many pixels high."""
+    return x * PIXELS_PER_M, height - y * PIXELS_PER_M
+
+
 def _box(x: float, y: float, half_x: float, half_y: float, height: int) -> list[float]:
     """Return a rectangle in pixels, from the upper left to the lower right."""
     return [
@@ -225,8 +341,8 @@ def _box(x: float, y: float, half_x: float, half_y: float, height: int) -> list[
     ]
 
 
-def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, size: tuple[int, int]) -> None:
-    width, height = size
+def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, size: tuple[float, int]) -> None:
+    right, height = size
     font = ImageFont.load_default(11)
     last = np.zeros(8)
     for shape in shapes:
@@ -235,6 +351,6 @@ def _label_targets(pen: ImageDraw.ImageDraw, shapes: np.ndarray, size: tuple[int
         last = shape
         if half_x > 0 and number >= FIRST_TARGET and not is_part:
             name, white = CLASSES[int(number)], (255, 255, 255)
-            left = min(x * PIXELS_PER_M + 5, width - pen.textlength(name, font) - 4)
+            left = min(x * PIXELS_PER_M + 5, right - pen.textlength(name, font) - 4)
             where = (left, height - y * PIXELS_PER_M - 6)
             pen.text(where, name, (0, 0, 0), font, stroke_width=2, stroke_fill=white)

@@ -60,7 +60,7 @@ def show_houses(arguments: Sequence[str]) -> int:
     _check_positive("--num", flags.num)
     try:
         from envlab.nav.house_cache import HouseCache
-        from envlab.nav.pictures import beside, draw_map, draw_views
+        from envlab.nav.pictures import beside, draw_map, draw_views, trimmed
         from envlab.nav.statistics import describe
     except ModuleNotFoundError as error:
         raise missing_extra(error) from error
@@ -80,7 +80,8 @@ def show_houses(arguments: Sequence[str]) -> int:
         for name, house in zip(names, houses, strict=True):
             path = flags.pictures / f"{name}.png"
             views = draw_views(house)
-            beside(draw_map(house), views, height=views.height).save(path)
+            plan = trimmed(draw_map(house), house)
+            beside(plan, views, height=views.height).save(path)
             print(path)
     return 0
 
@@ -126,6 +127,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measures there, too")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each episode there")
     flags, overrides = parser.parse_with_overrides(arguments)
     check_grammar(overrides)
     _check_positive("--num_episodes", flags.num_episodes)
@@ -137,8 +139,9 @@ def evaluate(arguments: Sequence[str]) -> int:
         )
     from envlab.distributed.context import DistributedContext
     from envlab.distributed.log import configure_logging
-    from envlab.nav.metrics import summarise, table, write_summary
+    from envlab.nav.metrics import summarise, table
     from envlab.rl.command.evaluation import evaluate as run_episodes
+    from envlab.rl.command.evaluation import write_json
 
     configure_logging()
     num_envs = min(flags.num_envs, flags.num_episodes)
@@ -147,12 +150,24 @@ def evaluate(arguments: Sequence[str]) -> int:
     env = task.make(cfg, context=DistributedContext.single(flags.device), seed=flags.seed)
     act = _policy(env, flags.policy)
     episodes_per_env = math.ceil(flags.num_episodes / num_envs)
-    summary = summarise(run_episodes(env, lambda obs: act(), episodes_per_env).episodes)
+    after_step: list[Callable[[], None]] = []
+    if flags.pictures is not None:
+        from envlab.nav.pictures import WayRecorder
+
+        ways, choose = WayRecorder(env, flags.pictures, episodes_per_env), act
+        after_step.append(ways.after_step)
+
+        def act() -> torch.Tensor:
+            ways.before_step()
+            return choose()
+
+    with _writing(flags.pictures) if flags.pictures else contextlib.nullcontext():
+        evaluation = run_episodes(env, lambda obs: act(), episodes_per_env, after_step)
     env.close()
-    print(f"{task.id}, {flags.policy}, {cfg.houses.source}:")
-    print(table(summary))
+    print(f"{task.id}, {flags.policy}, {evaluation.houses}:")
+    print(table(summarise(evaluation.episodes)))
     if flags.json is not None:
-        write_summary(flags.json, summary)
+        write_json(flags.json, {"task": task.id, "policy": flags.policy} | evaluation.as_dict())
     return 0
 
 

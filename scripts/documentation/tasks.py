@@ -34,6 +34,7 @@ from envlab.envs import DirectMarlEnv, ManagerEnvCfg, VectorEnv
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of
 from envlab.errors import ConfigurationError
+from envlab.nav.nav_cfg import NavEnvCfg
 from envlab.registry import Task, get_task, list_tasks, load_env_cfg
 from envlab.rl.command.arguments import ArgumentParser
 
@@ -48,6 +49,7 @@ FAMILIES = {
     "manipulation": "Manipulation",
     "in_hand": "In hand",
     "flight": "Flight",
+    "navigation": "Navigation",
 }
 DIFFERS = "Differs from Isaac Lab 2.3.2:"
 """What a list begins with at the end of a docstring, for docs/tasks.md."""
@@ -56,12 +58,14 @@ HEAD = """# Tasks
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
 Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
-number; [what differs](#what-differs-from-isaac-lab) is listed at the end. The robots are MJCF files
+number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Those of navigation follow
+Habitat's and AllenAct's, as [navigation.md](navigation.md) says, which has their pictures. The robots are MJCF files
 written for this project (`source/envlab_assets/`), which cite the sources of their figures.
-`-Play-v0` variants have few environments and no randomisation. Pictures show the simulation itself;
+`-Play-v0` variants have few environments and no randomisation; those of navigation, houses that are
+not trained in. Pictures show the simulation itself;
 curves were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
 For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md), for
-houses to navigate [navigation.md](navigation.md).
+houses of your own [navigation.md](navigation.md).
 """
 
 
@@ -85,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def pictured() -> list[Task]:
-    """Return the tasks that have a section: all with physics, but for the ``-Play`` variants."""
+    """Return the tasks that have a section: all but the ``-Play`` variants."""
     return [t for t in list_tasks() if "-Play-" not in t.id and _family(t) in FAMILIES]
 
 
@@ -128,11 +132,10 @@ def section(task: Task, learned: dict[str, Any] | None) -> str:
         "| | |\n|---|---|\n",
         f"| observations | {observed} |\n",
         f"| actions | {done} |\n",
-        f"| step | {cfg.decimation} × {cfg.sim.dt:.4g} s |\n",
-        f"| episode | {cfg.episode_length_s:g} s |\n",
+        *_duration(cfg),
         f"| environments | {cfg.scene.num_envs} per process |\n",
         f"| rewards | {rewards(cfg)} |\n",
-        f"| agents | {libraries} |\n",
+        f"| agents | {libraries or 'none yet'} |\n",
     ]
     if any(other.id == task.id.replace("-v0", "-Play-v0") for other in list_tasks()):
         lines.append(f"| to play | `{task.id.replace('-v0', '-Play-v0')}` |\n")
@@ -145,8 +148,23 @@ def section(task: Task, learned: dict[str, Any] | None) -> str:
     return "".join(lines)
 
 
+def _duration(cfg: Any) -> list[str]:
+    """Return the lines about a task's steps and episodes."""
+    if isinstance(cfg, NavEnvCfg):
+        return [
+            f"| step | {cfg.step_m:g} m or {cfg.turn_deg:g}° |\n",
+            f"| episode | {cfg.max_episode_length} steps |\n",
+        ]
+    return [
+        f"| step | {cfg.decimation} × {cfg.sim.dt:.4g} s |\n",
+        f"| episode | {cfg.episode_length_s:g} s |\n",
+    ]
+
+
 def rewards(cfg: Any) -> str:
     """Return the reward's terms and weights; of a direct task, its settings that are numbers."""
+    if isinstance(cfg, NavEnvCfg):
+        return ", ".join(f"{name} {weight:g}" for name, weight in vars(cfg.rewards).items())
     if isinstance(cfg, ManagerEnvCfg):
         terms = terms_of(cfg.rewards, RewardTermCfg)
         return ", ".join(f"{name} {term.weight:g}" for name, term in terms.items())
@@ -238,6 +256,8 @@ def _spaces(env: VectorEnv) -> tuple[str, str]:
         groups = {name: values.shape[1:] for name, values in env.obs_buf.items()}
         space = env.single_action_space
         actions = _size(space.shape) if isinstance(space, spaces.Box) else str(space)
+        if isinstance(env.cfg, NavEnvCfg):
+            actions = f"one of {', '.join(env.cfg.actions)}"
     return ", ".join(f"`{name}` {_size(shape)}" for name, shape in groups.items()), actions
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from envlab.errors import RunDirectoryError
-from envlab.nav.metrics import MEASURES, summarise, table, write_summary
+from envlab.nav.metrics import MEASURES, summarise, table
 
 
 def episodes(num: int = 4) -> dict[str, np.ndarray]:
     values = {name: np.zeros(num) for name in MEASURES}
     values["success"][:2] = 1.0
     values["spl"][:2] = (1.0, 0.5)
-    return values | {"goal": np.array([1, 1, 6, 1]), "start_distance": np.array([1.0, 4, 12, 5])}
+    where = {"goal": np.array([1, 1, 6, 1]), "start_distance": np.array([1.0, 4, 12, 5])}
+    return values | where | {"end": np.array([0, 0, 2, 1])}
 
 
 def test_groups_are_all_classes_and_bands():
@@ -26,27 +24,23 @@ def test_groups_are_all_classes_and_bands():
     assert summary["all"]["spl"][0] == pytest.approx(0.375)
     assert summary["Apple"]["success"][0] == pytest.approx(2 / 3)
     assert summary["3 to 6 m"]["success"][0] == 0.5
+    assert summary["all"]["ends"] == {"success": 0.5, "failed_end": 0.25, "time_out": 0.25}
+    assert summary["HousePlant"]["ends"] == {"time_out": 1.0}
 
 
 def test_the_interval_is_that_of_a_mean():
     rng = np.random.default_rng(1)
     values = {name: rng.normal(size=400) for name in MEASURES}
     values |= {"goal": np.zeros(400, int), "start_distance": np.ones(400)}
+    values["end"] = np.zeros(400, int)
     mean, low, high = summarise(values)["all"]["success"]
     assert mean == pytest.approx(values["success"].mean())
     assert high - low == pytest.approx(2 * 1.96 * values["success"].std() / 20, rel=0.1)
     assert summarise(values) == summarise(values)
 
 
-def test_a_table_and_a_file_are_written(tmp_path):
-    summary = summarise(episodes())
-    assert "Apple" in table(summary)
-    assert "0.50 (" in table(summary)
-    write_summary(tmp_path / "new" / "measures.json", summary)
-    read = json.loads((tmp_path / "new" / "measures.json").read_text())
-    assert read["all"]["success"][0] == 0.5
-
-
-def test_a_file_that_cannot_be_written_is_told(tmp_path):
-    with pytest.raises(RunDirectoryError, match="measures cannot be written to"):
-        write_summary(tmp_path, summarise(episodes()))
+def test_a_table_gives_intervals_and_why_episodes_ended():
+    text = table(summarise(episodes()))
+    assert "Apple" in text
+    assert "0.50 (" in text
+    assert "Episodes ended by: success 50%, failed_end 25%, time_out 25%" in text

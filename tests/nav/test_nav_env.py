@@ -17,6 +17,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.nav.expert import Expert
 from envlab.nav.house import AGENT_HEIGHT, AGENT_RADIUS, CELL
+from envlab.nav.metrics import ENDS
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.nav.nav_env import NavEnv
 from envlab.tools import warm
@@ -169,6 +170,7 @@ def test_an_end_at_the_goal_succeeds_and_elsewhere_fails():
     assert info["log"]["Episode_Termination/success"] == 0.5
     assert info["log"]["Episode_Termination/failed_end"] == 0.5
     assert info["log"]["Episode_Termination/time_out"] == 0.0
+    assert [ENDS[end] for end in info["episodes"]["end"]] == ["success", "failed_end"]
 
 
 def test_spl_and_soft_spl_by_hand():
@@ -233,6 +235,7 @@ def test_a_time_limit_truncates_and_is_bootstrapped_from_the_last_state():
     assert torch.allclose(turned, torch.zeros(2), atol=1e-6)  # three turns of 30 degrees
     assert not torch.equal(env.pose[:, 3], yaw)
     assert info["log"]["Episode_Termination/time_out"] == 1.0
+    assert [ENDS[end] for end in info["episodes"]["end"]] == ["time_out"] * 2
 
 
 def test_the_expert_reaches_every_goal_almost_on_the_shortest_way():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import re
 
+import numpy as np
 import pytest
 
 pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
@@ -11,6 +15,9 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 from PIL import Image
 
 from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.nav.house import CELL, POINT_RADIUS
+from envlab.nav.house_cache import HouseCache
+from envlab.nav.pictures import GOAL_COLOUR, WAY_COLOUR, draw_episode, draw_map, shortest_way
 from envlab.tools.navigation import main
 
 
@@ -51,9 +58,33 @@ def test_an_expert_is_measured_and_chance_too(tmp_path, capsys):
     path = tmp_path / "measures.json"
     main(["evaluate", *words, "--json", str(path)])
     assert "expert, houses of val" in capsys.readouterr().out
-    assert json.loads(path.read_text())["all"]["success"] == [1.0, 1.0, 1.0]
-    main(["evaluate", *words, "--policy", "random"])
+    measured = json.loads(path.read_text())
+    assert measured["houses"] == "houses of val"
+    assert measured["navigation"]["all"]["success"] == [1.0, 1.0, 1.0]
+    folder = tmp_path / "ways"
+    main(["evaluate", *words, "--policy", "random", "--pictures", str(folder)])
     assert "random, houses of val" in capsys.readouterr().out
+    pictures = sorted(folder.iterdir())
+    assert len(pictures) == 6
+    assert all(re.fullmatch(r"000\d_val_[01]_point_failed_end.png", one.name) for one in pictures)
+
+
+def test_an_episode_is_drawn_from_its_start_to_where_it_ended():
+    house = HouseCache(None).load("val", 0)
+    goal, (row, column) = 12, np.argwhere(house["free"])[0]
+    start = ((column + 0.5) * CELL, (row + 0.5) * CELL)
+    way = shortest_way(house["fields"][goal], start)
+    assert way[0] == start
+    assert math.dist(way[-1], house["points"][0]) <= POINT_RADIUS + CELL
+    steps = [math.dist(one, other) for one, other in itertools.pairwise(way)]
+    assert max(steps) <= math.sqrt(2) * CELL + 1e-6
+    length = house["fields"][goal, row, column] / 1000.0
+    assert sum(steps) == pytest.approx(length, rel=0.1)  # diagonals are longer than the way is
+    poses = [np.array([*place, 0.88, 0.0, 0.0]) for place in way]
+    drawn = np.asarray(draw_episode(house, goal, poses, "a title"))
+    for colour in (WAY_COLOUR, GOAL_COLOUR):
+        assert (drawn == colour).all(axis=2).any()
+    assert drawn.shape[0] < draw_map(house).height + 24  # without what lies beside the house
 
 
 @pytest.mark.parametrize(

@@ -359,6 +359,7 @@ def play_parser(library: Library) -> ArgumentParser:
     parser.add_argument(
         "--no_export", action="store_true", help="do not write exported/policy.pt and policy.onnx"
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary there, too")
     _add_video_flags(parser)
     return parser
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from envlab.envs import BatchedEnv
+from envlab.errors import RunDirectoryError
 from envlab.nav.metrics import summarise, table
 
 NUM_JOINTS_MAX = 8
@@ -27,6 +31,20 @@ class Evaluation:
     """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
     episodes: dict[str, np.ndarray] = field(default_factory=dict)
     """Measures of navigation, ``(num_episodes,)`` each; empty for other tasks."""
+    houses: str = ""
+    """Where agents navigated, such as ``houses of val``."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the summary for a JSON file; returns and lengths are means of all episodes."""
+        values: dict[str, Any] = {
+            "num_episodes": len(self.returns),
+            "return": float(self.returns.mean()),
+            "return_std": float(self.returns.std()) if len(self.returns) > 1 else 0.0,
+            "episode_length": float(self.lengths.float().mean()),
+        }
+        if self.episodes:
+            values |= {"houses": self.houses, "navigation": summarise(self.episodes)}
+        return values
 
     def lines(self, max_episode_length: int) -> list[str]:
         """Return the summary for a person; a limit of 0 steps is none."""
@@ -41,7 +59,7 @@ class Evaluation:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
             lines.append(f"Mean absolute joint positions in the last second (rad or m): {joints}")
         if self.episodes:
-            lines += ["", table(summarise(self.episodes))]
+            lines += ["", f"In {self.houses}:", table(summarise(self.episodes))]
         return lines
 
 
@@ -105,4 +123,21 @@ def evaluate(
         lengths=torch.cat(lengths),
         last_second=dict(zip(joints, means, strict=True)),
         episodes={name: torch.cat(values).numpy() for name, values in measured.items()},
+        houses=env.cfg.houses.source if measured else "",
     )
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a summary.
+
+    Raises:
+        RunDirectoryError: If it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values, indent=1) + "\n")
+    except OSError as error:
+        raise RunDirectoryError(
+            f"The summary cannot be written to {path}: {error.strerror or error}. "
+            "Give --json another file."
+        ) from error

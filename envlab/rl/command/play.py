@@ -19,7 +19,7 @@ from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import multi_agent_to_single_agent
 from envlab.foreign import printable
-from envlab.rl.command.evaluation import evaluate
+from envlab.rl.command.evaluation import evaluate, write_json
 from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.command.train import make_env
 from envlab.rl.learner import Player
@@ -98,6 +98,9 @@ def _play(
             recorder.close()
     for line in evaluation.lines(env.max_episode_length):
         print(line)
+    if session.flags.json is not None:
+        played = {"task": session.task.id, "run": os.path.relpath(run_directory)}
+        write_json(session.flags.json, played | evaluation.as_dict())
     for video in [] if recorder is None else recorder.paths:
         print(f"Video {os.path.relpath(video)}")
 

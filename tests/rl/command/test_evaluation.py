@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from envlab.rl.command.evaluation import Evaluation, evaluate
+from envlab.errors import RunDirectoryError
+from envlab.rl.command.evaluation import Evaluation, evaluate, write_json
 
 
 class CountingEnv:
@@ -84,10 +86,31 @@ def test_one_episode_has_no_deviation():
 
 def test_measures_of_navigation_are_part_of_the_summary():
     names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
-    episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance")}
+    episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance", "end")}
     evaluation = Evaluation(
-        returns=torch.ones(2), lengths=torch.ones(2), last_second={}, episodes=episodes
+        returns=torch.ones(2),
+        lengths=torch.ones(2),
+        last_second={},
+        episodes=episodes,
+        houses="houses of val",
     )
     text = "\n".join(evaluation.lines(10))
     assert "soft SPL" in text
     assert "Apple" in text  # the class of the goal with the number 1
+    assert "In houses of val:" in text
+    values = evaluation.as_dict()
+    assert values["houses"] == "houses of val"
+    assert values["navigation"]["Apple"]["success"] == (1.0, 1.0, 1.0)
+
+
+def test_a_summary_is_written_as_json_or_a_sentence_says_why_not(tmp_path):
+    evaluation = Evaluation(
+        returns=torch.tensor([1.0, 3.0]), lengths=torch.tensor([4, 5]), last_second={}
+    )
+    write_json(tmp_path / "new" / "summary.json", evaluation.as_dict())
+    assert json.loads((tmp_path / "new" / "summary.json").read_text()) == {
+        **{"num_episodes": 2, "return": 2.0, "episode_length": 4.5},
+        "return_std": pytest.approx(2**0.5),
+    }
+    with pytest.raises(RunDirectoryError, match="summary cannot be written to"):
+        write_json(tmp_path, evaluation.as_dict())

@@ -82,12 +82,14 @@ def test_an_old_run_resumes_and_ends_as_it_did(library: str, folder: Path):
 def test_an_old_run_plays_as_it_did(library: str, folder: Path, capsys: pytest.CaptureFixture[str]):
     path, expected = RUNS[library]
     flags = [TASK, "--device=cpu", "--num_envs=4", "--seed=3"]
-    flags += [f"--checkpoint=logs/{path}/checkpoints/model_4.pt"]
+    flags += [f"--checkpoint=logs/{path}/checkpoints/model_4.pt", "--json=played.json"]
     with contextlib.chdir(folder):
         assert main(["play", *library.split(), *flags]) == 0
     output = capsys.readouterr().out
     (mean_return,) = re.findall(r"^Mean return (\S+)", output, re.MULTILINE)
     assert float(mean_return) == pytest.approx(expected, rel=0.02)
+    played = json.loads((folder / "played.json").read_text())
+    assert played["return"] == pytest.approx(float(mean_return), abs=1e-3)
     assert (folder / "logs" / path / "exported/policy.pt").exists()
 
 
