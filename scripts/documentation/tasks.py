@@ -58,12 +58,12 @@ HEAD = """# Tasks
 <!-- Written by scripts/documentation/tasks.py from the registry and tasks.yaml: edit those. -->
 
 Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
-number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Those of navigation follow
-Habitat's and AllenAct's, as [navigation.md](navigation.md) says, which has their pictures. The robots are MJCF files
-written for this project (`source/envlab_assets/`), which cite the sources of their figures.
-`-Play-v0` variants have few environments and no randomisation; those of navigation, houses that are
-not trained in. Pictures show the simulation itself;
-curves were measured on two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
+number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks of navigation
+follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures. The
+robots are MJCF files written for this project (`source/envlab_assets/`), which cite the sources of
+their figures. `-Play-v0` variants have few environments and no randomisation; those of navigation
+have houses that are not trained in. Pictures show the simulation itself; curves were measured on
+two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
 For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md), for
 houses of your own [navigation.md](navigation.md).
 """
