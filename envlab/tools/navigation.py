@@ -152,7 +152,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     episodes_per_env = math.ceil(flags.num_episodes / num_envs)
     after_step: list[Callable[[], None]] = []
     if flags.pictures is not None:
-        from envlab.nav.pictures import WayRecorder
+        from envlab.nav.way_recorder import WayRecorder
 
         ways, choose = WayRecorder(env, flags.pictures, episodes_per_env), act
         after_step.append(ways.after_step)
