@@ -102,6 +102,7 @@ class State:
     slot: wp.array(dtype=wp.int32)
     goal: wp.array(dtype=wp.int32)
     goal_class: wp.array(dtype=wp.int32)
+    mirrored: wp.array(dtype=wp.bool)
     pose: wp.array2d(dtype=float)
     start: wp.array2d(dtype=float)
     distance: wp.array(dtype=float)
@@ -122,6 +123,7 @@ class Rules:
     step: float
     turn: float
     num_headings: int
+    mirror: float
     look: float
     slides: bool
     nearest_mm: int
@@ -196,10 +198,11 @@ def act(houses: Houses, rules: Rules, state: State, action: wp.array(dtype=wp.in
         for k in range(5):
             state.pose[n, k] = state.start[n, k]
     what = action[n]
+    left = wp.where(state.mirrored[n], -rules.turn, rules.turn)
     if what == ROTATE_LEFT:
-        state.pose[n, 3] = state.pose[n, 3] + rules.turn
+        state.pose[n, 3] = state.pose[n, 3] + left
     elif what == ROTATE_RIGHT:
-        state.pose[n, 3] = state.pose[n, 3] - rules.turn
+        state.pose[n, 3] = state.pose[n, 3] - left
     elif what == LOOK_UP:
         state.pose[n, 4] = wp.min(state.pose[n, 4] + rules.look, rules.look)
     elif what == LOOK_DOWN:
@@ -243,7 +246,7 @@ def begin(
         rules: The range, and what else holds.
         state: Rows of ``mask`` are written.
         mask: Environments, ``(num_envs,)``.
-        draws: Three draws from [0, 1) for each, ``(num_envs, 3)``.
+        draws: Four draws from [0, 1) for each, ``(num_envs, 4)``.
         bits: Random bits of each, ``(num_envs,)``, of which 31 are used.
         num_open: How many of ``houses.open_slots`` count.
     """
@@ -285,6 +288,7 @@ def begin(
     state.pose[n, 2] = rules.camera_height
     state.pose[n, 3] = wp.floor(draws[n, 2] * float(rules.num_headings)) * rules.turn
     state.pose[n, 4] = 0.0
+    state.mirrored[n] = draws[n, 3] < rules.mirror
     for k in range(5):
         state.start[n, k] = state.pose[n, k]
     distance = distance_to_goal(fields, houses.cell, state.pose[n, 0], state.pose[n, 1])
@@ -303,6 +307,7 @@ def tell(houses: Houses, rules: Rules, state: State, told: wp.array2d(dtype=floa
     y = state.pose[n, 1]
     yaw = state.pose[n, 3]
     goal = state.goal[n]
+    left = wp.where(state.mirrored[n], -1.0, 1.0)
     k = int(0)
     if rules.goal_is_point:
         number = goal - rules.num_targets
@@ -311,7 +316,7 @@ def tell(houses: Houses, rules: Rules, state: State, told: wp.array2d(dtype=floa
         direction = wp.atan2(dy, dx) - yaw
         told[n, 0] = wp.sqrt(dx * dx + dy * dy)
         told[n, 1] = wp.cos(direction)
-        told[n, 2] = wp.sin(direction)
+        told[n, 2] = left * wp.sin(direction)
         k = int(3)
     else:
         for target in range(rules.num_targets):
@@ -324,9 +329,9 @@ def tell(houses: Houses, rules: Rules, state: State, told: wp.array2d(dtype=floa
         sin = wp.sin(state.start[n, 3])
         turned = yaw - state.start[n, 3]
         told[n, k] = cos * dx + sin * dy
-        told[n, k + 1] = cos * dy - sin * dx
+        told[n, k + 1] = left * (cos * dy - sin * dx)
         told[n, k + 2] = wp.cos(turned)
-        told[n, k + 3] = wp.sin(turned)
+        told[n, k + 3] = left * wp.sin(turned)
         k = k + 4
     if rules.tells_pitch:
         told[n, k] = state.pose[n, 4]

@@ -16,7 +16,10 @@ from envlab.nav.house import AGENT_HEIGHT, AGENT_RADIUS, CELL
 from envlab.nav.house_set import HouseSet
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 
-KEPT = ("slot", "goal", "pose", "start", "distance", "start_distance", "travelled", "collisions")
+KEPT = (
+    *("slot", "goal", "mirrored", "pose", "start"),
+    *("distance", "start_distance", "travelled", "collisions"),
+)
 """What of an episode is saved for a resume."""
 
 
@@ -27,6 +30,7 @@ class Agents:
         slot: House of each environment, int32 ``(num_envs,)``.
         goal: Its goal: a number in ``TARGETS``, or that of a point after these; int32.
         goal_class: Its class in ``CLASSES``; -1 of points; int32.
+        mirrored: Whether left and right are exchanged, bool.
         pose: x, y and height of the camera in m, yaw in rad, tangent of the pitch, ``(num_envs,
             5)``.
         start: The same at the start of the episode.
@@ -58,11 +62,11 @@ class Agents:
         self.distance, self.start_distance, self.travelled, self.collisions, self.progress = (
             torch.zeros(num_envs, device=device) for _ in range(5)
         )
-        self.failed, self._mask = (
-            torch.zeros(num_envs, dtype=torch.bool, device=device) for _ in range(2)
+        self.mirrored, self.failed, self._mask = (
+            torch.zeros(num_envs, dtype=torch.bool, device=device) for _ in range(3)
         )
         self._told = torch.zeros(num_envs, num_told, device=device)
-        self._draws = torch.zeros(num_envs, 3, device=device)
+        self._draws = torch.zeros(num_envs, 4, device=device)
         self._bits = torch.zeros(num_envs, dtype=torch.int64, device=device)
         numbers = [ACTIONS.index(name) for name in cfg.actions]
         self._numbers = torch.tensor(numbers, dtype=torch.int32, device=device)
@@ -83,7 +87,7 @@ class Agents:
 
         Args:
             mask: Of which environments, bool ``(num_envs,)``.
-            draws: Three draws from [0, 1) for each, ``(num_envs, 3)``.
+            draws: Four draws from [0, 1) for each, ``(num_envs, 4)``.
             bits: Random bits, int64 ``(num_envs,)``.
         """
         self._mask.copy_(mask)
@@ -152,6 +156,7 @@ def _rules(cfg: NavEnvCfg) -> Rules:
     rules.radius, rules.height, rules.camera_height = AGENT_RADIUS, AGENT_HEIGHT, cfg.camera.mount_m
     rules.step, rules.slides = cfg.step_m, cfg.slides
     rules.turn, rules.num_headings = math.radians(cfg.turn_deg), round(360.0 / cfg.turn_deg)
+    rules.mirror = cfg.augmentation.mirror
     rules.look = math.tan(math.radians(cfg.look_deg))
     rules.nearest_mm, rules.farthest_mm = (round(1000 * limit) for limit in cfg.start_range_m)
     rules.unreachable = UNREACHABLE / 1000.0

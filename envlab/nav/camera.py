@@ -81,6 +81,7 @@ class Camera:
         pose: torch.Tensor,
         goal_class: torch.Tensor,
         kinds: tuple[ImageKind, ...],
+        mirrored: torch.Tensor | None = None,
         num_threads: int = 1,
         strip: int | None = None,
     ) -> None:
@@ -94,6 +95,8 @@ class Camera:
                 ``(num_envs, 5)``; read at each picture.
             goal_class: Class of the goal, int32 ``(num_envs,)``; -1: none.
             kinds: What images are wanted of.
+            mirrored: Where left and right are exchanged, bool ``(num_envs,)``; read at each
+                picture; None: nowhere.
             num_threads: Threads on a CPU.
             strip: Columns of an image that one thread of a kernel draws; None: one on a GPU, all on
                 a CPU, where each thread's start costs as much as a column.
@@ -106,7 +109,10 @@ class Camera:
         self.cfg, self.kinds, self.device = cfg, kinds, pose.device
         self._num_envs, self._cameras = len(pose), len(cfg.headings_deg)
         headings = torch.tensor(cfg.headings_deg, device=self.device).deg2rad()
-        self._scene = _scene(houses, slot, pose, goal_class, headings)
+        if mirrored is None:
+            mirrored = torch.zeros(self._num_envs, dtype=torch.bool, device=self.device)
+        self._kept_alive = (headings, mirrored)  # by Warp they are not
+        self._scene = _scene(houses, slot, pose, goal_class, mirrored, headings)
         is_cpu = self.device.type == "cpu"
         strip = strip or (cfg.width if is_cpu else 1)
         self._strips = -(-cfg.width // strip)
@@ -219,7 +225,9 @@ def _scene(houses: Mapping[str, torch.Tensor], *tensors: torch.Tensor) -> Scene:
     rows = {"walls": Wall, "primitives": Primitive, "colours": wp.vec3}
     for name, dtype in (rows | {"paints": Paint, "light": Light, "room_of": wp.uint8}).items():
         setattr(scene, name, wp.from_torch(houses[name], dtype=dtype))
-    for name, values in zip(("slot", "pose", "goal_class", "headings"), tensors, strict=True):
+    for name, values in zip(
+        ("slot", "pose", "goal_class", "mirrored", "headings"), tensors, strict=True
+    ):
         setattr(scene, name, wp.from_torch(values))
     scene.ceiling, scene.cells_per_m = CEILING_HEIGHT, 1.0 / CELL
     return scene

@@ -51,6 +51,7 @@ class Scene:
     light: wp.array(dtype=Light)
     slot: wp.array(dtype=wp.int32)
     goal_class: wp.array(dtype=wp.int32)
+    mirrored: wp.array(dtype=wp.bool)
     pose: wp.array2d(dtype=float)
     headings: wp.array(dtype=float)
     ceiling: float
@@ -104,7 +105,8 @@ class Eye:
 def eye_of(scene: Scene, n: int, camera: int) -> Eye:
     """Return the eye of an environment's camera."""
     eye = Eye()
-    yaw = scene.pose[n, 3] + scene.headings[camera]
+    heading = scene.headings[camera]
+    yaw = scene.pose[n, 3] + wp.where(scene.mirrored[n], -heading, heading)
     eye.x = scene.pose[n, 0]
     eye.y = scene.pose[n, 1]
     eye.z = scene.pose[n, 2]

@@ -66,6 +66,7 @@ class Expert:
         is_stuck = self._ahead & (env.travelled - self._last_travelled < 0.02)
         is_stuck &= env.episode_length_buf > 0
         turn = torch.where(is_stuck & (turn == 0), 1, turn)
+        turn = torch.where(env.agents.mirrored, -turn, turn)
         action = torch.where(
             turn > 0,
             self._number("RotateLeft"),

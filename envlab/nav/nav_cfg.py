@@ -11,6 +11,7 @@ from envlab.config import (
     PositiveFloat,
     PositiveInt,
     Range,
+    UnitInterval,
 )
 from envlab.envs.cfg import NanGuardCfg
 from envlab.envs.discrete import DiscreteCfg
@@ -140,6 +141,36 @@ class NavRewardsCfg:
 
 
 @dataclass(kw_only=True)
+class AugmentationCfg:
+    """Random changes of what agents see (``env.augmentation.*``); 0 everywhere is off.
+
+    Colours change anew in each picture, in the ranges of torchvision's ``ColorJitter``, which
+    RobustNav, built on AllenAct, has with 0.4 for all four. Mirrored episodes are AllenAct's
+    ``allow_flipping``, which has a share of 0.5.
+    """
+
+    brightness: UnitInterval = 0.0
+    """Pictures are multiplied by a factor up to so much above or below 1."""
+    contrast: UnitInterval = 0.0
+    """The same for differences from a picture's mean."""
+    saturation: UnitInterval = 0.0
+    """The same for differences from grey."""
+    hue: Annotated[float, Range(at_least=0, at_most=0.5)] = 0.0
+    """Colours turn by up to this part of the circle of hues, either way."""
+    noise: UnitInterval = 0.0
+    """Standard deviation of the noise of a pixel, as a part of the largest value."""
+    mirror: UnitInterval = 0.0
+    """Share of the episodes that happen in the mirror: with left and right exchanged in images,
+    actions and ``policy``, so that what is learned there is true."""
+
+    @property
+    def changes_colours(self) -> bool:
+        """Whether pictures change."""
+        changes = (self.brightness, self.contrast, self.saturation, self.hue, self.noise)
+        return any(change > 0.0 for change in changes)
+
+
+@dataclass(kw_only=True)
 class NavEnvCfg:
     """Configuration of a :class:`envlab.nav.nav_env.NavEnv` (``env.*``)."""
 
@@ -180,6 +211,8 @@ class NavEnvCfg:
     """What an agent earns."""
     camera: CameraCfg = field(default_factory=CameraCfg)
     """What it sees with."""
+    augmentation: AugmentationCfg = field(default_factory=AugmentationCfg)
+    """What of it changes at random."""
     houses: HousesCfg = field(default_factory=HousesCfg)
     """Where it is."""
     scene: NavSceneCfg = field(default_factory=NavSceneCfg)
@@ -215,6 +248,11 @@ class NavEnvCfg:
             raise ConfigurationError(
                 f"{path}.actions is {self.actions}, but needs 'End', without which no episode "
                 "succeeds, and each action once."
+            )
+        if self.augmentation.changes_colours and "rgb" not in self.images:
+            raise ConfigurationError(
+                f"{path}.augmentation changes colours, but {path}.images is {self.images}. Add "
+                "'rgb', or set all but augmentation.mirror to 0."
             )
         nearest, farthest = self.start_range_m
         if nearest > farthest:

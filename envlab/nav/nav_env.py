@@ -27,6 +27,7 @@ try:
     import warp as wp
 
     from envlab.nav.agents import Agents
+    from envlab.nav.augmentation import Augmentation
     from envlab.nav.camera import CHANNELS, Camera, Pictures
     from envlab.nav.house_set import HouseSet
 except ModuleNotFoundError as error:
@@ -164,10 +165,12 @@ class NavEnv(BatchedEnv):
         return free[self.slot.long().unsqueeze(1), row, column]
 
     def state(self) -> dict[str, Any]:
+        changes = self._augmentation
         return super().state() | {
             "clock": self._clock,
             "episode_length": self._episode_length.cpu().clone(),
             "episodes": self.agents.state(),
+            "augmentation": None if changes is None else changes.bits.cpu().clone(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -176,6 +179,8 @@ class NavEnv(BatchedEnv):
         self.houses.set_clock(self._clock)
         self._episode_length.copy_(state["episode_length"])
         self.agents.set_state(state["episodes"])
+        if self._augmentation is not None:
+            self._augmentation.bits.copy_(state["augmentation"])
         self._images = self.camera.new_images()
         with self._on_torch_stream():
             self._draw(self._everyone)
@@ -209,8 +214,12 @@ class NavEnv(BatchedEnv):
             pose=agents.pose,
             goal_class=agents.goal_class,
             kinds=tuple(cfg.images),
+            mirrored=agents.mirrored,
             num_threads=self.context.num_threads,
         )
+        self._augmentation: Augmentation | None = None
+        if cfg.augmentation.changes_colours:
+            self._augmentation = Augmentation(cfg.augmentation, self.num_envs, self.device)
         self._clock = 0
         self._success = torch.zeros_like(agents.failed)
         self._everyone = torch.ones_like(agents.failed)
@@ -251,7 +260,7 @@ class NavEnv(BatchedEnv):
         has_failed = self.device.type != "cpu" or self.agents.failed.numpy().any()
         self._failures.add(self.agents.failed if has_failed else None)
         self._images = self.camera.new_images()
-        self._draw(self._everyone)
+        self._look(self._everyone)
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
         ended = self.agents.action == END
@@ -303,10 +312,10 @@ class NavEnv(BatchedEnv):
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
         """Begin episodes: a house, a goal that it has, and a start at a distance in the range."""
-        draws = self.random.stream("episode").uniform(0.0, 1.0, 3, mask)
+        draws = self.random.stream("episode").uniform(0.0, 1.0, 4, mask)
         self.agents.begin(mask, draws, self.random.stream("start").bits(1)[:, 0])
         self._clear_lengths(mask)
-        self._draw(mask)
+        self._look(mask)
         return dict.fromkeys(_LOG_NAMES, 0.0)
 
     def _get_observations(self) -> Observations:
@@ -326,10 +335,17 @@ class NavEnv(BatchedEnv):
         stream = torch.cuda.current_stream(self.device)
         return wp.ScopedStream(wp.stream_from_torch(stream))  # type: ignore[no-any-return]
 
+    def _look(self, mask: torch.Tensor) -> None:
+        """Draw what the agents of ``mask`` see now."""
+        if self._augmentation is not None:
+            self._augmentation.draw(self.random.stream("augmentation").bits(1)[:, 0], mask)
+        self._draw(mask)
+
     def _draw(self, mask: torch.Tensor) -> None:
-        """Draw what the agents of ``mask`` see."""
         if self.cfg.images or self.cfg.goal == "object":  # else nobody looks
             self.camera.draw(self._images, mask)
+        if self._augmentation is not None:
+            self._augmentation.apply(self._images["rgb"], mask)
 
     def _measures(self) -> dict[str, torch.Tensor]:
         """Return the measures of episodes as they would be if they ended now, ``(num_envs,)`` each.

@@ -147,6 +147,7 @@ def label_strip(
     view: View,
     goal: int,
     first: int,
+    step: int,
     j0: int,
     j1: int,
     depth: wp.array2d(dtype=float),
@@ -162,6 +163,7 @@ def label_strip(
         view: What is wanted.
         goal: Class of the goal.
         first: Where the first pixel of the strip is in an image.
+        step: From there to the pixel on its right; negative in a mirror.
         j0: The first column.
         j1: The column after the last.
         depth: What was drawn.
@@ -178,7 +180,7 @@ def label_strip(
     while j < j1 - j0:
         column = depth[j]
         hits = hit[j]
-        pixel = first + j * view.cameras
+        pixel = first + j * step
         last = int(0)
         label = int(-1)
         is_goal = int(0)
@@ -215,6 +217,7 @@ def colour_strip(
     view: View,
     eye: Eye,
     first: int,
+    step: int,
     j0: int,
     j1: int,
     depth: wp.array2d(dtype=float),
@@ -227,7 +230,7 @@ def colour_strip(
     while j < j1 - j0:
         column = depth[j]
         hits = hit[j]
-        pixel = first + j * view.cameras
+        pixel = first + j * step
         last = int(0)
         last_t = float(-1.0)
         last_light = float(0.0)
@@ -314,11 +317,16 @@ def take_picture(
             primitives, view, eye, horizon, farthest, j0, j1, inverse, near_wall, depth, hit
         )
     first = j0 * view.cameras + camera
+    step = view.cameras
+    if scene.mirrored[n]:
+        first = (view.width - 1 - j0) * view.cameras + camera
+        step = -view.cameras
     images.seen[n, camera, strip] = label_strip(
         primitives,
         view,
         scene.goal_class[n],
         first,
+        step,
         j0,
         j1,
         depth,
@@ -339,6 +347,7 @@ def take_picture(
             view,
             eye,
             first,
+            step,
             j0,
             j1,
             depth,
