@@ -39,6 +39,7 @@ COMMANDS = {
     "warm": "envlab.tools.warm:main",
     "validate": "envlab.rl.command.validate:main",
     "compare": "envlab.tools.compare.command:main",
+    "lineage": "envlab.tools.lineage:main",
     "doctor": "envlab.doctor.command:main",
     "lab": "envlab.rl.hogwild.command:main",
     "nav": "envlab.tools.navigation:main",
@@ -79,6 +80,7 @@ USAGE = """usage: envlab COMMAND ...
   validate RUN                     judge a run's checkpoints by episodes it was not trained in
   compare RUN...                   runs of any library as a table and a picture, over seeds
   lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
+  lineage RUN                      who came from whom in a population that evolved
   nav houses | evaluate            houses to navigate; what an expert or chance reaches there
   isaacgym check PATH              what code for Isaac Gym uses, and whether it is there
   cluster VERB                     train on several machines by ssh, or by Slurm
