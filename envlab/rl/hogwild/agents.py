@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,9 @@ load_skrl()
 from skrl.memories.torch import RandomMemory  # noqa: E402
 
 CONTINUOUS = ("sac", "td3", "ddpg")
+TRACKED_UPDATES = 8
+"""One in so many updates of an off-policy agent tells its losses: they cost a tenth of an update.
+"""
 
 
 def make_session_agent(
@@ -99,7 +103,9 @@ def _session_class(cfg: HogwildCfg) -> Any:
 
     class WithInterval(stock):  # type: ignore[valid-type, misc]
         def post_interaction(self, *, timestep: int, timesteps: int) -> None:
-            if (timestep + 1) % cfg.update_interval == 0:
+            updates, rest = divmod(timestep + 1, cfg.update_interval)
+            if rest == 0:
+                self.write_interval = 0 if updates % TRACKED_UPDATES else sys.maxsize
                 super().post_interaction(timestep=timestep, timesteps=timesteps)
 
     return WithInterval

@@ -53,7 +53,7 @@ def read_curve(directory: Path, log_frequency: int) -> Curve:
         if record["mean_return"] is None or record["frames"] < due:
             continue
         due = (record["frames"] // log_frequency + 1) * log_frequency
-        steps = record["losses"].get(GRADIENT_STEPS) or 0.0
+        steps = record["details"].get(GRADIENT_STEPS, 0.0)
         points.append((record["frames"], record["mean_return"], steps))
     frames, returns, steps = np.array(points, dtype=float).reshape(-1, 3).T
     return Curve(frames=frames, returns=returns, gradient_steps=steps)

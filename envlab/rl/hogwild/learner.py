@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from envlab.rl.command.session import Session
     from envlab.rl.learner import Player
 
-GRADIENT_STEPS = "Learning / Gradient steps"
-"""What a record calls a session's gradient steps so far, by which efficiency is measured."""
+GRADIENT_STEPS = "gradient_steps"
+"""A record's detail: a session's gradient steps so far, by which efficiency is measured."""
 
 
 class HogwildLearner(TorchLearner):
@@ -67,8 +67,7 @@ class HogwildLearner(TorchLearner):
             on_step(rewards, *rest)
 
         iteration = super().iterate(number, on_counted_step)
-        steps = float(self.gradient_steps(number * self._steps))
-        iteration.losses = {**iteration.losses, GRADIENT_STEPS: steps}
+        iteration.details = {GRADIENT_STEPS: self.gradient_steps(number * self._steps)}
         return iteration
 
     def gradient_steps(self, timesteps: int) -> int:

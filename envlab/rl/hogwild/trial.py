@@ -329,7 +329,7 @@ def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for name in (one.name for one in fields(IterationRecord)):
         values = [record[name] for record in records if record.get(name) is not None]
-        if name in ("losses", "episode"):
+        if name in ("losses", "episode", "details"):
             keys = dict.fromkeys(key for value in values for key in value)
             merged[name] = {
                 key: _mean([value[key] for value in values if value.get(key) is not None])

@@ -64,7 +64,7 @@ def test_moving_average_starts_with_what_there_is():
 
 def test_a_curve_has_a_point_beyond_each_multiple_of_the_frequency(tmp_path: Path):
     records = [
-        {"frames": frames, "mean_return": value, "losses": {GRADIENT_STEPS: frames / 4}}
+        {"frames": frames, "mean_return": value, "details": {GRADIENT_STEPS: frames / 4}}
         for frames, value in ((40, None), (80, 1.0), (120, 2.0), (160, 3.0), (240, 4.0))
     ]
     lines = "".join(json.dumps(record) + "\n" for record in records)

@@ -16,6 +16,7 @@ import torch
 
 from envlab.cli import main, train
 from envlab.config import load_yaml
+from envlab.rl.hogwild.learner import GRADIENT_STEPS
 from envlab.rl.hogwild.trial import mean_record
 from tests.launcher import ROOT, Launch, run
 from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
@@ -239,6 +240,7 @@ def test_a_trials_record_sums_frames_and_averages_the_rest():
         "learning_rate": 1e-3,
         "losses": {"Loss / Critic loss": 1.0},
         "episode": {"Episode_Termination/time_out": 1.0},
+        "details": {GRADIENT_STEPS: 5},
     }
     second = {**first, "wall_s": 3.0, "mean_return": 20.0, "losses": {"Loss / Critic loss": 3.0}}
     assert mean_record([first, second]) == {
