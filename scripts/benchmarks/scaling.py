@@ -32,6 +32,7 @@ from typing import Any
 
 from envlab.cli import guarded
 from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import ArgumentParser
 from envlab.rl.libraries import libraries
 from envlab.tools.compare.statistics import require
@@ -71,7 +72,7 @@ def _flags(arguments: Sequence[str]) -> Any:
         "--library",
         default="rsl_rl",
         metavar="NAME[:FRAMEWORK]",
-        help="rsl_rl, rl_games, skrl or skrl:jax",
+        help="rsl_rl, rl_games, skrl, skrl:jax or ddppo",
     )
     parser.add_argument("--processes", default="1,2", metavar="N,...")
     parser.add_argument("--mode", default="weak", metavar="weak|strong|weak,strong")
@@ -118,7 +119,8 @@ def measure(flags: Any, mode: str, size: int, repeat: int) -> dict[str, Any]:
         *("--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:0", f"--nproc_per_node={size}"),
         *(str(WORKER), str(folder.absolute()), library),
         *(f"--task={flags.task}", "--headless", "--device=cpu", f"--{number}={flags.num_envs}"),
-        *(f"--max_iterations={flags.iterations}", "env.sim.num_threads=1"),
+        f"--max_iterations={flags.iterations}",
+        *(["env.sim.num_threads=1"] if hasattr(load_env_cfg(get_task(flags.task)), "sim") else []),
         *([f"--ml_framework={framework}"] if framework else []),
         *flags.overrides,
     ]

@@ -104,8 +104,8 @@ class Clock:
         patched: Any = ProgressLine
         show = ProgressLine.show
 
-        def shown(line: ProgressLine, record: IterationRecord) -> None:
-            show(line, record)
+        def shown(line: ProgressLine, record: IterationRecord, more: str = "") -> None:
+            show(line, record, more)
             self.iterations.append(
                 {
                     "number": record.iteration,

@@ -52,6 +52,8 @@ NEEDS_GPU = r"^envlab warm|-m gpu"
 SHORTENED = {
     r"train\.py|envlab train": ["--max_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
+    r"ddppo .*tutorial": ["--num_envs=4", "env.houses.num_houses=2"],
+    r"^envlab validate": ["--num_episodes=2"],
     r"--video": ["--video_length=5"],
     r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
     r"play\.py|envlab play": ["--num_envs=4"],
@@ -88,7 +90,7 @@ class Command:
         """Return the command to run in its place."""
         text = self.text.replace("<ip of node 0>", "127.0.0.1").replace(":5555", f":{port}")
         text = re.sub(r"<folder>|/tmp/scaling", "scratch", text)
-        text = re.sub(r" --max_frames=\d+", "", text)
+        text = re.sub(r" --max_frames=[\de]+", "", text)
         if "torch.distributed.run" in text and "--rdzv_endpoint" not in text:
             ours = "distributed.run --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:0"
             text = text.replace("distributed.run", ours)

@@ -22,7 +22,7 @@ from envlab.registry import discover
 from envlab.rl.command.arguments import ArgumentParser, play_parser, whole_number
 from envlab.rl.command.validator_process import FINISH
 from envlab.rl.libraries import get_library
-from envlab.rl.run.manifest import finite, read_manifest
+from envlab.rl.run.manifest import finite, read_manifest, read_manifests
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     if flags.beside_training:
         os.nice(10)  # what it is beside comes first
         ending = _Ending()
-    validator = Validator(Path(flags.run), flags, words)
+    validator = Validator(_newest_run(Path(flags.run)), flags, words)
     if flags.beside_training:
         validator.watch(ending.is_told)
     elif flags.watch:
@@ -63,7 +63,9 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         epilog="What follows may be the experiment's file with --config_kwargs, --trust MODULE, "
         "and overrides (env.houses.num_houses=20).",
     )
-    parser.add_argument("run", metavar="RUN", help="the run directory")
+    parser.add_argument(
+        "run", metavar="RUN", help="the run directory, or a folder with runs: the newest"
+    )
     parser.add_argument(
         "--watch", action="store_true", help="wait for checkpoints, and judge the newest, until "
         "the run ends"
@@ -94,6 +96,13 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
             "checkpoint only. Leave one of them out."
         )
     return flags, words
+
+
+def _newest_run(place: Path) -> Path:
+    """Return a run directory, or the newest one in a folder."""
+    if (place / "run.json").is_file():
+        return place
+    return list(read_manifests(place) or [place])[-1]
 
 
 class Validator:
