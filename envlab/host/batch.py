@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium.wrappers import TimeLimit
 
-from envlab.errors import SimulationError
+from envlab.errors import EnvlabError, SimulationError
 from envlab.host.maker import EnvMaker
 from envlab.host.spaces import Actions, Observations
 
@@ -154,6 +154,8 @@ class LocalBatch:
                 arrays.terminated[row], arrays.truncated[row] = terminated, truncated
                 if terminated or truncated:
                     infos[row] = info
+        except EnvlabError:
+            raise
         except Exception as error:
             raise self._failure(row, "step", error) from error
         self._end_failed()
@@ -180,6 +182,8 @@ class LocalBatch:
         try:
             observation, _ = self._envs[row].reset(seed=seed)
             self._observations.write(self.arrays.observations[row], observation)
+        except EnvlabError:
+            raise
         except Exception as error:
             raise self._failure(row, "reset", error) from error
 

@@ -118,6 +118,21 @@ class HousesCfg:
 
 
 @dataclass(kw_only=True)
+class ThorCfg:
+    """AI2-THOR, where it is the backend (``env.thor.*``)."""
+
+    world: Literal["RoboTHOR", "iTHOR"] = "RoboTHOR"
+    """Whose scenes; ``env.houses.split`` says which of them."""
+    num_workers: NonNegativeInt = 4
+    """Processes, which share the environments; 0: this one. Each environment has a controller of
+    its own."""
+    controller_timeout_s: PositiveFloat = 60.0
+    """How long a controller may take for anything before another is started in its place."""
+    worker_timeout_s: PositiveFloat = 1200.0
+    """How long a process may take for a step of its environments, restarts included."""
+
+
+@dataclass(kw_only=True)
 class NavSceneCfg:
     """The number of environments (``env.scene.*``)."""
 
@@ -174,6 +189,8 @@ class AugmentationCfg:
 class NavEnvCfg:
     """Configuration of a :class:`envlab.nav.nav_env.NavEnv` (``env.*``)."""
 
+    backend: Literal["houses", "ai2thor"] = "houses"
+    """Where agents are: in houses of envlab, or in AI2-THOR's scenes; see docs/navigation.md."""
     goal: Literal["point", "object"] = "point"
     """What to find: a place that is given relative to the agent, or any object of a class."""
     targets: list[str] = field(default_factory=lambda: list(TARGETS))
@@ -215,6 +232,8 @@ class NavEnvCfg:
     """What of it changes at random."""
     houses: HousesCfg = field(default_factory=HousesCfg)
     """Where it is."""
+    thor: ThorCfg = field(default_factory=ThorCfg)
+    """AI2-THOR, where it is the backend."""
     scene: NavSceneCfg = field(default_factory=NavSceneCfg)
     """Number of environments."""
     nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
