@@ -1,19 +1,29 @@
-"""Frames per CPU second of navigation: environment steps beside the bare kernels.
+"""Frames per CPU second of navigation: environment steps, the bare kernels, and Miniworld.
 
 Example::
 
-    python scripts/benchmarks/navigation.py --num_envs 64 1024 --sizes 64 128
+    python scripts/benchmarks/navigation.py --num_envs 64 1024 --sizes 64 128 224
 
 The bare kernels draw the same images of the same environments into memory that is kept. Blocks of
-both alternate, so that a busy machine is busy for both. What the fields of houses cost is printed,
-too.
+all contenders alternate, so that a busy machine is busy for all. What houses and the fields of
+their distances cost, and the memory of an environment, are printed, too.
+
+Miniworld draws colours alone, in one room or four, with OpenGL on the processor. It is no part of
+envlab, and needs other versions of packages than envlab does; so it has its own Python::
+
+    python -m venv miniworld; miniworld/bin/pip install miniworld==2.1.0
+    python scripts/benchmarks/navigation.py --miniworld miniworld/bin/python
+
+It also needs Debian's libegl1, libgl1 and libglu1-mesa.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -37,6 +47,10 @@ KINDS = {"depth": ["depth"], "rgb": ["rgb"], "all": ["depth", "rgb", "labels"]}
 """Images that are asked for, by name."""
 
 
+Contenders = dict[str, Callable[[], float]]
+"""What runs a block, and returns its frames per CPU second."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print a table, and what a house costs."""
     parser = ArgumentParser(prog="navigation", description=(__doc__ or "").partition("\n")[0])
@@ -45,26 +59,32 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--images", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--blocks", type=int, default=5, metavar="N", help="of each (default 5)")
     parser.add_argument("--block_s", type=float, default=1.0, metavar="S", help="CPU s of a block")
+    parser.add_argument("--miniworld", type=Path, metavar="PYTHON", help="a Python that has it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     flags = parser.parse_args(list(arguments))
     house_ms, fields_ms = _house_ms()
     print(f"A house is made in {house_ms:.1f} ms, and its distances in {fields_ms:.1f} ms.")
-    print(f"{'images':8}{'size':>6}{'envs':>6}{'step':>10}{'bare':>10}{'share':>8}  frames/CPU s")
+    if flags.miniworld is None:
+        print("Miniworld is left out; --miniworld gives a Python that has it.")
+    heads = ("step", "bare", "share", "Miniworld", "bytes")
+    print(f"{'images':8}{'size':>6}{'envs':>6}" + "".join(f"{head:>10}" for head in heads))
     results = []
     for kinds, size, num_envs in itertools.product(flags.images, flags.sizes, flags.num_envs):
-        row = measure(KINDS[kinds], size, num_envs, flags.blocks, flags.block_s)
+        row = measure(KINDS[kinds], size, num_envs, flags)
         results.append({"images": kinds, "size": size, "num_envs": num_envs, **row})
-        rates = f"{row['step']:10,.0f}{row['bare']:10,.0f}{row['share']:8.2f}"
-        print(f"{kinds:8}{size:6}{num_envs:6}{rates}", flush=True)
+        rates = f"{row['step']:10,.0f}{row['bare']:10,.0f}{row['share']:10.2f}"
+        rates += f"{row['miniworld']:10,.0f}" if "miniworld" in row else f"{'-':>10}"
+        print(f"{kinds:8}{size:6}{num_envs:6}{rates}{row['bytes']:10,.0f}", flush=True)
+    print("step, bare, Miniworld: frames per CPU second; bytes: of an environment, but its images.")
     if flags.json is not None:
         flags.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 
 def measure(
-    kinds: list[str], size: int, num_envs: int, blocks: int, block_s: float
+    kinds: list[str], size: int, num_envs: int, flags: argparse.Namespace
 ) -> dict[str, float]:
-    """Return frames per CPU second of a step and of the kernels, and the median share."""
+    """Return medians of frames per CPU second, the median share, and the memory."""
     fields: dict[str, Any] = {
         "goal": "object",
         "images": kinds,
@@ -73,22 +93,62 @@ def measure(
         "camera": {"width": size, "height": size},
     }
     cfg = merge(NavEnvCfg(), fields, "env")
-    context = DistributedContext(num_threads=1)
-    env = NavEnv(cfg, context=context, num_envs=num_envs, seed=0)
+    env = NavEnv(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
     actions = _actions(num_envs)
     images, everything = env.camera.new_images(), torch.ones(num_envs, dtype=torch.bool)
-    ways: dict[str, Callable[[], Any]] = {
-        "step": lambda: env.step(next(actions)),
-        "bare": lambda: env.camera.draw(images, everything),
+    contenders: Contenders = {
+        "step": lambda: num_envs * _per_cpu_s(lambda: env.step(next(actions)), flags.block_s),
+        "bare": lambda: (
+            num_envs * _per_cpu_s(lambda: env.camera.draw(images, everything), flags.block_s)
+        ),
     }
-    rates: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(blocks):
-        for name, way in ways.items():
-            rates[name].append(num_envs * _per_cpu_s(way, block_s))
+    child = _start_miniworld(flags, size) if kinds == ["rgb"] else None
+    if child is not None:
+        contenders["miniworld"] = lambda: _ask(child)
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(flags.blocks):
+        for name, run_block in contenders.items():
+            rates[name].append(run_block())
+    if child is not None:
+        child.terminate()
+        child.wait()
+    size_of = _bytes_per_env(env)
     env.close()
     shares = [step / bare for step, bare in zip(rates["step"], rates["bare"], strict=True)]
     medians = {name: statistics.median(values) for name, values in rates.items()}
-    return medians | {"share": statistics.median(shares)}
+    return medians | {"share": statistics.median(shares), "bytes": size_of}
+
+
+def _start_miniworld(flags: argparse.Namespace, size: int) -> subprocess.Popen[str] | None:
+    """Return a process that runs a block of Miniworld for each line; None without a Python."""
+    if flags.miniworld is None:
+        return None
+    worker = Path(__file__).with_name("navigation_miniworld.py")
+    command = [str(flags.miniworld), str(worker), str(size), str(flags.block_s)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _ask(child: subprocess.Popen[str]) -> float:
+    """Return the frames per CPU second of a block in the child."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    print(file=child.stdin, flush=True)
+    answer = child.stdout.readline()
+    if not answer:
+        raise SystemExit("Miniworld ended early; what it said is above. Or leave --miniworld out.")
+    return float(answer)
+
+
+def _bytes_per_env(env: NavEnv) -> float:
+    """Return what an environment keeps beside its images and the houses, in bytes."""
+    kept = [*vars(env.agents).values(), *vars(env.camera).values(), *vars(env).values()]
+    kept += [tensor for _, tensors in env.camera._scratches for tensor in tensors.values()]
+    sizes = {
+        one.data_ptr(): one.numel() * one.element_size()
+        for one in kept
+        if isinstance(one, torch.Tensor)
+    }
+    return sum(sizes.values()) / env.num_envs
 
 
 def _actions(num_envs: int) -> itertools.cycle[torch.Tensor]:

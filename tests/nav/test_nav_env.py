@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 import sys
@@ -36,6 +37,7 @@ def make(
     world_size: int = 1,
     seed: int = 0,
     render_mode: str | None = None,
+    device: str = "cpu",
     **fields,
 ) -> NavEnv:
     """Return an environment with all actions; ``fields`` are those of its configuration."""
@@ -45,7 +47,9 @@ def make(
         "camera": {"width": 16, "height": 16},
     }
     cfg = merge(NavEnvCfg(), defaults | fields, "env")
-    context = DistributedContext(rank=rank, world_size=world_size, num_threads=1)
+    context = DistributedContext(
+        rank=rank, world_size=world_size, num_threads=1, device=torch.device(device)
+    )
     return NavEnv(cfg, context=context, num_envs=num_envs, seed=seed, render_mode=render_mode)
 
 
@@ -399,3 +403,32 @@ def test_nothing_waits_for_the_gpu():
             env.step(action)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+class Kernel:
+    """Stands for a recorded launch of a kernel on a GPU that is not there."""
+
+    def launch(self) -> None:
+        pass
+
+    def set_param_at_index(self, index: int, value: object) -> None:
+        pass
+
+
+def test_a_step_away_from_the_cpu_reads_no_tensor(monkeypatch):
+    """Tensors on torch's device "meta" have no values, and whoever asks for one gets an error."""
+    for index in range(TURNS["num_houses"]):  # while there are kernels to make them
+        load("train", index)
+    for name in ("from_torch", "device_from_torch", "stream_from_torch"):
+        monkeypatch.setattr(f"warp.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("warp.launch", lambda *_, **__: Kernel())
+    monkeypatch.setattr("warp.ScopedStream", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch.cuda.current_stream", lambda _: None)
+    fields = {"images": ["rgb"], "goal": "object", "max_episode_length": 6}
+    fields |= {"houses": TURNS | {"cache_dir": FOLDER.name}, "augmentation": {"hue": 0.1}}
+    env = make(8, device="meta", **fields)
+    for _ in range(8):  # a house goes and another comes
+        *_, info = env.step(torch.zeros(8, 1, dtype=torch.int64, device="meta"))
+    assert info["final_obs"]["rgb"].shape == (8, 16, 16, 3)
+    with pytest.raises(RuntimeError, match="meta"):
+        bool(info["_final_obs"].any())

@@ -1,0 +1,41 @@
+"""Runs blocks of Miniworld for navigation.py, in a Python of Miniworld's own.
+
+For each line on its standard input, it steps for so many CPU seconds and prints how many frames it
+drew in one of them. Arguments: pixels from left to right, and CPU seconds of a block.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+import time
+
+ENV_ID = "MiniWorld-FourRooms-v0"
+
+
+def main() -> None:
+    """Step one environment, which is all that a process can have."""
+    import pyglet
+
+    pyglet.options["headless"] = True  # before Miniworld asks for a window
+    import gymnasium
+    import miniworld  # noqa: F401  registers its environments
+
+    size, block_s = int(sys.argv[1]), float(sys.argv[2])
+    env = gymnasium.make(ENV_ID, obs_width=size, obs_height=size)
+    env.reset(seed=0)
+    draw = random.Random(0)
+    actions = itertools.cycle(draw.choices(range(env.action_space.n), [15, 15, 70], k=1000))
+    for _ in sys.stdin:
+        frames, start = 0, time.process_time()
+        while time.process_time() - start < block_s:
+            _, _, terminated, truncated, _ = env.step(next(actions))
+            if terminated or truncated:
+                env.reset()
+            frames += 1
+        print(frames / (time.process_time() - start), flush=True)
+
+
+if __name__ == "__main__":
+    main()
