@@ -6,24 +6,24 @@ drew in one of them. Arguments: pixels from left to right, and CPU seconds of a 
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import random
 import sys
 import time
+from typing import Any
+
+import gymnasium
 
 ENV_ID = "MiniWorld-FourRooms-v0"
 
 
 def main() -> None:
     """Step one environment, which is all that a process can have."""
-    import pyglet
-
-    pyglet.options["headless"] = True  # before Miniworld asks for a window
-    import gymnasium
-    import miniworld  # noqa: F401  registers its environments
-
+    importlib.import_module("pyglet").options["headless"] = True  # before Miniworld wants a window
+    importlib.import_module("miniworld")  # registers its environments
     size, block_s = int(sys.argv[1]), float(sys.argv[2])
-    env = gymnasium.make(ENV_ID, obs_width=size, obs_height=size)
+    env: Any = gymnasium.make(ENV_ID, obs_width=size, obs_height=size)
     env.reset(seed=0)
     draw = random.Random(0)
     actions = itertools.cycle(draw.choices(range(env.action_space.n), [15, 15, 70], k=1000))
