@@ -62,6 +62,14 @@ def is_installed() -> bool:
     return module is not None and module.__name__ == "envlab.isaacgym.gymapi"
 
 
+def offer_gym() -> None:
+    """Let ``import gym`` find gymnasium, where gym is not installed; only the launcher does."""
+    if importlib.util.find_spec("gym") is not None:
+        return
+    for name in ("", ".core", ".spaces", ".utils", ".utils.seeding", ".vector", ".wrappers"):
+        sys.modules[f"gym{name}"] = importlib.import_module(f"gymnasium{name}")
+
+
 def restore_numpy_names() -> None:
     """Bring back ``np.float`` and its like; only the launcher does."""
     for name, value in _NUMPY_NAMES.items():

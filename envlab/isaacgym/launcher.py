@@ -12,7 +12,7 @@ from pathlib import Path
 from envlab.distributed.ranks import launched_local_rank, tell_launcher
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.foreign import printable
-from envlab.isaacgym.install import install, restore_numpy_names
+from envlab.isaacgym.install import install, offer_gym, restore_numpy_names
 
 # Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -65,6 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="envlab.isaacgym: %(message)s")
     restore_numpy_names()
     install()
+    offer_gym()
     from envlab.isaacgym.rsl_rl_1 import offer_rsl_rl_1
 
     offer_rsl_rl_1(always=force_rsl_rl_1)

@@ -14,10 +14,11 @@ import torch
 
 from envlab.distributed.limits import usable_cores
 from envlab.errors import ConfigurationError
+from envlab.isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
 from envlab.isaacgym.enums import DofDriveMode
 from envlab.isaacgym.parameters import UNLIMITED
 from envlab.isaacgym.rotations import rotate, rotate_inverse
-from envlab.isaacgym.scene import CONTACT, build_scene
+from envlab.isaacgym.scene import CONTACT, FORCE_SENSOR, build_scene
 from envlab.isaacgym.values import Transform
 from envlab.isaacgym.world import Sim
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
@@ -25,11 +26,15 @@ from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 logger = logging.getLogger(__name__)
 
 BODIES, CENTRES, DOF_FORCE = "bodies", "centres", "dof_force"
+JACOBIAN, MASS_MATRIX = "jacobian", "mass_matrix"
 _FIELDS = {
     BODIES: ("xpos", "xquat", "cvel", "subtree_com"),
     CENTRES: ("xipos",),
     DOF_FORCE: ("qfrc_actuator",),
     CONTACT: ("sensordata",),
+    FORCE_SENSOR: ForceSensors.FIELDS,
+    JACOBIAN: Jacobian.FIELDS,
+    MASS_MATRIX: MassMatrix.FIELDS,
 }
 """Fields of MjData that a wanted tensor is made from."""
 
@@ -59,6 +64,9 @@ class Physics:
         self.bodies = self._zeros(count * self.num_bodies, 13)
         self.contacts = self._zeros(count * self.num_bodies, 3)
         self.dof_forces = self._zeros(count * self.num_dofs)
+        self.force_sensors = ForceSensors(count, env, self.device)
+        self._jacobians: dict[int, Jacobian] = {}
+        self._mass_matrices: dict[int, MassMatrix] = {}
         self.simulation: Simulation | None = None
         self._built: set[str] = set()
         self._fields: set[str] = set()
@@ -156,6 +164,10 @@ class Physics:
         limits = torch.tensor(properties["velocity"].tolist(), device=self.device)
         self._speed_limits = torch.where(limits > 0, limits, UNLIMITED)
         self._has_speed_limits = bool((self._speed_limits < 1e6).any())
+        if FORCE_SENSOR in self._built:
+            self.force_sensors.index(scene, self.device)
+        for matrix in (*self._jacobians.values(), *self._mass_matrices.values()):
+            matrix.index(scene, self.device)
 
     def want(self, name: str) -> None:
         """Let a tensor be refreshed from now on."""
@@ -281,6 +293,44 @@ class Physics:
             self._speed_columns - self.scene.model.nq,
             out=self.dof_forces.view(self.num_envs, self.num_dofs),
         )
+
+    def refresh_force_sensors(self) -> None:
+        """Rewrite the readings of force sensors."""
+        simulation = self._flushed()
+        self.force_sensors.refresh(simulation.data)
+
+    def jacobian(self, actor: int) -> Jacobian:
+        """Return the Jacobian of an actor, which is refreshed from now on."""
+        if actor not in self._jacobians:
+            self._jacobians[actor] = Jacobian(self.num_envs, self._sim.envs[0], actor, self.device)
+            self._want_matrix(JACOBIAN)
+        return self._jacobians[actor]
+
+    def mass_matrix(self, actor: int) -> MassMatrix:
+        """Return the mass matrix of an actor, which is refreshed from now on."""
+        if actor not in self._mass_matrices:
+            self._mass_matrices[actor] = MassMatrix(
+                self.num_envs, self._sim.envs[0], actor, self.device
+            )
+            self._want_matrix(MASS_MATRIX)
+        return self._mass_matrices[actor]
+
+    def _want_matrix(self, name: str) -> None:
+        self.want(name)
+        if self.simulation is not None:
+            self._index()
+
+    def refresh_jacobians(self) -> None:
+        """Rewrite all Jacobians."""
+        data = self._flushed().data
+        for jacobian in self._jacobians.values():
+            jacobian.refresh(data)
+
+    def refresh_mass_matrices(self) -> None:
+        """Rewrite all mass matrices."""
+        data = self._flushed().data
+        for matrix in self._mass_matrices.values():
+            matrix.refresh(data)
 
     def _sensor_address(self, kind: str) -> int:
         model = self.scene.model

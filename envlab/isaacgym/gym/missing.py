@@ -100,15 +100,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_attractor_properties(env, attractor, properties, /)",
         "set_attractor_target(env, attractor, target, /)",
     ),
-    "Jacobians and mass matrices by batched kinematics": (
-        "acquire_jacobian_tensor(sim, name, /)",
-        "acquire_mass_matrix_tensor(sim, name, /)",
-        "refresh_jacobian_tensors(sim, /)",
-        "refresh_mass_matrix_tensors(sim, /)",
-    ),
-    "net forces on bodies, gravity and inertia included": (
-        "acquire_force_sensor_tensor(sim, /)",
-        "refresh_force_sensor_tensor(sim, /)",
+    "the reading of one force sensor; acquire_force_sensor_tensor has all": (
         "get_actor_force_sensor(env, actor, index, /)",
     ),
     "tendons' properties for each environment": (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from envlab.errors import ConfigurationError
 from envlab.isaacgym.enums import CoordinateSpace, DofDriveMode
 from envlab.isaacgym.gym.worlds import physics_of
 from envlab.isaacgym.physics import BODIES, DOF_FORCE
 from envlab.isaacgym.rotations import rotate
-from envlab.isaacgym.scene import CONTACT
+from envlab.isaacgym.scene import CONTACT, FORCE_SENSOR
 from envlab.isaacgym.values import Tensor
 from envlab.isaacgym.world import Sim
 
@@ -18,6 +19,15 @@ _EFFORT = DofDriveMode.DOF_MODE_EFFORT
 
 def _first(indices: Tensor, count: int) -> torch.Tensor:
     return indices.values.reshape(-1)[:count]
+
+
+def _actor(sim: Sim, name: str) -> int:
+    names = [actor.name for actor in sim.envs[0].actors]
+    if name not in names:
+        raise ConfigurationError(
+            f"No actor is called {name!r}; the environments have {', '.join(names)}."
+        )
+    return names.index(name)
 
 
 class Tensors:
@@ -47,6 +57,35 @@ class Tensors:
         """Return forces (N) and torques (N m) of drives and efforts, ``(num_dofs,)``."""
         physics_of(sim).want(DOF_FORCE)
         return Tensor(physics_of(sim).dof_forces)
+
+    def acquire_force_sensor_tensor(self, sim: Sim, /) -> Tensor:
+        """Return net forces and torques at all force sensors, ``(num_sensors, 6)``."""
+        physics_of(sim).want(FORCE_SENSOR)
+        return Tensor(physics_of(sim).force_sensors.values)
+
+    def acquire_jacobian_tensor(self, sim: Sim, name: str, /) -> Tensor:
+        """Return the Jacobian of the actors of a name, ``(num_envs, num_bodies, 6, columns)``.
+
+        It leaves out a fixed root's body, and has six columns in front for a floating one.
+        """
+        return Tensor(physics_of(sim).jacobian(_actor(sim, name)).values)
+
+    def acquire_mass_matrix_tensor(self, sim: Sim, name: str, /) -> Tensor:
+        """Return the mass matrix of the actors of a name, ``(num_envs, columns, columns)``."""
+        return Tensor(physics_of(sim).mass_matrix(_actor(sim, name)).values)
+
+    def refresh_force_sensor_tensor(self, sim: Sim, /) -> bool:
+        physics_of(sim).want(FORCE_SENSOR)
+        physics_of(sim).refresh_force_sensors()
+        return True
+
+    def refresh_jacobian_tensors(self, sim: Sim, /) -> bool:
+        physics_of(sim).refresh_jacobians()
+        return True
+
+    def refresh_mass_matrix_tensors(self, sim: Sim, /) -> bool:
+        physics_of(sim).refresh_mass_matrices()
+        return True
 
     def refresh_dof_state_tensor(self, sim: Sim, /) -> bool:
         physics_of(sim).refresh_dofs()

@@ -1,0 +1,129 @@
+"""Force sensors, Jacobians and mass matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.errors import ConfigurationError
+from envlab.isaacgym import gymapi
+from tests.isaacgym.worlds import World, joint, link, pose, urdf
+
+ARM = (
+    link("base", 3.0),
+    link("upper", 2.0),
+    link("lower", 1.0),
+    joint("shoulder", "base", "upper", axis="0 1 0", xyz="0.1 0 0"),
+    joint("elbow", "upper", "lower", axis="0.6 0 0.8", xyz="0 0.3 0.5"),
+)
+
+
+def arms(tmp_path, fixed: bool, num_envs: int = 3) -> World:
+    """Arms in random states, with a force sensor on the last link."""
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        if not assets:
+            options = gymapi.AssetOptions()
+            options.fix_base_link = fixed
+            name = urdf(tmp_path, *ARM)
+            assets.append(world.gym.load_asset(world.sim, str(tmp_path), name, options))
+            turned = gymapi.Transform(gymapi.Vec3(0, 0, 0.2), gymapi.Quat.from_euler_zyx(1, 0, 0))
+            world.gym.create_asset_force_sensor(assets[0], 2, turned)
+        sphere = world.gym.create_sphere(world.sim, 0.1) if not env.index else assets[1]
+        assets[1:] = [sphere]
+        world.gym.create_actor(env, sphere, pose(5, 0, 1), "ball", env.index, 0)
+        world.gym.create_actor(env, assets[0], pose(0, 0, 1), "arm", env.index, 0)
+
+    world = World(num_envs, fill)
+    torch.manual_seed(1)
+    states = world.acquired("actor_root_state").clone()
+    if not fixed:
+        quats = torch.nn.functional.normalize(torch.randn(num_envs, 4), dim=-1)
+        states[:, 1] = torch.cat((torch.randn(num_envs, 3), quats, torch.randn(num_envs, 6)), -1)
+    world.set("actor_root_state", states)
+    world.set("dof_state", torch.randn(num_envs * 2, 2))
+    return world
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_jacobian_gives_the_velocities_of_bodies(tmp_path, fixed):
+    world = arms(tmp_path, fixed)
+    world.gym.acquire_jacobian_tensor(world.sim, "arm")
+    world.gym.refresh_jacobian_tensors(world.sim)
+    jacobian = world.gym.acquire_jacobian_tensor(world.sim, "arm").values
+    assert jacobian.shape == ((3, 2, 6, 2) if fixed else (3, 3, 6, 8))
+    speeds = world.refreshed("dof_state")[..., 1]
+    if not fixed:
+        roots = world.refreshed("actor_root_state")[:, 1, 7:]
+        speeds = torch.cat((roots, speeds), dim=-1)
+    bodies = world.refreshed("rigid_body_state")[:, 1:, 7:]
+    expected = bodies[:, 1:] if fixed else bodies
+    torch.testing.assert_close((jacobian @ speeds[:, None, :, None])[..., 0], expected)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_mass_matrix_gives_the_kinetic_energy(tmp_path, fixed):
+    world = arms(tmp_path, fixed)
+    matrix = world.gym.acquire_mass_matrix_tensor(world.sim, "arm").values
+    world.gym.refresh_mass_matrix_tensors(world.sim)
+    assert matrix.shape == ((3, 2, 2) if fixed else (3, 8, 8))
+    speeds = world.refreshed("dof_state")[..., 1]
+    if not fixed:
+        roots = world.refreshed("actor_root_state")[:, 1, 7:]
+        speeds = torch.cat((roots, speeds), dim=-1)
+    energy = 0.5 * (speeds[:, None] @ matrix @ speeds[..., None]).flatten()
+    # The links' centres of mass are their frames' origins, and each turns with 0.01 kg m^2.
+    bodies = world.refreshed("rigid_body_state")[:, 1:, 7:]
+    masses = torch.tensor([3.0, 2.0, 1.0])
+    linear = (masses * bodies[..., :3].square().sum(-1)).sum(-1)
+    angular = 0.01 * bodies[..., 3:].square().sum((-1, -2))
+    torch.testing.assert_close(energy, 0.5 * (linear + angular))
+
+
+def test_force_sensors_measure_the_net_force_on_a_body(tmp_path):
+    """It is what changes the momentum; a body at rest has none, gravity included."""
+    world = arms(tmp_path, fixed=False)
+    world.acquired("force_sensor")
+    world.run(1)
+    before = world.refreshed("rigid_body_state")[:, 3].clone()
+    world.run(1)
+    after = world.refreshed("rigid_body_state")[:, 3]
+    readings = world.refreshed("force_sensor")[:, 0]
+    force = 1.0 * (after[:, 7:10] - before[:, 7:10]) / 0.005
+    torque = 0.01 * (after[:, 10:] - before[:, 10:]) / 0.005
+    turn = gymapi.Quat.from_euler_zyx(1, 0, 0)
+    for env in range(3):
+        pose_then = gymapi.Transform(r=gymapi.Quat(*before[env, 3:7].tolist()))
+        frame = pose_then.r * turn
+        arm = pose_then.r.rotate(gymapi.Vec3(0, 0, 0.2))
+        pulled = gymapi.Vec3(*force[env].tolist())
+        moved = gymapi.Vec3(*torque[env].tolist()) - arm.cross(pulled)
+        expected = [frame.inverse().rotate(one) for one in (pulled, moved)]
+        values = [value for one in expected for value in (one.x, one.y, one.z)]
+        assert readings[env].tolist() == pytest.approx(values, rel=0.05, abs=0.3)
+
+
+def test_force_sensors_of_bodies_at_rest_read_zero():
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = world.gym.create_box(world.sim, 0.2, 0.2, 0.2)
+        world.gym.create_asset_force_sensor(asset, 0, gymapi.Transform())
+        world.gym.create_actor(env, asset, pose(0, 0, 0.1), "box", 0, 0)
+
+    world = World(1, fill, ground=1.0)
+    world.acquired("force_sensor")
+    world.run(400)
+    assert world.refreshed("force_sensor").abs().max() < 0.1
+    states = world.refreshed("actor_root_state").clone()
+    states[..., 2] = 5.0
+    world.set("actor_root_state", states)
+    world.run(2)
+    weight = 8.0 * 9.81
+    falling = [0, 0, -weight, 0, 0, 0]
+    assert world.refreshed("force_sensor")[0, 0].tolist() == pytest.approx(falling, abs=1e-2)
+
+
+def test_actor_that_is_not_there_is_named(tmp_path):
+    world = arms(tmp_path, fixed=True, num_envs=1)
+    with pytest.raises(ConfigurationError, match=r"No actor is called 'leg'; .* ball, arm"):
+        world.gym.acquire_jacobian_tensor(world.sim, "leg")
