@@ -14,6 +14,7 @@ import torch
 
 from envlab.distributed.limits import usable_cores
 from envlab.errors import ConfigurationError
+from envlab.isaacgym.drives import StiffDrives
 from envlab.isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
 from envlab.isaacgym.enums import DofDriveMode
 from envlab.isaacgym.parameters import UNLIMITED
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 BODIES, CENTRES, DOF_FORCE = "bodies", "centres", "dof_force"
 JACOBIAN, MASS_MATRIX = "jacobian", "mass_matrix"
+BACKEND = "auto"
+"""Which of envlab's simulations runs a world; tests take ``mujoco_warp`` on Warp's CPU device."""
 _FIELDS = {
     BODIES: ("xpos", "xquat", "cvel", "subtree_com"),
     CENTRES: ("xipos",),
@@ -104,6 +107,7 @@ class Physics:
         names = {field for want in sim.wanted for field in _FIELDS[want]}
         cfg = SimulationCfg(
             dt=scene.model.opt.timestep,
+            backend=BACKEND,
             data_fields=tuple(sorted(names)),
             model_fields=tuple(scene.fields),
         )
@@ -161,6 +165,15 @@ class Physics:
         self._is_effort = ~(
             self._is_mode[DofDriveMode.DOF_MODE_POS] | self._is_mode[DofDriveMode.DOF_MODE_VEL]
         )
+        self._stiff = None
+        if scene.drives is not None and scene.drives.is_stiff.any():
+            self._stiff = StiffDrives(
+                scene.drives,
+                self._ids(positions),
+                self._speed_columns,
+                self._sim.params.dt,
+                model.opt.timestep,
+            )
         limits = torch.tensor(properties["velocity"].tolist(), device=self.device)
         self._speed_limits = torch.where(limits > 0, limits, UNLIMITED)
         self._has_speed_limits = bool((self._speed_limits < 1e6).any())
@@ -197,11 +210,15 @@ class Physics:
     def step(self) -> None:
         """Run one simulation step."""
         simulation = self._flushed()
-        simulation.ctrl.copy_(self.ctrl)
+        stiff = self._stiff
+        controls = self.ctrl if stiff is None else stiff.bound(self.ctrl, self.state)
+        simulation.ctrl.copy_(controls)
         if self._is_pushed or self._was_pushed:
             simulation.apply_wrench(self.scene.bodies, self.wrench[..., :3], self.wrench[..., 3:])
         simulation.step()
         self._pull(simulation)
+        if stiff is not None:
+            stiff.observe(self.state)
         self._limit_speeds(simulation)
         # Efforts and forces are of one step, targets stay.
         self.ctrl.masked_fill_(self._is_effort, 0.0)
@@ -293,6 +310,8 @@ class Physics:
             self._speed_columns - self.scene.model.nq,
             out=self.dof_forces.view(self.num_envs, self.num_dofs),
         )
+        if self._stiff is not None:
+            self._stiff.show_end_forces(self.dof_forces.view(self.num_envs, self.num_dofs))
 
     def refresh_force_sensors(self) -> None:
         """Rewrite the readings of force sensors."""

@@ -10,15 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
 
 from envlab.errors import ConfigurationError, SimulationError
-from envlab.isaacgym.enums import DofDriveMode
+from envlab.isaacgym.drives import DriveGains
 from envlab.isaacgym.parameters import UNLIMITED
 from envlab.isaacgym.values import Transform
 from envlab.isaacgym.world import Actor, Env, Sim
@@ -28,7 +27,6 @@ _FILTER_BITS = 31
 _ITERATIONS = 10
 """Of the solver and its line search; with more, a quadruped's step took a third longer."""
 _TORSION_ROLL = (0.005, 0.0001)
-_DRIVES = (DofDriveMode.DOF_MODE_POS, DofDriveMode.DOF_MODE_VEL)
 
 
 @dataclass
@@ -42,6 +40,7 @@ class Scene:
         dof_actors: The actor of each degree of freedom.
         roots: Ids of each actor's first body.
         free_joints: Ids of each actor's floating joint; -1: it is fixed.
+        drives: What drives do; None without degrees of freedom.
     """
 
     model: mujoco.MjModel
@@ -51,6 +50,7 @@ class Scene:
     dof_actors: list[int]
     roots: list[int]
     free_joints: list[int]
+    drives: DriveGains | None = None
 
 
 def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> Scene:
@@ -334,32 +334,24 @@ def _drive_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
     dofs = model.jnt_dofadr[scene.dof_joints]
     if not len(dofs):
         return
-    properties = _unique_rows(
-        sim, lambda env: np.concatenate([actor.dof_properties for actor in env.actors])
-    )
-    is_position = properties["driveMode"] == DofDriveMode.DOF_MODE_POS
-    is_driven = np.isin(properties["driveMode"], _DRIVES)
-    stiffness = np.where(is_position, properties["stiffness"], 0.0).astype(float)
-    damping = np.where(is_driven, properties["damping"], 0.0).astype(float)
-    gain, bias = model.actuator_gainprm, model.actuator_biasprm
-    gains = np.zeros((count, *gain.shape))
-    gains[..., 0] = np.where(is_position, stiffness, np.where(is_driven, damping, 1.0))
-    biases = np.zeros((count, *bias.shape))
-    biases[..., 1] = -stiffness
-    # A spring that acts on the end of the step, q + h v, adds h k to the damping, which the
+    properties = dof_properties(sim)
+    drives = scene.drives = DriveGains(properties, model, dofs)
+    gains = np.zeros((count, *model.actuator_gainprm.shape))
+    gains[..., 0] = drives.gain
+    biases = np.zeros((count, *model.actuator_biasprm.shape))
+    # A spring that acts on the end of a step, q + h v, adds h k to the damping, which the
     # integrator takes implicitly: stable at any stiffness.
-    biases[..., 2] = -(damping + model.opt.timestep * stiffness)
+    biases[..., 1], biases[..., 2] = -drives.spring, -drives.damper
     yield "actuator_gainprm", gains
     yield "actuator_biasprm", biases
-    effort = np.where(
-        is_driven & (properties["effort"] > 0), properties["effort"], UNLIMITED
-    ).astype(float)
+    effort = np.where(drives.is_stiff, UNLIMITED, drives.effort)  # see envlab.isaacgym.drives
     yield "actuator_forcerange", np.stack([-effort, effort], axis=-1)
+    passive = ~drives.is_driven
     for name, source, places in (
-        ("dof_damping", np.where(is_driven, 0.0, properties["damping"]), dofs),
+        ("dof_damping", np.where(passive, properties["damping"], 0.0), dofs),
         ("dof_frictionloss", properties["friction"], dofs),
         ("dof_armature", properties["armature"], dofs),
-        ("jnt_stiffness", np.where(is_driven, 0.0, properties["stiffness"]), scene.dof_joints),
+        ("jnt_stiffness", np.where(passive, properties["stiffness"], 0.0), scene.dof_joints),
     ):
         values = np.repeat(getattr(model, name)[None], count, axis=0).astype(float)
         values[:, places] = source
@@ -410,5 +402,7 @@ def _root_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
     yield "body_quat", rotations
 
 
-def _unique_rows(sim: Sim, rows_of: Callable[[Env], Any]) -> np.ndarray:
-    return np.stack([rows_of(env) for env in sim.envs])
+def dof_properties(sim: Sim) -> np.ndarray:
+    """Return the properties of all degrees of freedom, ``(num_envs, num_dofs)``."""
+    rows = [[actor.dof_properties for actor in env.actors] for env in sim.envs]
+    return np.stack([np.concatenate(row) for row in rows])

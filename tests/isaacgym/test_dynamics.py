@@ -9,6 +9,8 @@ from envlab.errors import ConfigurationError
 from envlab.isaacgym import gymapi
 from tests.isaacgym.worlds import World, joint, link, pose, urdf
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 ARM = (
     link("base", 3.0),
     link("upper", 2.0),

@@ -12,6 +12,8 @@ from envlab.errors import ConfigurationError, DeviceError
 from envlab.isaacgym import gymapi, gymtorch
 from tests.isaacgym.worlds import SLIDER, World, box, joint, link, pose, urdf
 
+pytestmark = pytest.mark.usefixtures("backend")
+
 
 def boxes(num_envs: int, **settings) -> World:
     """A box of 8 kg in each environment, 1 m up."""
@@ -153,6 +155,32 @@ def test_drives_are_stable_at_any_stiffness(tmp_path):
     world.run(240)
     positions = world.refreshed("dof_state")[:, 0, 0]
     torch.testing.assert_close(positions, torch.full_like(positions, 0.5), rtol=0, atol=1e-3)
+
+
+def test_stiff_drives_of_little_effort_do_not_swing(tmp_path):
+    """A gripper of Isaac Gym's Franka: 1e6 N/m and 200 N at 60 Hz. It swung by 0.5 m for ever."""
+    world = sliders(
+        tmp_path,
+        2,
+        dt=1 / 60,
+        driveMode=gymapi.DOF_MODE_POS,
+        stiffness=1e6,
+        damping=100.0,
+        effort=200.0,
+        upper=[3.0, 0.01],
+        velocity=1e9,
+    )
+    world.acquired("dof_force")
+    world.set("dof_position_target", torch.full((2,), 0.03))
+    reached = []
+    for _ in range(60):
+        world.run(1)
+        reached.append(world.refreshed("dof_state")[:, 0, 0].clone())
+    assert max(one[0] for one in reached) < 0.031
+    assert reached[-1][0] == pytest.approx(0.03, abs=1e-4)
+    # The second one's end stop blocks it: it pushes with its effort, not with 2e4 N.
+    assert reached[-1][1] == pytest.approx(0.01, abs=0.01)
+    assert world.refreshed("dof_force")[:, 0].tolist() == pytest.approx([0.0, 200.0], abs=6.0)
 
 
 def test_velocity_drives_reach_their_targets(tmp_path):
