@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from gymnasium import spaces
@@ -113,6 +114,15 @@ class RecurrentActorCritic(nn.Module):
         nn.init.orthogonal_(self.critic.weight)
         nn.init.zeros_(self.critic.bias)
 
+        self.train()
+
+    def train(self, mode: bool = True) -> RecurrentActorCritic:
+        """Set the mode of all but the normaliser, which counts samples when the learner says so."""
+        super().train(mode)
+        if self.normaliser is not None:
+            self.normaliser.eval()
+        return self
+
     def _add_encoder(
         self,
         env: BatchedEnv,
@@ -154,6 +164,11 @@ class RecurrentActorCritic(nn.Module):
             features = self.backbone(torch.zeros(1, *shape))
         self.encoder = Compressor(tuple(features.shape[1:]))
         return self.encoder.dim
+
+    def in_float32(self) -> RecurrentActorCritic:
+        """Compute in float32 from now on, as other machines can; return the network."""
+        self._dtype = torch.float32
+        return self
 
     def beginning(
         self, num_envs: int, device: torch.device
@@ -254,7 +269,7 @@ class RecurrentActorCritic(nn.Module):
         parts = []
         if self.vectors:
             vector = obs["vector"]
-            parts.append(vector if self.normaliser is None else self.normaliser.eval()(vector))
+            parts.append(vector if self.normaliser is None else self.normaliser(vector))
         if self._last_action_dim:
             actions = previous_actions
             if self._sizes is not None:
@@ -264,8 +279,10 @@ class RecurrentActorCritic(nn.Module):
             parts.append(actions.float() * ~starts.unsqueeze(-1))
         return torch.cat(parts, dim=-1)
 
-    def _autocast(self, device: torch.device) -> torch.autocast:
-        return torch.autocast(device.type, self._dtype, enabled=self._dtype != torch.float32)
+    def _autocast(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+        if self._dtype == torch.float32:
+            return contextlib.nullcontext()  # nothing that an export would have to describe
+        return torch.autocast(device.type, self._dtype)
 
 
 def _options(space: spaces.Space) -> list[int] | None:

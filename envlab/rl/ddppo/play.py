@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gymnasium import spaces
+from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.rl.command.session import Session
+from envlab.rl.ddppo.cfg import DdppoCfg
+from envlab.rl.ddppo.distributions import Choices
 from envlab.rl.ddppo.learner import for_env, make_model
+from envlab.rl.ddppo.model import RecurrentActorCritic
+from envlab.rl.loop.export import export_steps
 
 
 class DdppoPlayer:
@@ -48,4 +54,51 @@ class DdppoPlayer:
         return for_env(actions[0], self._cfg, self._env)
 
     def export(self, directory: Path) -> list[Path]:
-        return []
+        if not isinstance(self._model, RecurrentActorCritic):
+            print("Not exported: only networks of ddppo's own kind can be.")
+            return []
+        step = _Step(self._model.cpu(), self._cfg, self._env)
+        num = 16
+        generator = torch.Generator().manual_seed(0)
+        inputs: dict[str, torch.Tensor] = {}
+        for name in step.groups:
+            like = self._env.obs_buf[name][:1]
+            values = torch.rand(num, *like.shape[1:], generator=generator)
+            inputs[name] = values if like.is_floating_point() else values.mul(255.0).to(like.dtype)
+        memory, actions, starts = self._model.beginning(num, torch.device("cpu"))
+        memory = torch.rand(memory.shape, generator=generator)
+        inputs |= {"memory": memory, "last_actions": actions, "starts": starts}
+        return export_steps(step, inputs, step.outputs, directory)
+
+
+class _Step(nn.Module):
+    """One step of a policy, in float32: observations, then what is remembered.
+
+    Attributes:
+        groups: Observations that it takes, in this order.
+        outputs: What it returns: best actions, the memory after them, and logits of choices.
+    """
+
+    def __init__(self, model: RecurrentActorCritic, cfg: DdppoCfg, env: BatchedEnv) -> None:
+        super().__init__()
+        self._model, self._cfg, self._env = model.in_float32(), cfg, env
+        self.groups = [*model.vectors, *model.images]
+        is_choice = isinstance(env.single_action_space, spaces.Discrete | spaces.MultiDiscrete)
+        self.outputs = (
+            ("actions", "new_memory", "logits") if is_choice else ("actions", "new_memory")
+        )
+
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        *groups, memory, last_actions, starts = inputs
+        obs = self._model.prepare(dict(zip(self.groups, groups, strict=True)))
+        output, memory = self._model(
+            {name: values.unsqueeze(0) for name, values in obs.items()},
+            last_actions.unsqueeze(0),
+            starts.unsqueeze(0),
+            memory,
+        )
+        distribution = output.distribution
+        actions = for_env(distribution.mode()[0], self._cfg, self._env)
+        if isinstance(distribution, Choices):
+            return actions, memory, torch.cat(distribution.log_probs, dim=-1)[0]
+        return actions, memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -50,10 +50,7 @@ def export_policy(
         directory.mkdir(parents=True, exist_ok=True)
         return _export(policy, reference, obs_shape, directory, is_traced=is_traced)
     except OSError as error:
-        raise RunDirectoryError(
-            f"The policy cannot be exported to {directory} ({describe(directory, error)}). "
-            f"{cure(error)} With --no_export, the policy plays and nothing is written."
-        ) from error
+        raise _not_written(directory, error) from error
 
 
 def _export(
@@ -74,9 +71,7 @@ def _export(
     with whole_file(jit_path) as file:  # torch's own writer hides why it fails (2.13)
         torch.jit.save(script, file)
     _check("policy.pt", torch.jit.load(str(jit_path))(obs), expected)
-    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
-    if missing:
-        logger.info("policy.onnx was not written: %s is not installed.", " and ".join(missing))
+    if _lacks_onnx():
         return [jit_path]
     onnx_path = directory / "policy.onnx"
     onnx_path.unlink(missing_ok=True)  # it could be a link to another file
@@ -127,3 +122,90 @@ class ChannelsFirst(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return images.permute(0, 3, 1, 2).contiguous()
+
+
+def export_steps(
+    policy: nn.Module,
+    inputs: Mapping[str, torch.Tensor],
+    outputs: Sequence[str],
+    directory: Path,
+) -> list[Path]:
+    """Write a policy with a memory, one step of it, as ``policy.pt`` and ``policy.onnx``.
+
+    Args:
+        policy: Takes the inputs in their order, ``(batch, ...)`` each, and returns the outputs. It
+            is traced: it takes the same way whatever the values are.
+        inputs: Values to compare the files by, by name: observations, then what is remembered.
+        outputs: Names.
+        directory: Where to write.
+
+    Returns:
+        The files.
+
+    Raises:
+        RunDirectoryError: If they cannot be written.
+        EnvlabError: If an exported policy acts differently.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return _export_steps(policy.cpu().eval(), inputs, outputs, directory)
+    except OSError as error:
+        raise _not_written(directory, error) from error
+
+
+@torch.no_grad()
+def _export_steps(
+    policy: nn.Module, inputs: Mapping[str, torch.Tensor], outputs: Sequence[str], directory: Path
+) -> list[Path]:
+    values = tuple(inputs.values())
+    expected = policy(*values)
+    jit_path = directory / "policy.pt"
+    with whole_file(jit_path) as file:  # torch's own writer hides why it fails (2.13)
+        torch.jit.save(torch.jit.trace(policy, values), file)
+    found = torch.jit.load(str(jit_path))(*values)
+    for name, actual, wanted in zip(outputs, found, expected, strict=True):
+        _check(f"policy.pt ({name})", actual, wanted)
+    if _lacks_onnx():
+        return [jit_path]
+    onnx_path = directory / "policy.onnx"
+    onnx_path.unlink(missing_ok=True)  # it could be a link to another file
+    batch = torch.export.Dim("batch")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            policy,
+            values,
+            str(onnx_path),
+            input_names=list(inputs),
+            output_names=list(outputs),
+            dynamic_shapes=(tuple({0: batch} for _ in values),),
+            opset_version=18,
+            external_data=False,  # else torch 2.13 puts the weights into a second file
+            verbose=False,
+        )
+    if importlib.util.find_spec("onnxruntime") is None:
+        logger.info("policy.onnx was not checked: onnxruntime is not installed.")
+        return [jit_path, onnx_path]
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(onnx_path), providers=["CPUExecutionProvider"])
+    found = session.run(list(outputs), {name: one.numpy() for name, one in inputs.items()})
+    for name, actual, wanted in zip(outputs, found, expected, strict=True):
+        _check(f"policy.onnx ({name})", torch.from_numpy(actual), wanted)
+    return [jit_path, onnx_path]
+
+
+def _lacks_onnx() -> bool:
+    """Return whether packages are missing, and say so."""
+    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
+    if missing:
+        logger.info("policy.onnx was not written: %s is not installed.", " and ".join(missing))
+    return bool(missing)
+
+
+def _not_written(directory: Path, error: OSError) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"The policy cannot be exported to {directory} ({describe(directory, error)}). "
+        f"{cure(error)} With --no_export, the policy plays and nothing is written."
+    )

@@ -66,6 +66,24 @@ def test_what_was_trained_plays(trained: Path, capsys):
     with contextlib.chdir(trained):
         assert play("ddppo", words) == 0
     assert "over 4 episodes" in capsys.readouterr().out
+    script = torch.jit.load(str(trained / "exported/policy.pt"))
+    memory, last_actions = torch.randn(3, 16), torch.zeros(3, 1)
+    obs, goes_on = torch.randn(3, 4), torch.zeros(3, dtype=torch.bool)
+    actions, new_memory = script(obs, memory, last_actions, goes_on)
+    assert actions.shape == (3, 1)
+    assert new_memory.shape == (3, 16)
+    begins, _ = script(obs, memory, last_actions, ~goes_on)
+    assert not torch.equal(begins, actions)  # the memory counts, where no episode begins
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(trained / "exported/policy.onnx"))
+    assert [one.name for one in session.get_inputs()] == [
+        *("policy", "memory", "last_actions", "starts")
+    ]
+    values = (obs, memory, last_actions, goes_on)
+    named = zip(session.get_inputs(), values, strict=True)
+    found = session.run(None, {one.name: value.numpy() for one, value in named})
+    torch.testing.assert_close(torch.from_numpy(found[0]), actions)
+    torch.testing.assert_close(torch.from_numpy(found[1]), new_memory)
 
 
 @pytest.mark.parametrize(
