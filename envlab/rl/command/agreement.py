@@ -89,6 +89,9 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
     """
     flags = vars(sessions[0].flags)
     values = {f"--{name}": str(flags.get(name)) for name in _FLAGS}
+    for name in ("experiment", "config_kwargs"):
+        if flags.get(name) is not None:
+            values[f"--{name}"] = _of_any_node(flags[name])
     values["the number of runs"] = str(len(sessions))
     for number, session in enumerate(sessions, 1):
         run = f"run {number}'s " if len(sessions) > 1 else ""
@@ -101,7 +104,7 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
 
 def _of_any_node(value: Any) -> str:
     """Return a value as text, and a file by its name and a digest of it and what it includes."""
-    if isinstance(value, str) and "/" in value and Path(value).is_file():
+    if isinstance(value, str) and ("/" in value or value.endswith(".py")) and Path(value).is_file():
         path, total = Path(value), hashlib.sha256()
         for part in sorted(_parts(path), key=lambda part: part.name):
             total.update(hashlib.sha256(part.read_bytes()).digest())

@@ -25,7 +25,7 @@ from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.command.agreement import own_packages
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
 from envlab.rl.command.session import Session, agree_on_seed, choose_num_envs
-from envlab.rl.command.validator_process import start_validator
+from envlab.rl.command.validator_process import experiment_words, start_validator
 from envlab.rl.learner import Learner
 from envlab.rl.loop.curves import Curves, check_logger, open_curves
 from envlab.rl.loop.training import Training
@@ -330,6 +330,13 @@ def print_summary(session: Session, run: Run, checkpoint: Path | None) -> None:
     )
     prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
     print(f"Last checkpoint: {path}")
-    words = [*([prefix] if prefix else []), *words, f"--task={session.task.id}"]
-    words += [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
+    words = [*([prefix] if prefix else []), *words, *_what_was_trained(session)]
     print("Play it:", shlex.join([*words, f"--checkpoint={path}"]))
+
+
+def _what_was_trained(session: Session) -> list[str]:
+    """Return the flags that name what a session trained: a task, or an experiment."""
+    if getattr(session.flags, "experiment", None) is not None:
+        return experiment_words(session.flags)
+    origin = [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
+    return [f"--task={session.task.id}", *origin]

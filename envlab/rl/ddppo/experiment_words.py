@@ -223,10 +223,11 @@ def check_machine(
     joined = max(1, ranks["world_size"] // ranks["local_world_size"])
     nodes = getattr(experiment, "distributed_nodes", None)
     machine_id = flags.machine_id
-    if machine_id is not None and not 0 <= machine_id < (nodes or joined):
+    count = nodes or joined
+    if machine_id is not None and not 0 <= machine_id < count:
         raise ConfigurationError(
-            f"--machine_id is {machine_id}, but {nodes or joined} nodes have the numbers 0 to "
-            f"{(nodes or joined) - 1}."
+            f"--machine_id is {machine_id}, but must be from 0 to {count - 1}, because the number "
+            f"of nodes is {count}."
         )
     if nodes is not None and nodes != joined:
         joined_text = "1 node" if joined == 1 else f"{joined} nodes"

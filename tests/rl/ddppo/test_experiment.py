@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_env_cfg
 from envlab.rl.ddppo import experiment_file
 from envlab.rl.ddppo.experiment import MachineParams
 from envlab.rl.ddppo.experiment_file import load_experiment
@@ -148,6 +151,26 @@ def test_without_a_gpu_the_tutorial_has_one_worker_a_node(monkeypatch: pytest.Mo
     assert "--validate" not in words  # its machine_params turn it off
 
 
+OWN_ENV = """
+    def make_env(self, mode, *, num_envs, context):
+        from envlab_tasks.classic.cartpole.cartpole_env_cfg import CartpoleEnvCfg
+        from envlab.envs import ManagerEnv
+        env = ManagerEnv(CartpoleEnvCfg(), num_envs=num_envs, context=context, seed=0)
+        env.mode = mode
+        return env
+"""
+
+
+@pytest.mark.parametrize(("command", "mode"), [("train", "train"), ("play", "test")])
+def test_experiment_may_make_its_own_environments(command: str, mode: str, tmp_path: Path) -> None:
+    words = prepare(command, [write(tmp_path, WITHOUT_TASK + OWN_ENV)])
+    task = get_task(words[0].removeprefix("--task="))
+    cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 3}}, "env")
+    env = task.make(cfg, context=DistributedContext.single("cpu"), render_mode=None)
+    assert (env.num_envs, env.mode) == (3, mode)
+    env.close()
+
+
 TWO = EXPERIMENT + "\nclass Other(Point):\n    pass\n"
 RAISES = "import math\n\ndef ratio():\n    return 1 / 0\n\nratio()\n"
 WITHOUT_TASK = EXPERIMENT.replace('TASK = "Nav-PointNav-Depth-v0"', "pass")
@@ -161,7 +184,7 @@ WITHOUT_TASK = EXPERIMENT.replace('TASK = "Nav-PointNav-Depth-v0"', "pass")
         (EXPERIMENT, ["--config_kwargs", "{4}"], "is not JSON"),
         (TWO, [], "2 experiments, Point, Other. Name the one to run: .*py:Point"),
         ("x = 1", [], "no experiment: no class there derives"),
-        (EXPERIMENT, ["--machine_id=3"], "--machine_id is 3, but 1 nodes have the numbers 0 to 0"),
+        (EXPERIMENT, ["--machine_id=3"], "--machine_id is 3, but must be from 0 to 0"),
         (
             EXPERIMENT,
             ["--config_kwargs", '{"distributed_nodes": 3}'],
