@@ -40,6 +40,10 @@ class DQN(Stock):
 
     def __init__(self, *, cfg: dict[str, Any], **rest: Any) -> None:
         super().__init__(cfg=DqnCfg(**cfg), **rest)
+        self._learned = list(self.q_network.parameters())
+        self._following = list(self.target_q_network.parameters())
+        self.optimizer = torch.optim.Adam(self._learned, lr=self.cfg.learning_rate, fused=True)
+        self.checkpoint_modules["optimizer"] = self.optimizer
         self._loss = {"huber": functional.smooth_l1_loss, "mse": functional.mse_loss}[self.cfg.loss]
 
     def act(
@@ -98,11 +102,12 @@ class DQN(Stock):
         if config.torch.is_distributed:
             self.q_network.reduce_parameters()
         if self.cfg.grad_norm_clip > 0:
-            clip_grad_norm_(self.q_network.parameters(), self.cfg.grad_norm_clip)
+            clip_grad_norm_(self._learned, self.cfg.grad_norm_clip)
         self.optimizer.step()
         self._update_counter += 1
         if self._update_counter % self.cfg.target_update_interval == 0:
-            self.target_q_network.update_parameters(self.q_network, polyak=self.cfg.polyak)
+            with torch.no_grad():
+                torch._foreach_lerp_(self._following, self._learned, self.cfg.polyak)
         self.track_data("Loss / Q-network loss", loss.detach())
         return loss.detach()
 

@@ -294,8 +294,10 @@ class Member:
         ``Optimizer.load_state_dict`` would keep the parent's own tensors, which both would then
         step, and its rate.
         """
-        names, by_name = self._named_parameters(), dict(zip(old_names, old.values(), strict=False))
+        names = self._named_parameters()
+        by_name = {old_names[position]: values for position, values in old.items()}
         steps = [values["step"] for values in old.values() if "step" in values]
+        is_fused = bool(optimizer.param_groups[0].get("fused"))
         for parameter in (p for group in optimizer.param_groups for p in group["params"]):
             had = by_name.get(names[id(parameter)])
             if had is None and steps:  # of a layer that is new: no moments, as many steps
@@ -305,6 +307,9 @@ class Member:
                     "exp_avg_sq": torch.zeros_like(parameter),
                 }
             if had is not None:
-                optimizer.state[parameter] = {
-                    key: moved(value, parameter.shape) for key, value in had.items()
+                optimizer.state[parameter] = {  # Adam counts on the CPU, unless it is fused
+                    key: moved(value, parameter.shape).to(
+                        parameter.device if value.dim() or is_fused else "cpu"
+                    )
+                    for key, value in had.items()
                 }
