@@ -27,6 +27,7 @@ from envlab.envs.failures import FailureCounter
 from envlab.envs.masks import clear
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
+from envlab.sim.host import on_host
 
 Observations = dict[str, torch.Tensor]
 """By group: vectors ``(num_envs, dim)``, or images ``(num_envs, height, width, channels)``."""
@@ -353,8 +354,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
     def _count(self, ended: torch.Tensor) -> torch.Tensor | int:
         """Return how many environments ended; a GPU, which would make us wait, a 0-d tensor."""
-        on_cpu = ended.device.type == "cpu"
-        return int(np.count_nonzero(ended.numpy())) if on_cpu else ended.sum()
+        return int(np.count_nonzero(ended.numpy())) if on_host(ended.device) else ended.sum()
 
     def _judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return terminated, time-outs and rewards of the state that a step led to.
@@ -422,7 +422,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
                 f"actions have shape {tuple(actions.shape)}, but must be "
                 f"{tuple(self.actions.shape)}: (num_envs, num_actions)."
             )
-        if choices is not None and self.device.type == "cpu":  # a GPU would have to be waited for
+        if choices is not None and on_host(self.device):
             choices.check_range(actions)
         return actions.detach()  # physics has no gradient, and a graph would grow without end
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from envlab.errors import SimulationError
+from envlab.sim.host import on_host
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class FailureCounter:
         if failed is None:
             return
         self._num_failed += failed.sum()
-        if failed.device.type == "cpu":
+        if on_host(failed.device):
             self._limit(int(failed.sum()), 1)
 
     def report(self) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
+from envlab.sim.host import on_host
+
 
 @contextlib.contextmanager
 def kept_rows(mask: torch.Tensor) -> Iterator[None]:
@@ -21,7 +23,7 @@ def kept_rows(mask: torch.Tensor) -> Iterator[None]:
     A reset hands one mask to all terms, which ask a dozen times; each look takes 3 us. What was
     seen is an attribute of the mask itself.
     """
-    if mask.device.type == "cpu":
+    if on_host(mask.device):
         mask.__dict__["rows"] = mask.numpy().nonzero()[0]
     try:
         yield
@@ -42,7 +44,7 @@ def clear(values: torch.Tensor, mask: torch.Tensor) -> None:
         values: ``(num_envs, ...)``.
         mask: Bool ``(num_envs,)``.
     """
-    if values.device.type == "cpu":
+    if on_host(values.device):
         values.numpy()[rows_of(mask)] = 0
     else:
         values.masked_fill_(mask.view(-1, *[1] * (values.dim() - 1)), 0)
@@ -56,7 +58,7 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
         mask: Bool ``(num_envs,)``.
         new: Of the same shape.
     """
-    if values.device.type == "cpu":
+    if on_host(values.device):
         rows = rows_of(mask)
         values.numpy()[rows] = new.numpy()[rows]
     else:
@@ -78,7 +80,7 @@ def masked_means(
         mask: bool ``(num_envs,)``.
         count: Number of true elements in ``mask``, at least 1.
     """
-    if mask.device.type != "cpu":
+    if not on_host(mask.device):
         table = values if isinstance(values, torch.Tensor) else torch.stack(tuple(values))
         finite = torch.nan_to_num(table.float(), posinf=0.0, neginf=0.0)
         return ((finite * mask).sum(dim=-1) / count).unbind()

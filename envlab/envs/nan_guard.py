@@ -8,6 +8,7 @@ import math
 import torch
 
 from envlab.envs.failures import FailureCounter
+from envlab.sim.host import on_host
 from envlab.sim.simulation import Simulation
 
 logger = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ class NanGuard:
     def __init__(self, sim: Simulation, failures: FailureCounter) -> None:
         """Watch ``sim``, and have failures counted."""
         self._sim, self._failures = sim, failures
-        self._is_cpu = sim.device.type == "cpu"
+        self._is_cpu = on_host(sim.device)
         self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
         self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._has_bad_obs = False

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from envlab.envs.masks import rows_of
 from envlab.errors import ConfigurationError
+from envlab.sim.host import on_host
 
 _GAMMA = 0x9E3779B97F4A7C15
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9
@@ -43,9 +44,14 @@ def _shift_right(values: torch.Tensor, bits: int) -> torch.Tensor:
 
 def mix(values: torch.Tensor) -> torch.Tensor:
     """Return SplitMix64's output function of int64 ``values`` (any shape), taken modulo 2^64."""
-    values = (values ^ _shift_right(values, 30)) * _signed(_MULTIPLIER_1)
-    values = (values ^ _shift_right(values, 27)) * _signed(_MULTIPLIER_2)
+    values = _mix_upper(values)
     return values ^ _shift_right(values, 31)
+
+
+def _mix_upper(values: torch.Tensor) -> torch.Tensor:
+    """Return the same but for the lower 33 bits, which the last step alone completes."""
+    values = (values ^ _shift_right(values, 30)) * _signed(_MULTIPLIER_1)
+    return (values ^ _shift_right(values, 27)) * _signed(_MULTIPLIER_2)
 
 
 # Made once: a reset draws few numbers at a time, and each conversion takes as long as one.
@@ -71,6 +77,15 @@ def _check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
             )
 
 
+Bounds = tuple[tuple[float, float], ...]
+"""Lower and upper bounds, by column."""
+
+
+def _scaled(states: torch.Tensor, low: torch.Tensor, width: torch.Tensor) -> torch.Tensor:
+    """Return float32 draws of SplitMix64's states: 24 bits each, times ``width``, plus ``low``."""
+    return _shift_right(_mix_upper(states), 40).float().mul_(width).add_(low)
+
+
 class EnvRandom:
     """The random streams of a batch of environments."""
 
@@ -87,6 +102,8 @@ class EnvRandom:
         self.env_ids = torch.arange(first_env, first_env + num_envs, device=device)
         self.tick = 0
         """Draw counter: advanced once per step and reset, together on all ranks."""
+        self.ahead = None if on_host(device) else DrawsAhead()
+        """Where a step's draws are made together; None where each costs least by itself."""
         self._streams: dict[str, RandomStream] = {}
         self.seed(seed)
 
@@ -96,6 +113,8 @@ class EnvRandom:
         self.tick = 0
         for stream in self._streams.values():
             stream.set_keys(self._keys(stream.name))
+        if self.ahead is not None:
+            self.ahead.forget()
 
     def advance(self) -> None:
         """Move to the next tick, whose draws are independent of all earlier ones."""
@@ -134,7 +153,7 @@ class RandomStream:
     def set_keys(self, keys: torch.Tensor) -> None:
         """Set SplitMix64's start state of each environment, int64 ``(num_envs,)``, and rewind."""
         self._keys = keys.unsqueeze(1)
-        self._on_cpu = keys.device.type == "cpu"
+        self._on_cpu = on_host(keys.device)
         if self._on_cpu:
             self._numpy_keys = self._keys.numpy().view(np.uint64)
         self._tick, self._drawn = -1, 0
@@ -143,10 +162,28 @@ class RandomStream:
         """Return the next ``num`` outputs of each environment, int64 ``(num_envs, num)``."""
         if self._on_cpu:
             return torch.from_numpy(self._bits_numpy(num).view(np.int64))
+        start = self._advance(num)
+        ready = self._take(num, None)
+        return mix(self.states(start, num)) if ready is None else ready
+
+    def states(self, start: int, num: int) -> torch.Tensor:
+        """Return what :func:`mix` makes outputs of, int64 ``(num_envs, num)``.
+
+        Args:
+            start: How many outputs there are before the first of them.
+            num: How many.
+        """
         if num not in self._columns:
             steps = torch.arange(1, num + 1, device=self._source.device)
             self._columns[num] = steps * _signed(_GAMMA)
-        return mix(self._keys + (self._columns[num] + _signed(self._advance(num) * _GAMMA)))
+        return self._keys + (self._columns[num] + _signed(start * _GAMMA))
+
+    def _take(self, num: int, bounds: Bounds | None) -> torch.Tensor | None:
+        """Return the draws that were just counted, if they were made ahead."""
+        ahead = self._source.ahead
+        if ahead is None:
+            return None
+        return ahead.take(self._source.tick, _Draws(self, self._drawn - num, num, bounds))
 
     def ranges(
         self, bounds: Sequence[tuple[float, float]], mask: torch.Tensor | None = None
@@ -158,13 +195,12 @@ class RandomStream:
             mask: Environments whose draws are needed, bool ``(num_envs,)``; None: all. Other rows
                 are meaningless. It saves time on a CPU; a GPU draws for all rather than wait.
         """
-        key: tuple[Any, ...] = tuple(map(tuple, bounds))
-        if key not in self._scales:
-            _check_bounds(key)
-            self._scales[key] = self._scale(key)
-        low, width = self._scales[key]
+        key: Bounds = tuple(map(tuple, bounds))  # type: ignore[arg-type]
+        low, width = self.scale(key)
         if not self._on_cpu:
-            return _shift_right(self.bits(len(key)), 40).float().mul_(width).add_(low)
+            start = self._advance(len(key))
+            ready = self._take(len(key), key)
+            return _scaled(self.states(start, len(key)), low, width) if ready is None else ready
         rows = None if mask is None else rows_of(mask)
         values = (self._bits_numpy(len(key), rows) >> _U40).astype(np.float32)
         values *= width
@@ -176,8 +212,18 @@ class RandomStream:
         spread[rows] = values
         return torch.from_numpy(spread)
 
-    def _scale(self, bounds: Sequence[tuple[float, float]]) -> tuple[Any, Any]:
-        """Return what 24 random bits are multiplied by and added to, kept on the device."""
+    def scale(self, bounds: Bounds) -> tuple[Any, Any]:
+        """Return what is added to 24 random bits and what they are multiplied by, in that order.
+
+        Raises:
+            ConfigurationError: If a range's ends are swapped.
+        """
+        if bounds not in self._scales:
+            _check_bounds(bounds)
+            self._scales[bounds] = self._make_scale(bounds)
+        return self._scales[bounds]
+
+    def _make_scale(self, bounds: Bounds) -> tuple[Any, Any]:
         low = np.array([bound[0] for bound in bounds], dtype=np.float32)
         width = np.array([bound[1] - bound[0] for bound in bounds], dtype=np.float32)
         width *= np.float32(2.0**-24)
@@ -216,3 +262,83 @@ class RandomStream:
     def integers(self, low: int, high: int) -> torch.Tensor:
         """Return int64 draws from ``[low, high)``, ``(num_envs,)``."""
         return _shift_right(self.bits(1)[:, 0], 1) % (high - low) + low
+
+
+class _Draws(NamedTuple):
+    """Draws of one stream within a tick; what it has drawn before in this tick tells them apart."""
+
+    stream: RandomStream
+    before: int
+    num: int
+    bounds: Bounds | None
+    """None: plain bits."""
+
+
+class DrawsAhead:
+    """All draws of a tick in one batch, where each operation is a kernel to be launched.
+
+    A step draws what the step before it drew; what differs is drawn by itself. The numbers are the
+    same either way.
+    """
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Make nothing ahead until a tick has shown what is drawn: the streams' keys changed."""
+        self._tick = -1
+        self._asked: list[_Draws] = []
+        self._planned: list[_Draws] = []
+        self._groups: list[_Group] = []
+        self._ready: dict[_Draws, torch.Tensor] = {}
+
+    def take(self, tick: int, draws: _Draws) -> torch.Tensor | None:
+        """Return what was made ahead, ``(num_envs, num)``, if that has been; it is given once."""
+        if tick != self._tick:
+            self._tick = tick
+            if self._asked != self._planned:
+                self._planned = self._asked
+                self._groups = _groups(self._planned)
+            self._asked = []
+            self._ready = {}
+            for group in self._groups:
+                self._ready |= group.draw(tick)
+        self._asked.append(draws)
+        return self._ready.pop(draws, None)
+
+
+class _Group(NamedTuple):
+    """Draws that are made by the same operations. Rows are columns of draws, each in one piece."""
+
+    draws: list[_Draws]
+    states: torch.Tensor
+    """Those of tick 0, int64 ``(k, num_envs)``."""
+    low: torch.Tensor | None
+    """``(k, 1)``; None: plain bits."""
+    width: torch.Tensor | None
+
+    def draw(self, tick: int) -> Iterator[tuple[_Draws, torch.Tensor]]:
+        """Return all draws of a tick, each ``(num_envs, num)``."""
+        states = self.states + _signed(tick * _DRAWS_PER_TICK * _GAMMA)
+        if self.low is None or self.width is None:
+            rows = mix(states)
+        else:
+            rows = _scaled(states, self.low, self.width)
+        parts = rows.split([one.num for one in self.draws])
+        return zip(self.draws, (part.T for part in parts), strict=True)
+
+
+def _groups(planned: Sequence[_Draws]) -> list[_Group]:
+    groups = []
+    for is_plain in (False, True):
+        draws = [one for one in planned if (one.bounds is None) == is_plain]
+        if not draws:
+            continue
+        states = torch.cat([one.stream.states(one.before, one.num) for one in draws], dim=1)
+        scales = [one.stream.scale(one.bounds) for one in draws if one.bounds is not None]
+        low, width = (
+            torch.cat(list(values)).unsqueeze(1) if scales else None
+            for values in (zip(*scales, strict=True) if scales else ((), ()))
+        )
+        groups.append(_Group(draws, states.T.contiguous(), low, width))
+    return groups

@@ -25,6 +25,7 @@ from envlab.sim.analytic_model import control_bounds, find_links, kinds_of
 from envlab.sim.analytic_planar import PlanarChain
 from envlab.sim.analytic_poses import BodyPoses
 from envlab.sim.analytic_terms import Value, dot, shared
+from envlab.sim.host import on_host
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, copy_model
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
@@ -121,7 +122,7 @@ class AnalyticSimulation(Simulation):
         qpos: torch.Tensor | None = None,
         qvel: torch.Tensor | None = None,
     ) -> None:
-        rows = np.flatnonzero(mask.numpy()) if self.device.type == "cpu" else mask.unsqueeze(1)
+        rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qpos, rows, self._qpos0 if qpos is None else qpos)
         _set_rows(self._qvel, rows, qvel)
         _set_rows(self.ctrl, rows, None)
@@ -133,7 +134,7 @@ class AnalyticSimulation(Simulation):
             self._poses.update(self._qpos)
 
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
-        rows = np.flatnonzero(mask.numpy()) if self.device.type == "cpu" else mask.unsqueeze(1)
+        rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qvel, rows, qvel)
 
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
@@ -161,7 +162,7 @@ class AnalyticSimulation(Simulation):
 
     def bad(self) -> torch.Tensor:
         # The norm is small only if all values are.
-        if self.device.type == "cpu" and float(torch.linalg.vector_norm(self._state)) < _STATE_MAX:
+        if on_host(self.device) and float(torch.linalg.vector_norm(self._state)) < _STATE_MAX:
             return self._none_bad
         return ~(self._state.abs() < _STATE_MAX).all(dim=0)
 

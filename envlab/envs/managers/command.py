@@ -14,6 +14,7 @@ from envlab.envs.masks import masked_means
 from envlab.envs.random import RandomStream
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.sim.host import on_host
 
 
 @dataclass(kw_only=True)
@@ -112,7 +113,7 @@ class CommandManager:
             term.update()
             term.time_left -= dt
             due = term.time_left < 0.5 * dt  # at the nearest step, whatever the rounding
-            if self._env.device.type != "cpu" or due.any():
+            if not on_host(self._env.device) or due.any():
                 self._draw(name, "due", term, due)
             term.update_command()
 

@@ -13,6 +13,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
+from envlab.sim.host import on_host
 
 
 @dataclass(kw_only=True)
@@ -71,7 +72,7 @@ class EventManager:
         for name, function in self._functions.get("interval", {}).items():
             self._time_left[name] -= dt
             due = self._time_left[name] < 0.5 * dt  # at the nearest step, whatever the rounding
-            if self._env.device.type != "cpu" or due.any():
+            if not on_host(self._env.device) or due.any():
                 function(mask=due, stream=self._env.random.stream(f"events.{name}"))
                 self._draw_interval(name, "due", due)
 
