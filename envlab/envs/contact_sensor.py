@@ -81,10 +81,11 @@ class ContactSensor(SensorTerm):
         )
         self.in_contact = torch.zeros(shape, dtype=torch.bool, device=env.device)
         self.first_contact = self.in_contact.clone()
-        self.current_air_time = torch.zeros(shape, device=env.device)
-        self.last_air_time = torch.zeros(shape, device=env.device)
-        self.current_contact_time = torch.zeros(shape, device=env.device)
-        self.last_contact_time = torch.zeros(shape, device=env.device)
+        # Times in the air and on the ground, which are counted by the same operations.
+        self._current = torch.zeros(2, *shape, device=env.device)
+        self._last = torch.zeros_like(self._current)
+        self.current_air_time, self.current_contact_time = self._current.unbind()
+        self.last_air_time, self.last_contact_time = self._last.unbind()
 
     def update(self, dt: float) -> None:
         forces = self._sim.substeps.sensordata[..., self._readings].unflatten(2, (-1, 3))
@@ -94,26 +95,31 @@ class ContactSensor(SensorTerm):
         torch.amax(self._history, dim=1, out=self.force_norms)
         torch.gt(self.force_norms, self._threshold, out=self.in_contact)
         physics_dt = dt / norms.shape[1]
-        for touches in (norms > self._threshold).unbind(1):
-            self._count(touches, physics_dt)
+        touches = norms > self._threshold
+        for ends in torch.stack((touches, ~touches)).unbind(2):
+            self._count(ends, physics_dt)
         contact = self.current_contact_time
         # Half a physics step is room for rounding.
         torch.logical_and(contact > 0.0, contact < dt + 0.5 * physics_dt, out=self.first_contact)
 
-    def _count(self, touches: torch.Tensor, dt: float) -> None:
-        """Add a physics step of ``dt`` seconds to the times in the air and on the ground."""
-        air, contact = self.current_air_time, self.current_contact_time
-        lands, leaves = touches & (air > 0.0), ~touches & (contact > 0.0)
-        air += dt
-        contact += dt
-        self.last_air_time.copy_(torch.where(lands, air, self.last_air_time))
-        self.last_contact_time.copy_(torch.where(leaves, contact, self.last_contact_time))
-        air.masked_fill_(touches, 0.0)
-        contact *= touches
+    def _count(self, ends: torch.Tensor, dt: float) -> None:
+        """Add a physics step of ``dt`` seconds to the times in the air and on the ground.
+
+        Args:
+            ends: Whether a body is not in the air, and not on the ground after it, bool
+                ``(2, num_envs, num_bodies)``.
+            dt: In s.
+        """
+        has_ended = ends & (self._current > 0.0)
+        self._current += dt
+        torch.where(has_ended, self._current, self._last, out=self._last)
+        self._current.masked_fill_(ends, 0.0)
 
     def reset(self, mask: torch.Tensor) -> None:
-        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact", *_MEMORY):
+        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact", "_history"):
             clear(getattr(self, name), mask)
+        for times in (self._current, self._last):
+            clear(times.transpose(0, 1), mask)
 
     def select(self, cfg: SceneEntityCfg) -> ContactBodies:
         """Return the bodies that ``cfg.body_names`` matches.

@@ -23,6 +23,7 @@ from envlab.envs.managers import (
     TerminationManager,
 )
 from envlab.envs.managers.term import terms_of
+from envlab.envs.masks import masked_means
 from envlab.envs.vector_env import VectorEnv
 from envlab.sim.simulation import SimulationCfg
 
@@ -74,6 +75,7 @@ class ManagerEnv(VectorEnv):
         self.termination_manager = TerminationManager(self.cfg.terminations, self, sensors)
         self.reward_manager = RewardManager(self.cfg.rewards, self, sensors)
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
+        self._log_scales: torch.Tensor | None = None
 
     def _num_actions(self) -> int:
         return self.action_manager.total_action_dim
@@ -97,15 +99,29 @@ class ManagerEnv(VectorEnv):
     def _reset_envs(
         self, mask: torch.Tensor, count: torch.Tensor | int
     ) -> dict[str, torch.Tensor | float]:
+        log = self._episode_log(mask, count)
         self.event_manager.apply("reset", mask)
         self.sensor_manager.reset(mask)
         self.action_manager.reset(mask)
-        log = self.reward_manager.reset(mask, count)
-        log |= self.termination_manager.reset(mask, count)
-        log |= self.command_manager.reset(mask, count)
-        log |= self.curriculum_manager.log()
+        self.reward_manager.reset(mask)
+        self.command_manager.reset(mask)
         self.event_manager.reset(mask)
-        return log
+        return log | self.curriculum_manager.log()
+
+    def _episode_log(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
+        """Return means over the episodes of ``mask``; of rewards, per second of the time limit."""
+        rewards = self.reward_manager.episode_values()
+        others = self.termination_manager.episode_values() | self.command_manager.episode_values()
+        values = rewards | others
+        if not values:
+            return {}
+        if self._log_scales is None:
+            seconds = [self.cfg.episode_length_s] * len(rewards)
+            self._log_scales = torch.tensor([*seconds, *[1.0] * len(others)], device=self.device)
+        means = masked_means(list(values.values()), mask, count, self._log_scales)
+        return dict(zip(values, means, strict=True))
 
     def _before_resets(self, mask: torch.Tensor) -> None:
         self.curriculum_manager.compute(mask)

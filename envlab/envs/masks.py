@@ -69,6 +69,7 @@ def masked_means(
     values: torch.Tensor | Sequence[torch.Tensor],
     mask: torch.Tensor,
     count: torch.Tensor | int,
+    per: torch.Tensor | None = None,
 ) -> Sequence[torch.Tensor | float]:
     """Return the means of ``k`` values over the ``count`` environments of ``mask``, for a log.
 
@@ -79,11 +80,13 @@ def masked_means(
         values: ``(k, num_envs)``, or ``k`` of ``(num_envs,)``.
         mask: bool ``(num_envs,)``.
         count: Number of true elements in ``mask``, at least 1.
+        per: What each mean is divided by, ``(k,)``; None: 1.
     """
     if not on_host(mask.device):
         table = values if isinstance(values, torch.Tensor) else torch.stack(tuple(values))
         finite = torch.nan_to_num(table.float(), posinf=0.0, neginf=0.0)
-        return ((finite * mask).sum(dim=-1) / count).unbind()
+        means = (finite * mask).sum(dim=-1) / count
+        return (means if per is None else means / per).unbind()
     rows = rows_of(mask)
     if isinstance(values, torch.Tensor):
         chosen = values.numpy()[:, rows]
@@ -92,4 +95,7 @@ def masked_means(
     sums = np.add.reduce(chosen, axis=1, dtype=np.float32).tolist()
     if not math.isfinite(sum(sums)):
         sums = np.where(np.isfinite(chosen), chosen, 0.0).sum(axis=1).tolist()
-    return [total / int(count) for total in sums]
+    num = int(count)
+    if per is None:
+        return [total / num for total in sums]
+    return [total / num / one for total, one in zip(sums, per.tolist(), strict=True)]

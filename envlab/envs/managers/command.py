@@ -10,7 +10,7 @@ import mujoco
 import torch
 
 from envlab.envs.managers.term import TermCfg, terms_of
-from envlab.envs.masks import masked_means
+from envlab.envs.masks import clear
 from envlab.envs.random import RandomStream
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
@@ -95,17 +95,20 @@ class CommandManager:
         """Return a command, ``(num_envs, k)``."""
         return self.get_term(name).command
 
-    def reset(
-        self, mask: torch.Tensor, count: torch.Tensor | int
-    ) -> dict[str, torch.Tensor | float]:
-        """Return ``Metrics/<command>/<metric>`` of the ended episodes, and draw new commands."""
-        log: dict[str, torch.Tensor | float] = {}
+    def episode_values(self) -> dict[str, torch.Tensor]:
+        """Return ``Metrics/<command>/<metric>`` of the episode so far."""
+        return {
+            f"Metrics/{name}/{metric}": values
+            for name, term in self._terms.items()
+            for metric, values in term.metrics.items()
+        }
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Start new episodes in the environments of ``mask``, with new commands."""
         for name, term in self._terms.items():
-            for metric, values in term.metrics.items():
-                (log[f"Metrics/{name}/{metric}"],) = masked_means(values.unsqueeze(0), mask, count)
-                values.masked_fill_(mask, 0.0)
+            for values in term.metrics.values():
+                clear(values, mask)
             self._draw(name, "reset", term, mask)
-        return log
 
     def compute(self, dt: float) -> None:
         """Let ``dt`` seconds pass, update the terms, and draw the commands that are due."""

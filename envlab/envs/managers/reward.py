@@ -11,7 +11,7 @@ import torch
 from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shapes
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
-from envlab.envs.masks import clear, masked_means
+from envlab.envs.masks import clear
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
 
@@ -55,16 +55,14 @@ class RewardManager:
         self._episode_sums += self._values
         return self._values.sum(dim=0)
 
-    def reset(
-        self, mask: torch.Tensor, count: torch.Tensor | int
-    ) -> dict[str, torch.Tensor | float]:
-        """Return ``Episode_Reward/<term>``, reward per second of the time limit, and start anew."""
-        if not self._functions:
-            return {}
-        means = masked_means(self._episode_sums, mask, count)
-        clear(self._episode_sums.T, mask)
-        seconds = self._env.cfg.episode_length_s
-        return {name: mean / seconds for name, mean in zip(self._log_names, means, strict=True)}
+    def episode_values(self) -> dict[str, torch.Tensor]:
+        """Return ``Episode_Reward/<term>``: the terms' sums over the episode so far."""
+        return dict(zip(self._log_names, self._episode_sums.unbind(), strict=True))
+
+    def reset(self, mask: torch.Tensor) -> None:
+        """Start new episodes in the environments of ``mask``."""
+        if self._functions:
+            clear(self._episode_sums.T, mask)
 
     def get_weight(self, name: str) -> float:
         """Return the weight that a term has now."""

@@ -11,7 +11,6 @@ import torch
 from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shapes
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
-from envlab.envs.masks import masked_means
 from envlab.envs.vector_env import VectorEnv
 
 
@@ -52,14 +51,9 @@ class TerminationManager:
         self.time_outs = self._any_of(self._time_out_ids)
         return self.terminated, self.time_outs
 
-    def reset(
-        self, mask: torch.Tensor, count: torch.Tensor | int
-    ) -> dict[str, torch.Tensor | float]:
-        """Return ``Episode_Termination/<term>``: the share of episodes that each term ended."""
-        if not self._values:
-            return {}
-        means = masked_means(self._values, mask, count)
-        return dict(zip(self._log_names, means, strict=True))
+    def episode_values(self) -> dict[str, torch.Tensor]:
+        """Return ``Episode_Termination/<term>``: whether each term ends the episode now, bool."""
+        return dict(zip(self._log_names, self._values, strict=True))
 
     def _any_of(self, ids: list[int]) -> torch.Tensor:
         if not ids:
