@@ -6,12 +6,59 @@ Formulas are the textbook ones (Diebel: "Representing attitude", Stanford 2006).
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import torch
 
 from envlab.errors import ConfigurationError
+
+# Quaternions are multiplied as whole rows of components: six operations where a formula for each
+# component has thirty, and with the same roundings, for the order of additions is the formulas'. On
+# a CPU that is faster at any number of environments, on a GPU each operation is a kernel to launch.
+
+
+@functools.cache
+def _product_table(device: torch.device, dims: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return which component of ``b`` goes with w, x, y, z of ``a``, and with which sign.
+
+    Four for each component of the product: ``(16,)``, and ``(4, 4)`` over ``dims`` of a batch.
+    """
+    columns = [*(0, 1, 2, 3), *(1, 0, 3, 2), *(2, 3, 0, 1), *(3, 2, 1, 0)]
+    signs = [[1.0, -1, -1, -1], [1.0, 1, 1, -1], [1.0, -1, 1, 1], [1.0, 1, -1, 1]]
+    return torch.tensor(columns, device=device), _over_batch(signs, device, dims)
+
+
+@functools.cache
+def _gravity_table(device: torch.device, dims: int) -> list[torch.Tensor]:
+    """Return tables of 2(wy - xz), -2(yz + wx), 2(xx + yy) - 1: factors, signs, scale, offset."""
+    w, x, y, z = range(4)
+    columns = [*(w, y, x), *(x, w, y), *(y, z, x), *(z, x, y)]
+    signs = [[1.0, 1.0, 1.0], [-1.0, 1.0, 1.0]]
+    tables = (signs, [2.0, -2.0, 2.0], [0.0, 0.0, -1.0])
+    return [
+        torch.tensor(columns, device=device),
+        *(_over_batch(table, device, dims) for table in tables),
+    ]
+
+
+@functools.cache
+def _euler_table(device: torch.device, dims: int) -> list[torch.Tensor]:
+    """Return which two products each component adds, and the sign of the second.
+
+    A product of cosines (0) and sines (1) of roll, pitch and yaw is numbered in binary.
+    """
+    first, second = [0b000, 0b100, 0b010, 0b001], [0b111, 0b011, 0b101, 0b110]
+    chosen = [torch.tensor(row, device=device) for row in (first, second)]
+    return [*chosen, _over_batch([1.0, -1.0, 1.0, -1.0], device, dims)]
+
+
+def _over_batch(table: Sequence[Any], device: torch.device, dims: int) -> torch.Tensor:
+    """Return a table that is broadcast over a batch of ``dims`` dimensions behind it."""
+    values = torch.tensor(table, device=device)
+    return values.reshape(*values.shape, *[1] * dims)
 
 
 def wrap_to_pi(angles: torch.Tensor) -> torch.Tensor:
@@ -50,17 +97,11 @@ def quat_conjugate(q: torch.Tensor) -> torch.Tensor:
 
 def quat_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Return the rotations ``b`` followed by ``a``, ``(..., 4)``."""
-    aw, ax, ay, az = a.unbind(-1)
-    bw, bx, by, bz = b.unbind(-1)
-    return torch.stack(
-        (
-            aw * bw - ax * bx - ay * by - az * bz,
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-        ),
-        dim=-1,
-    )
+    a, b = torch.broadcast_tensors(a, b)
+    columns, signs = _product_table(b.device, b.dim() - 1)
+    partners = b.movedim(-1, 0).index_select(0, columns).unflatten(0, (4, 4))
+    terms = partners * signs * a.movedim(-1, 0)
+    return (terms[:, 0] + terms[:, 1] + terms[:, 2] + terms[:, 3]).movedim(0, -1)
 
 
 def quat_apply(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -79,10 +120,10 @@ def quat_apply_inverse(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 def gravity_in_body(q: torch.Tensor) -> torch.Tensor:
     """Return the direction of gravity, (0, 0, -1), in the frames of ``q``, ``(..., 3)``."""
-    w, x, y, z = q.unbind(-1)
-    return torch.stack(
-        (2.0 * (w * y - x * z), -2.0 * (y * z + w * x), 2.0 * (x * x + y * y) - 1.0), dim=-1
-    )
+    columns, signs, scale, offset = _gravity_table(q.device, q.dim() - 1)
+    factors = q.movedim(-1, 0).index_select(0, columns).unflatten(0, (2, 2, 3))
+    products = factors[0] * factors[1] * signs
+    return ((products[0] + products[1]) * scale + offset).movedim(0, -1)
 
 
 def matrix_from_quat(q: torch.Tensor) -> torch.Tensor:
@@ -125,18 +166,12 @@ def yaw_quat(q: torch.Tensor) -> torch.Tensor:
 
 def quat_from_euler_xyz(roll: torch.Tensor, pitch: torch.Tensor, yaw: torch.Tensor) -> torch.Tensor:
     """Return quaternions ``(..., 4)`` of rotations about x, then y, then z (fixed axes), in rad."""
-    cr, sr = (0.5 * roll).cos(), (0.5 * roll).sin()
-    cp, sp = (0.5 * pitch).cos(), (0.5 * pitch).sin()
-    cy, sy = (0.5 * yaw).cos(), (0.5 * yaw).sin()
-    return torch.stack(
-        (
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ),
-        dim=-1,
-    )
+    first, second, signs = _euler_table(roll.device, roll.dim())
+    half = 0.5 * torch.stack((roll, pitch, yaw))
+    x, y, z = torch.stack((half.cos(), half.sin()), dim=1)
+    products = ((x[:, None] * y)[:, :, None] * z).flatten(0, 2)
+    added = products.index_select(0, second) * signs
+    return (products.index_select(0, first) + added).movedim(0, -1)
 
 
 def quat_from_rotation_vector(rotation: torch.Tensor) -> torch.Tensor:
