@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from envlab.envs.random import EnvRandom, RandomStream, mix
+from envlab.sim import host
+from tests.operations import Operations
 
 CPU = torch.device("cpu")
 MASK = 0xFFFFFFFFFFFFFFFF
@@ -193,12 +195,51 @@ def test_integers_cover_their_range():
     assert counts.max() < 1120
 
 
-def test_mix_on_a_gpu_is_what_a_cpu_draws():
-    """Draws on a CPU take a NumPy path; :func:`mix` is the torch one, against Python's integers."""
+def test_torchs_mix_is_what_numpy_computes_on_a_cpu():
+    """Against Python's integers; a GPU runs this function, and a CPU another."""
     states = [0, 1, 1234567, 2**62, 2**63, 2**64 - 1]
     advanced = [signed((state + 0x9E3779B97F4A7C15) & MASK) for state in states]
     expected = [splitmix64(state, 1)[0] for state in states]
     assert unsigned(mix(torch.tensor(advanced))) == expected
+
+
+def draws_of_ticks(random: EnvRandom) -> list[torch.Tensor]:
+    """Draw as a run does: the same in most ticks, now and then more, and after a new seed."""
+    drawn = []
+    for tick in range(9):
+        if tick == 6:
+            random.seed(11)
+        random.advance()
+        first, second = random.stream("first"), random.stream("second")
+        drawn.append(first.uniform(-1.0, 2.0, 3))
+        if tick % 4 == 3:
+            drawn.append(second.bits(2))
+        drawn.append(second.ranges([(0.0, 1.0), (-5.0, 5.0)]))
+        drawn += [first.normal(0.0, 2.0, 1), first.integers(0, 7), second.uniform(0.5, 0.5, 1)]
+    return drawn
+
+
+def test_draws_made_ahead_are_those_made_one_by_one(monkeypatch):
+    expected = draws_of_ticks(EnvRandom(7, 3, 5, CPU))
+    monkeypatch.setattr(host, "HOST", set())
+    random = EnvRandom(7, 3, 5, CPU)
+    for ours, theirs in zip(draws_of_ticks(random), expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_tick_that_draws_what_the_last_one_did_is_one_batch(monkeypatch):
+    monkeypatch.setattr(host, "HOST", set())
+    random = EnvRandom(7, 0, 5, CPU)
+    streams = [random.stream(f"stream {number}") for number in range(20)]
+    counts = []
+    for _ in range(3):
+        random.advance()
+        with Operations() as operations:
+            for stream in streams:
+                stream.uniform(0.0, 1.0, 3)
+        counts.append(operations.count)
+    assert counts[0] > 200
+    assert counts[2] < 20
 
 
 def test_mix_works_on_any_shape():

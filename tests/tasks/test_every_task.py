@@ -32,6 +32,7 @@ from envlab.registry import Task
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 
 NUM_ENVS = 4
@@ -366,6 +367,15 @@ def test_a_restored_state_has_the_same_future(task):
     restored = make_brief(task, seed=2)
     restored.set_state(state)
     assert_equal(record(restored, actions), expected)
+
+
+def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, monkeypatch):
+    """They run on a CPU's tensors here; a GPU's own kernels may round in another way."""
+    env = make_brief(task, seed=5)
+    actions = draw_actions(env, 12)
+    expected = record(env, actions)
+    monkeypatch.setattr(host, "HOST", set())
+    assert_equal(record(make_brief(task, seed=5), actions), expected)
 
 
 # Several agents -----------------------------------------------------------------------------------

@@ -1,0 +1,34 @@
+"""How many operations a step takes: on a GPU they, not the arithmetic, set the pace of small tasks.
+
+The numbers are upper bounds, to be lowered whenever a change needs fewer.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.distributed.context import DistributedContext
+from envlab.sim import host
+from tests.operations import Operations
+
+MOST = {
+    "Isaac-Cartpole-v0": 82,
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": 303,
+    "Isaac-Repose-Cube-Allegro-v0": 339,
+}
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_a_step_takes_no_more_operations_than_it_did(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(host, "HOST", set())
+    task = registry.get_task(name)
+    context = DistributedContext(num_threads=1)
+    env = task.make(registry.load_env_cfg(task), context=context, num_envs=4, seed=1)
+    actions = torch.zeros_like(env.actions)
+    for _ in range(3):  # what is made once has been made then
+        env.step(actions)
+    with Operations() as operations:
+        env.step(actions)
+    assert operations.count <= MOST[name]
