@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -48,24 +49,34 @@ class WeightedMeans:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._sums: dict[tuple[str, ...], tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def add(self, name: str, total: torch.Tensor | float, weight: torch.Tensor | float) -> None:
-        """Add ``total``, the sum of ``weight`` samples, to the mean called ``name``."""
-        total, weight = torch.as_tensor(total).detach(), torch.as_tensor(weight).detach()
-        if name in self._sums:
-            old_total, old_weight = self._sums[name]
-            total, weight = old_total + total, old_weight + weight
-        self._sums[name] = (total, weight)
+    def add(
+        self,
+        names: str | Sequence[str],
+        totals: torch.Tensor | float,
+        weight: torch.Tensor | float,
+    ) -> None:
+        """Add ``totals``, the sums of ``weight`` samples each, to the means called ``names``.
+
+        Args:
+            names: One, or ``k``: what is counted together is added in the operations of one.
+            totals: A number, or 0-d; of ``k`` names ``(k,)``.
+            weight: A number, or 0-d.
+        """
+        key = (names,) if isinstance(names, str) else tuple(names)
+        totals, weight = torch.as_tensor(totals).detach(), torch.as_tensor(weight).detach()
+        if key in self._sums:
+            old_totals, old_weight = self._sums[key]
+            totals, weight = old_totals + totals, old_weight + weight
+        self._sums[key] = (totals, weight)
 
     def reduce(self, context: DistributedContext) -> dict[str, Mean]:
         """Return the means over all ranks and start anew; names without a sample are left out.
 
         Every rank must call this, and gets the same result.
         """
-        mine = {name: (float(total), float(weight)) for name, (total, weight) in self._sums.items()}
-        self._sums.clear()
-        everyone = context.gather(mine)
+        everyone = context.gather(self._take())
         means = {}
         for name in dict.fromkeys(name for sums in everyone for name in sums):
             parts = [sums[name] for sums in everyone if name in sums]
@@ -73,6 +84,28 @@ class WeightedMeans:
             if weight > 0:
                 means[name] = Mean(sum(part[0] for part in parts) / weight, weight)
         return means
+
+    def _take(self) -> dict[str, tuple[float, float]]:
+        """Return totals and weights by name, and forget them; each device is read once."""
+        numbers: dict[torch.device, Iterator[float]] = {}
+        for device in {totals.device for totals, _ in self._sums.values()}:
+            parts = [
+                part.reshape(-1).double().to(device)
+                for sums in self._sums.values()
+                if sums[0].device == device
+                for part in sums
+            ]
+            numbers[device] = iter(torch.cat(parts).tolist())
+        mine: dict[str, tuple[float, float]] = {}
+        for names, (totals, _) in self._sums.items():
+            read = numbers[totals.device]
+            values = [next(read) for _ in names]
+            weight = next(read)
+            for name, value in zip(names, values, strict=True):
+                before = mine.get(name, (0.0, 0.0))
+                mine[name] = (before[0] + value, before[1] + weight)
+        self._sums.clear()
+        return mine
 
 
 class PooledRunningMeanStd(nn.Module):

@@ -73,6 +73,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """As in ``metadata``; Gymnasium's own vector environments have it, and TorchRL asks for it."""
     resumes_exactly = True
     """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
+    repeats_exactly = True
+    """Whether equal states and actions lead to equal bits."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

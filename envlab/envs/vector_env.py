@@ -183,6 +183,7 @@ class VectorEnv(BatchedEnv):
             device=self.context.device,
             num_threads=self.context.num_threads,
         )
+        self.repeats_exactly = self.sim.repeats_exactly
         return self.sim.device
 
     def _build(self) -> None:

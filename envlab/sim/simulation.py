@@ -62,6 +62,9 @@ class SimulationCfg:
     """Contacts per environment that ``mujoco_warp`` has room for (``nconmax``); null: its guess."""
     num_constraints_max: PositiveInt | None = None
     """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``)."""
+    deterministic: bool = False
+    """Whether ``mujoco_warp`` on a GPU repeats runs with contacts bit by bit, at some expense; it
+    always does on a CPU."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
     compile: bool = False
@@ -132,6 +135,8 @@ class Simulation(ABC):
     data: Fields
     substeps: Fields
     params: Fields
+    repeats_exactly = True
+    """Whether equal states and controls lead to equal bits, in whatever order threads run."""
 
     @functools.cached_property  # reading it in the model takes 2 us
     def physics_dt(self) -> float:

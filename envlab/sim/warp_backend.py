@@ -19,6 +19,7 @@ What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it 
 from __future__ import annotations
 
 import gc
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -58,6 +59,9 @@ _OVERFLOWS = int(_CONTACT_OVERFLOWS | _CONSTRAINT_OVERFLOWS)
 """Flags that mean lost contacts or constraint rows; others tell of iterations and sensors."""
 
 
+logger = logging.getLogger(__name__)
+
+
 class WarpSimulation(Simulation):
     """See :class:`envlab.sim.simulation.Simulation`."""
 
@@ -76,6 +80,8 @@ class WarpSimulation(Simulation):
         names = check_fields(model, cfg.data_fields, cfg.substep_fields)
         self.model, self.num_envs, self.decimation = model, num_envs, decimation
         self.device = device
+        # On a GPU, contacts and constraints take their places in the order in which threads run.
+        self.repeats_exactly = cfg.deterministic or device.type == "cpu"
         wp.init()
         self._device = wp.device_from_torch(device)
         self._stream: wp.Stream | None = None
@@ -96,7 +102,7 @@ class WarpSimulation(Simulation):
                 and model.opt.integrator in _SPLIT_INTEGRATORS
                 and not model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP
             )
-            self._record(cfg.graph)
+            self._record(cfg.graph and self._can_record())
         self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
         self.overflow()
 
@@ -339,6 +345,23 @@ class WarpSimulation(Simulation):
                 # By name, as a bound method would keep the simulation from being freed.
                 self._graphs[function.__name__] = capture.graph
         self._synchronize()
+
+    def _can_record(self) -> bool:
+        """Tell whether this GPU's driver can record a step, and warn if it cannot."""
+        if self.device.type == "cpu":
+            return True
+        lacks = None
+        if not wp.is_mempool_enabled(self._device):
+            lacks = "no memory pool (wp.set_mempool_enabled)"
+        elif not wp.is_conditional_graph_supported():
+            lacks = "no loops in CUDA graphs, which need a driver for CUDA 12.4 or newer"
+        if lacks is not None:
+            logger.warning(
+                "Physics is not recorded as graphs, and so many times slower: %s has %s.",
+                self._device.name,
+                lacks,
+            )
+        return lacks is None
 
     def _launch(self, function: Callable[[], None]) -> None:
         graph = self._graphs.get(function.__name__)

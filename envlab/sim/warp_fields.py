@@ -238,6 +238,8 @@ def put(cfg: SimulationCfg, model: mujoco.MjModel, num_envs: int) -> tuple[mjw.M
             f"mujoco_warp cannot simulate this model: {str(error).rstrip('.')}. Change the "
             "model, or use env.sim.backend=mujoco."
         ) from error
+    if cfg.deterministic:
+        warp_model.opt.deterministic = mjw.DeterminismType.ALL
     warp_model.opt.warn_overflow = 0  # Printing from kernels stalls the device.
     return warp_model, data
 

@@ -28,8 +28,8 @@ class EpisodeTracker:
     """Returns and lengths of episodes, and the environments' own log, summed over steps."""
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
-        self._returns = torch.zeros(num_envs, device=device)
-        self._lengths = torch.zeros(num_envs, device=device)
+        self._episodes = torch.zeros(2, num_envs, device=device)
+        self._returns, self._lengths = self._episodes
         self.means = WeightedMeans()
 
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
@@ -45,12 +45,20 @@ class EpisodeTracker:
         count = info["num_ended"]
         if not isinstance(count, torch.Tensor) and not count:
             return
-        self.means.add("return", (self._returns * ended).sum(), count)
-        self.means.add("length", (self._lengths * ended).sum(), count)
+        sums = (self._episodes * ended).sum(dim=1)
+        self.means.add(("return", "length"), sums, count)
+        # What is on the device is added in one operation, and never looked at here.
+        there = {
+            name: value
+            for name, value in info["log"].items()
+            if isinstance(value, torch.Tensor) and value.device == sums.device
+        }
+        if there:
+            self.means.add(tuple(there), torch.stack(tuple(there.values())) * count, count)
         for name, value in info["log"].items():
-            self.means.add(name, value * count, count)
-        self._returns.masked_fill_(ended, 0.0)
-        self._lengths.masked_fill_(ended, 0.0)
+            if name not in there:
+                self.means.add(name, value * count, count)
+        self._episodes.masked_fill_(ended, 0.0)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return what must survive a resume."""

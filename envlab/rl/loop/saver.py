@@ -134,7 +134,13 @@ class Saver:
         set_generator_state(mine["generators"])
         if self._env.resumes_exactly:
             self._tracker.set_state(mine["episodes"])
-            logger.info("Resuming exactly from %s (iteration %d).", path, values["iteration"])
+            exactly = "exactly " if self._env.repeats_exactly else ""
+            logger.info("Resuming %sfrom %s (iteration %d).", exactly, path, values["iteration"])
+            if not exactly:
+                logger.info(
+                    "A GPU may round contacts differently from here on: "
+                    "env.sim.deterministic=true would repeat the run bit by bit."
+                )
             return
         logger.info(
             "Resuming from %s (iteration %d): networks, optimizer, learning rate, counters and "

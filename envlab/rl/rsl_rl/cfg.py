@@ -99,7 +99,8 @@ class RslRlCfg(BasicAgentCfg):
     clip_actions: Annotated[float, Range(above=0)] | None = None
     """Bound of the actions that the environment gets."""
     check_for_nan: bool = True
-    """Whether rsl_rl checks every step for non-finite values."""
+    """Whether rsl_rl checks every step for non-finite values, on a CPU alone: a GPU would be waited
+    for three times a step, and ``env.nan_guard`` has replaced such values before."""
     init_at_random_ep_len: bool = True
     """Whether the first episodes begin at random steps, so that resets spread over time."""
     torch_compile_mode: str | None = None

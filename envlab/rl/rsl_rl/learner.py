@@ -71,10 +71,11 @@ class RslRlLearner(Learner):
     def _collect(self, on_step: OnStep) -> TensorDict:
         """Fill the storage with steps of all environments; return the last observations."""
         alg, device = self.alg, self._context.device
+        checks_nan = self._cfg.check_for_nan and device.type == "cpu"
         obs = self.env.get_observations().to(device)
         for _ in range(self._cfg.num_steps_per_env):
             obs, rewards, dones, extras = self.env.step(alg.act(obs).to(self.env.device))
-            if self._cfg.check_for_nan:
+            if checks_nan:
                 check_nan(obs, rewards, dones)
             obs, rewards, dones = obs.to(device), rewards.to(device), dones.to(device)
             alg.process_env_step(obs, rewards, dones, extras)
