@@ -97,7 +97,7 @@ def _made(values: dict):
     return layout.build(np.random.default_rng(0), layout.size())
 
 
-def test_an_expert_finds_everything_in_a_file_and_begins_where_it_says(tmp_path):
+def test_episodes_begin_where_a_file_says_and_look_for_what_it_has(tmp_path):
     path = write(tmp_path, FLAT | {"starts": [[1, 6], [4, 1.5]]})
     env = make(12, goal="object", houses={"files": [path]}, camera={"width": 32, "height": 32})
     begun = env.start[:, :2].unique(dim=0)
@@ -107,6 +107,9 @@ def test_an_expert_finds_everything_in_a_file_and_begins_where_it_says(tmp_path)
     }
     assert set(env.goal.tolist()) == {TARGETS.index("Mug")}
     assert env.houses.name_of(0) == "flat"
+    # Nearer to the mug there are free places, but no starts.
+    with pytest.raises(ConfigurationError, match=r"has a goal of this task that is 0 to 0\.5 m"):
+        make(1, goal="object", houses={"files": [path]}, start_range_m=[0.0, 0.5])
 
 
 def test_a_folder_holds_houses_of_one_size_that_are_cached_by_what_they_say(tmp_path):
