@@ -160,6 +160,11 @@ def launched_local_rank() -> int:
     return _launched("LOCAL_RANK")
 
 
+def launched_local_world_size() -> int:
+    """Return how many processes a launcher started on this node, 1 without one."""
+    return max(1, _launched("LOCAL_WORLD_SIZE"))
+
+
 def _launched(name: str) -> int:
     rank = os.environ.get(name, os.environ.get(f"JAX_{name}", "0"))
     return int(rank) if rank.isdigit() else 0

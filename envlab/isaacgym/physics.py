@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from envlab.distributed.limits import usable_cores
+from envlab.distributed.ranks import launched_local_world_size
 from envlab.errors import ConfigurationError
 from envlab.isaacgym.drives import StiffDrives
 from envlab.isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
@@ -119,7 +120,7 @@ class Physics:
             self.num_envs,
             decimation=max(1, params.substeps),
             device=self.device,
-            num_threads=usable_cores(),
+            num_threads=max(1, usable_cores() // launched_local_world_size()),
         )
         self._write_fields()
         self._built = set(sim.wanted)

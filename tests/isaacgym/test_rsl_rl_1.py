@@ -50,7 +50,7 @@ CFG = {
         "num_steps_per_env": 8,
         "save_interval": 50,
     },
-    "policy": {"actor_hidden_dims": [8, 4], "critic_hidden_dims": [8], "init_noise_std": 0.5},
+    "policy": {"actor_hidden_dims": [8, 4], "critic_hidden_dims": [8, 3], "init_noise_std": 0.5},
     "algorithm": {"learning_rate": 1e-2, "schedule": "fixed", "num_mini_batches": 2},
 }
 
@@ -80,8 +80,10 @@ def test_it_learns_and_writes_checkpoints_of_rsl_rl_1(tmp_path, capsys):
         "actor.4.bias": (2,),
         "critic.0.weight": (8, 5),
         "critic.0.bias": (8,),
-        "critic.2.weight": (1, 8),
-        "critic.2.bias": (1,),
+        "critic.2.weight": (3, 8),
+        "critic.2.bias": (3,),
+        "critic.4.weight": (1, 3),
+        "critic.4.bias": (1,),
     }
 
 
