@@ -39,6 +39,8 @@ class ForceSensors:
 
     def index(self, scene: Scene, device: torch.device) -> None:
         """Note where the sensors lie in a model."""
+        if not self._sensors:  # tasks may acquire the tensor all the same
+            return
         model, names = scene.model, []
         for number, sensor in self._sensors:
             names.append(f"{number}/{self._env.actors[number].asset.body_names[sensor.body]}")
@@ -66,6 +68,8 @@ class ForceSensors:
 
     def refresh(self, data: Fields) -> None:
         """Rewrite :attr:`values`."""
+        if not self._sensors:
+            return
         shape = (self._num_envs, len(self._sensors), 2, 3)
         acceleration = data.sensordata[:, self._columns].view(shape)
         # MuJoCo's acceleration is that of a body that falls freely, taken as rest.

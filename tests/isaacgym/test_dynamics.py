@@ -129,3 +129,14 @@ def test_actor_that_is_not_there_is_named(tmp_path):
     world = arms(tmp_path, fixed=True, num_envs=1)
     with pytest.raises(ConfigurationError, match=r"No actor is called 'leg'; .* ball, arm"):
         world.gym.acquire_jacobian_tensor(world.sim, "leg")
+
+
+def test_force_sensors_may_be_asked_for_where_there_are_none():
+    def fill(world: World, env: gymapi.Env) -> None:
+        world.gym.create_actor(env, world.gym.create_sphere(world.sim, 0.1), pose(), "ball", 0, 0)
+
+    world = World(1, fill)
+    tensor = world.gym.acquire_force_sensor_tensor(world.sim)
+    world.run(1)
+    world.gym.refresh_force_sensor_tensor(world.sim)
+    assert tensor.shape == (0, 6)
