@@ -51,6 +51,7 @@ NEEDS_GPU = r"^envlab warm|-m gpu"
 # What is added to a command that matches.
 SHORTENED = {
     r"train\.py|envlab train": ["--max_iterations=1"],
+    r"evolution/train": ["--num_envs=8", "agent.population.generation_iterations=1"],
     r"(rsl_rl|skrl)/train\.py|envlab train (rsl_rl|skrl)": ["--num_envs=16"],
     r"ddppo .*tutorial": ["--num_envs=4", "env.houses.num_houses=2"],
     r"^envlab validate": ["--num_episodes=2"],
