@@ -143,6 +143,13 @@ class Learner(abc.ABC):
         """Return what the progress line should tell beside returns and speed."""
         return ""
 
+    def is_save_due(self, record: IterationRecord) -> bool:
+        """Return whether a checkpoint is due that the intervals don't ask for: alike on all ranks.
+
+        It is asked after :meth:`is_finished`.
+        """
+        return False
+
     def is_finished(self, record: IterationRecord) -> bool:
         """Return whether training may end before its budget does: the same on all ranks."""
         return False

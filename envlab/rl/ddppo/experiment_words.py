@@ -138,10 +138,6 @@ def _train_words(experiment: ExperimentConfig, flags: argparse.Namespace) -> lis
         words.append("--device=cpu")
     if _validates(experiment, Path(flags.experiment)):
         words.append("--validate")
-    if pipeline.save_interval and given:
-        assert first.num_steps is not None
-        frames = first.num_steps * int(given) * ranks["world_size"]
-        words.append(f"agent.save_interval={max(1, round(pipeline.save_interval / frames))}")
     return words
 
 

@@ -17,6 +17,7 @@ from envlab.distributed.preemption import Preemption
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.rl.agent_cfg import set_value
 from envlab.rl.command.session import Session
 from envlab.rl.ddppo.auxiliary import AuxiliaryLoss, InverseDynamics
 from envlab.rl.ddppo.cfg import DdppoCfg
@@ -257,6 +258,14 @@ class DdppoLearner(Learner):
             told += f", preempted {1.0 - _collected_share(record):.0%}"
         return told
 
+    def is_save_due(self, record: IterationRecord) -> bool:
+        """Return whether a stage has ended, or its interval in steps has."""
+        number = record.details["stage"]
+        interval = self.pipeline.pipeline_stages[number].save_interval or 0
+        before = record.frames - sum(record.details["rank_steps"]) * self._env.num_envs
+        has_passed = interval > 0 and record.frames // interval > before // interval
+        return has_passed or self.pipeline.stage_number != number
+
     def is_finished(self, record: IterationRecord) -> bool:
         """Return whether all stages are done; where a criterion ends one early, note that."""
         stage = self.pipeline.stage
@@ -404,6 +413,9 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
         ConfigurationError: If the configuration cannot train on these environments.
     """
     cfg: DdppoCfg = session.agent_cfg
+    if experiment_of(session.flags) is not None:  # these are its pipeline's business
+        cfg = set_value(cfg, "algorithm.schedule", "fixed")
+        cfg = set_value(cfg, "algorithm.num_mini_batches", 1)
     check_supported(cfg, env, session.flags)
     replayed = read_rank_steps(session.flags.replay_rollouts, context)
     model = make_model(session, env, context)

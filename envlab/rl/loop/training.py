@@ -101,7 +101,7 @@ class Training:
             self._env.check_health()
             record = self.metrics.reduce(number, iteration)
             is_last = self._is_last(record)
-            is_save_due = self._is_save_due(number, is_last)
+            is_save_due = self._is_save_due(number, is_last) or learner.is_save_due(record)
             if is_save_due or not self._is_audited or number % self._cfg.audit_interval == 0:
                 self.audit(number, record.learning_rate)
             self.write(record)

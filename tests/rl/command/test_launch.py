@@ -72,6 +72,7 @@ def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
         library=get_library("rsl_rl"),
         task=SimpleNamespace(id="My-Task-v0"),
         agent_cfg=SimpleNamespace(origin={}),
+        flags=SimpleNamespace(),
     )
     print_summary(session, run, checkpoint)  # type: ignore[arg-type]
     return capsys.readouterr().out.splitlines()

@@ -44,7 +44,7 @@ class Point(ExperimentConfig):
         return TrainingPipeline(
             named_losses={"ppo": PPO()}, optimizer_builder=Builder(optim.Adam, dict(lr=3e-4)),
             pipeline_stages=[PipelineStage(loss_names=["ppo"], max_stage_steps=4000)],
-            num_steps=32, save_interval=1000)
+            num_steps=32)
 """
 
 
@@ -89,7 +89,6 @@ def test_experiment_becomes_words_which_those_of_the_user_follow(tmp_path: Path)
         "--num_envs=4",
         "--device=cpu",
         "--validate",
-        "agent.save_interval=8",  # 1000 steps of 32 x 4
         f"--experiment={file}",
         "--config_kwargs",
         '{"num_envs": 4}',

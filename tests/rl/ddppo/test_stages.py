@@ -51,8 +51,9 @@ class Stages(ExperimentConfig):
             loss_names=["a2c"], max_stage_steps=1000,
             early_stopping_criterion=lambda stage_steps, **_: stage_steps >= 32)
         return TrainingPipeline(
-            named_losses=losses, pipeline_stages=[first, second, third], num_steps=8,
-            update_repeats=1, optimizer_builder=Builder(optim.Adam, dict(lr=1e-3)),
+            named_losses=losses, pipeline_stages=[first, second, third],
+            num_steps=8, save_interval=128, update_repeats=1,
+            optimizer_builder=Builder(optim.Adam, dict(lr=1e-3)),
             lr_scheduler_builder=Builder(LambdaLR, dict(lr_lambda=LinearDecay(steps=320))))
 
     def machine_params(self, mode="train", **kwargs):
@@ -119,6 +120,15 @@ def digests(run: Path) -> dict[str, str]:
     """Return digests of all that the last checkpoint says of networks, optimizer and stages."""
     values = flatten(checkpoint_of(run, 6)["model"])
     return {name: digest(value) for name, value in values.items()}
+
+
+def test_checkpoints_are_written_by_steps_and_at_the_end_of_each_stage(
+    experiment: Path, tmp_path: Path
+) -> None:
+    assert train_in(tmp_path, experiment) == 0
+    files = (only_run(tmp_path) / "checkpoints").glob("model_*.pt")
+    # 128 steps are done in the 4th iteration; stages end with the 3rd, 5th and 6th.
+    assert sorted(file.name for file in files) == [f"model_{n}.pt" for n in (3, 4, 5, 6)]
 
 
 def test_resume_of_what_is_finished_is_refused(
