@@ -1,14 +1,15 @@
 """Visual navigation: procedural houses, cameras, geodesic distances, PointNav and ObjectNav.
 
 A house is a function of its split and index, made of walls and of boxes, cylinders and spheres that
-stand upright; nothing is downloaded. Cameras and motion are Warp kernels, from one source for CPU
+stand upright; nothing is downloaded. Cameras and agents are Warp kernels, from one source for CPU
 and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
 
 - :mod:`envlab.nav.floor_plan`, :mod:`~envlab.nav.furniture` and :mod:`~envlab.nav.house` make
   houses.
 - :mod:`envlab.nav.geodesics` measures how far it is to a goal from everywhere.
 - :mod:`envlab.nav.house_cache` and :mod:`~envlab.nav.house_set` keep houses on disk and in memory.
-- :mod:`envlab.nav.camera` takes pictures.
+- :mod:`envlab.nav.agents` moves agents, begins their episodes and tells them where they are.
+- :mod:`envlab.nav.camera` takes pictures, which :mod:`~envlab.nav.augmentation` may change.
 - :mod:`envlab.nav.nav_env` is the environment.
 """
 
