@@ -1,4 +1,4 @@
-"""``envlab lab``: SLM-Lab's workflow. A spec runs as a trial of sessions, or as a search."""
+"""``envlab lab``: SLM-Lab's workflow. A spec runs as a trial of sessions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _parser() -> ArgumentParser:
     run.add_argument(
         "mode",
         metavar="MODE",
-        help="dev, train, search, train@DIRECTORY, train@latest, enjoy@DIRECTORY",
+        help="dev, train, train@DIRECTORY, train@latest, enjoy@DIRECTORY",
     )
     run.add_argument(
         *("-s", "--set"),
@@ -103,7 +103,10 @@ def _run(flags: argparse.Namespace) -> int:
                 f"The spec {spec.name!r} of {flags.spec} has no search key, so there is nothing to "
                 "search. Add one, or use the mode train."
             )
-        raise ConfigurationError("The mode search is not there yet.")
+        raise ConfigurationError(
+            f"The spec {spec.name!r} has a search key, but this version of envlab cannot search "
+            "yet. Use the mode train, with values by -s KEY=VALUE."
+        )
     return _train(spec, flags, dev=mode == "dev", resumes=resumes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,13 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, interruptible
 from envlab.distributed.log import configure_logging
 from envlab.distributed.watchdog import Watchdog
-from envlab.errors import EnvlabError
+from envlab.errors import ConfigurationError, EnvlabError
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import train_parser
 from envlab.rl.command.session import Session
 from envlab.rl.command.train import prepare, train_prepared
 from envlab.rl.hogwild.learner import HogwildLearner, make_learner
-from envlab.rl.hogwild.sharing import Shared
+from envlab.rl.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab.rl.hogwild.translation import Plan
 from envlab.rl.libraries import get_library
 from envlab.rl.run.checkpoints import Checkpoints
@@ -133,7 +134,40 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
     def count(num_frames: int) -> None:
         order.frames[order.number] += num_frames
 
-    train_prepared(prepare(session, context, build), context, flag)
+    prepared = prepare(session, context, build)
+    before = _trained_values(prepared.learner)
+    train_prepared(prepared, context, flag)
+    if order.plan.is_dev:
+        check_learned(before, _trained_values(prepared.learner))
+
+
+def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> None:
+    """Check that training has changed every tensor, and to numbers.
+
+    Raises:
+        ConfigurationError: Naming the tensors, by optimizer and position.
+    """
+    broken = [name for name, values in after.items() if not bool(values.isfinite().all())]
+    same = [name for name, values in after.items() if torch.equal(values, before[name])]
+    if broken:
+        raise ConfigurationError(
+            f"After training, these parameters are no numbers: {', '.join(broken)}. Lower the "
+            "learning rate, or clip gradients (agent.net.clip_grad_val)."
+        )
+    if same:
+        raise ConfigurationError(
+            f"Training has not changed these parameters: {', '.join(same)}. Lower "
+            "agent.algorithm.training_start_step, or look at the learning rate."
+        )
+
+
+def _trained_values(learner: Any) -> dict[str, torch.Tensor]:
+    """Return copies of what an agent's optimizers train."""
+    return {
+        f"{name} {number}": parameter.detach().clone()
+        for name, optimizer in optimizers(learner.agent)
+        for number, parameter in enumerate(parameters_of(optimizer))
+    }
 
 
 def _redirect_output(path: Path) -> None:

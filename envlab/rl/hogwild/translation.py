@@ -70,6 +70,8 @@ class Plan:
     log_frequency: int
     """Frames of a session between two points of its graph."""
     wants_gpu: bool
+    is_dev: bool = False
+    """Whether this is a session to try a spec, which is checked to learn."""
     without_effect: tuple[str, ...]
     """Keys of the spec that nothing here depends on."""
 
@@ -192,6 +194,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         max_frame=max_frame,
         log_frequency=log_frequency,
         wants_gpu=wants_gpu,
+        is_dev=dev,
         without_effect=tuple(key for part in (*parts, env, meta) for key in part.without_effect()),
     )
 

@@ -16,7 +16,9 @@ import torch
 
 from envlab.cli import main, train
 from envlab.config import load_yaml
+from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.learner import GRADIENT_STEPS
+from envlab.rl.hogwild.session import check_learned
 from envlab.rl.hogwild.trial import mean_record
 from tests.launcher import ROOT, Launch, run
 from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
@@ -251,3 +253,14 @@ def test_a_trials_record_sums_frames_and_averages_the_rest():
         "mean_return": 15.0,
         "losses": {"Loss / Critic loss": 2.0},
     }
+
+
+def test_dev_names_parameters_that_did_not_learn_or_are_no_numbers():
+    before = {"optimizer 0": torch.zeros(2), "optimizer 1": torch.zeros(2)}
+    check_learned(before, {name: values + 1.0 for name, values in before.items()})
+    with pytest.raises(ConfigurationError, match="not changed these parameters: optimizer 1"):
+        check_learned(before, {**before, "optimizer 0": torch.ones(2)})
+    with pytest.raises(ConfigurationError, match="no numbers: optimizer 1"):
+        check_learned(
+            before, {"optimizer 0": torch.ones(2), "optimizer 1": before["optimizer 1"] / 0}
+        )
