@@ -91,7 +91,9 @@ class HogwildLearner(TorchLearner):
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         """See :class:`Learner`; what is shared is overwritten in place, or left as it is."""
-        if self.leaves_shared and self._shared is not None:
+        if self._shared is None:
+            super().load_models(values)
+        elif self.leaves_shared:
             state, modules = values["model"], self._modules()["agent"]
             own = {
                 name: saved
@@ -99,9 +101,10 @@ class HogwildLearner(TorchLearner):
                 else modules[name].state_dict()
                 for name, saved in state["modules"]["agent"].items()
             }
-            values = {**values, "model": {**state, "modules": {"agent": own}}}
-        super().load_models(values)
-        if self._shared is not None:
+            super().load_models({**values, "model": {**state, "modules": {"agent": own}}})
+            self._shared.hold(self.agent)
+        else:
+            super().load_models(values)
             self._shared.take(self.agent)
 
 

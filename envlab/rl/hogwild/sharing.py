@@ -86,11 +86,19 @@ class Shared:
         follow_targets(agent)
 
     def take(self, agent: Any) -> None:
-        """Copy an agent's own optimizers' states here, such as a checkpoint's, and share them."""
+        """Copy here what was loaded into an agent, such as a checkpoint's networks and states."""
         for name, optimizer in optimizers(agent):
-            for parameter, state in zip(parameters_of(optimizer), self.states[name], strict=True):
+            with torch.no_grad():
+                for mine, own in zip(self.parameters[name], parameters_of(optimizer), strict=True):
+                    mine.copy_(own)
+            for state, parameter in zip(self.states[name], _targets(optimizer), strict=True):
                 for key, value in optimizer.state.get(parameter, {}).items():
                     state[key].copy_(value)
+        self.hold(agent)
+
+    def hold(self, agent: Any) -> None:
+        """Put the states that are shared below an agent's optimizers, after these loaded others."""
+        for name, optimizer in optimizers(agent):
             adopt(optimizer, self.states[name])
 
 
@@ -122,7 +130,12 @@ def scalers(agent: Any) -> Iterator[tuple[str, RunningStandardScaler]]:
 def parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
     """Return an optimizer's parameters in its order; of one that is synced, a session's own."""
     local: list[torch.nn.Parameter] | None = getattr(optimizer, "local", None)
-    return local or [one for group in optimizer.param_groups for one in group["params"]]
+    return local or _targets(optimizer)
+
+
+def _targets(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    """Return the parameters that an optimizer steps, in its order."""
+    return [one for group in optimizer.param_groups for one in group["params"]]
 
 
 def make_optimizer(kind: str, parameters: list[torch.nn.Parameter], lr: float) -> Any:
@@ -139,8 +152,7 @@ def replace_optimizer(agent: Any, name: str, optimizer: torch.optim.Optimizer) -
 
 def adopt(optimizer: torch.optim.Optimizer, states: list[State]) -> None:
     """Put states below an optimizer, which then writes into them."""
-    targets = [one for group in optimizer.param_groups for one in group["params"]]
-    for parameter, state in zip(targets, states, strict=True):
+    for parameter, state in zip(_targets(optimizer), states, strict=True):
         optimizer.state[parameter] = state
 
 
@@ -169,17 +181,14 @@ def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
                 parameter.grad = None
 
         def step(self, closure: Any = None) -> None:
-            for shared, local in zip(self._targets(), self.local, strict=True):
+            for shared, local in zip(_targets(self), self.local, strict=True):
                 shared.grad = local.grad
             super().step(closure)
             self._pull()
 
-        def _targets(self) -> list[torch.nn.Parameter]:
-            return [one for group in self.param_groups for one in group["params"]]
-
         def _pull(self) -> None:
             with torch.no_grad():
-                torch._foreach_copy_(self.local, tuple(self._targets()))
+                torch._foreach_copy_(self.local, tuple(_targets(self)))
 
     return Synced
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import multiprocessing.connection
 import os
 import signal
@@ -90,15 +91,15 @@ class _Running:
     moved_at: float = field(default_factory=time.monotonic)
     failure: str = ""
 
-    def read_records(self) -> None:
-        """Read the lines that were added to the session's metrics."""
+    def read_records(self, most: float = math.inf) -> None:
+        """Read the lines that were added to the session's metrics, up to ``most`` records."""
         with (
             contextlib.suppress(FileNotFoundError),
             (self.directory / "metrics.jsonl").open("rb") as file,
         ):
             file.seek(self.read_to)
             for line in file:
-                if not line.endswith(b"\n"):
+                if not line.endswith(b"\n") or len(self.records) >= most:
                     break
                 self.records.append(json.loads(line))
                 self.read_to += len(line)
@@ -140,7 +141,8 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
             random_baseline=baseline,
             global_num_envs=plan.agent.num_sessions * session.env_cfg.scene.num_envs,
         )
-        Trial(plan, options, run, context, shared, sessions, device).run()
+        done = 0 if session.resumed is None else int(session.resumed["iteration"])
+        Trial(plan, options, run, context, shared, sessions, device, done).run()
         if shared is not None:
             _link_checkpoints(run, _last_saved(sessions))
     _draw(run.directory)
@@ -159,13 +161,14 @@ class Trial:
         shared: Shared | None,
         folder: Path,
         device: str,
+        done: int,
     ) -> None:
-        """Start nothing yet."""
+        """Start nothing yet; ``done`` iterations were done before a resume."""
         self._plan, self._options, self._run, self._context = plan, options, run, context
         self._shared, self._folder, self._device = shared, folder, device
         self._frames = torch.zeros(plan.agent.num_sessions, dtype=torch.int64).share_memory_()
         self._sessions: list[_Running] = []
-        self._told = 0
+        self._told = done
 
     def run(self) -> None:
         """Start the sessions, and wait for all of them.
@@ -173,7 +176,7 @@ class Trial:
         Raises:
             SessionFailedError: Naming those that failed.
         """
-        line = ProgressLine(self._context, done=0, total=self._plan.agent.max_iterations)
+        line = ProgressLine(self._context, done=self._told, total=self._plan.agent.max_iterations)
         try:
             self._start()
             while any(one.process.is_alive() for one in self._sessions):
@@ -214,24 +217,9 @@ class Trial:
             process = start(target=run_session, args=(order,), name=f"session {number}")
             running = _Running(number=number, process=process, directory=directory)
             if order.resumes:
-                self._skip_records(running)
+                running.read_records(newest_iteration(directory))
             process.start()
             self._sessions.append(running)
-
-    def _skip_records(self, running: _Running) -> None:
-        """Read what a session recorded before; it drops what lies behind its checkpoint."""
-        running.read_records()
-        iteration = Checkpoints(running.directory / "checkpoints").iterations()[-1]
-        done = self._run_iteration()
-        path = running.directory / "metrics.jsonl"
-        lines = path.read_bytes().splitlines(keepends=True)[:iteration]
-        running.records = [json.loads(line) for line in lines]
-        running.read_to = sum(map(len, lines))
-        self._told = max(self._told, done)
-
-    def _run_iteration(self) -> int:
-        path = self._run.directory / "metrics.jsonl"
-        return len(path.read_bytes().splitlines()) if path.exists() else 0
 
     def _wait(self) -> None:
         alive = [one.process.sentinel for one in self._sessions if one.process.is_alive()]
@@ -281,12 +269,17 @@ class Trial:
                 _kill(process)
 
     def _write(self, line: ProgressLine) -> None:
-        """Write a record of each iteration that all sessions have done, which have not failed."""
+        """Write a record of each iteration that all sessions have done which have not failed."""
         for one in self._sessions:
             one.read_records()
-        counted = [one for one in self._sessions if not one.failure] or self._sessions
-        while counted and all(len(one.records) > self._told for one in counted):
-            record = mean_record([one.records[self._told] for one in counted])
+        while True:
+            done = [one for one in self._sessions if len(one.records) > self._told]
+            if not done or any(not one.failure and one not in done for one in self._sessions):
+                return
+            record = mean_record([one.records[self._told] for one in done])
+            # What sessions had done that failed since still counts.
+            failed = [one for one in self._sessions if one not in done and one.records]
+            record["frames"] += sum(one.records[-1]["frames"] for one in failed)
             self._told += 1
             self._run.append_metrics(record)
             self._run.update(
@@ -403,18 +396,11 @@ def _resumed(plan: Plan, directory: Path) -> dict[str, Any]:
     """Return how far all sessions of a trial are.
 
     Raises:
-        EnvlabError: If one of them has no checkpoint.
+        ConfigurationError: If one of them has no checkpoint, or there is nothing left to do.
     """
     done = []
     for number in range(plan.agent.num_sessions):
-        folder = directory / "sessions" / str(number) / "checkpoints"
-        iterations = Checkpoints(folder).iterations()
-        if not iterations:
-            raise ConfigurationError(
-                f"The trial {directory} cannot go on: there is no checkpoint in {folder}. Start "
-                "it again by the mode train."
-            )
-        done.append(iterations[-1])
+        done.append(newest_iteration(directory / "sessions" / str(number)))
     iteration = min(done)
     if iteration >= plan.agent.max_iterations:
         raise ConfigurationError(
@@ -423,6 +409,21 @@ def _resumed(plan: Plan, directory: Path) -> dict[str, Any]:
         )
     frames = sum(done) * plan.agent.num_steps_per_env * plan.env["scene"]["num_envs"]
     return {"iteration": iteration, "frames": frames}
+
+
+def newest_iteration(session: Path) -> int:
+    """Return the iteration of a session's newest checkpoint.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    iterations = Checkpoints(session / "checkpoints").iterations()
+    if not iterations:
+        raise ConfigurationError(
+            f"The trial cannot go on, because its session {session.name} has no checkpoint in "
+            f"{session}. Start it again by the mode train."
+        )
+    return iterations[-1]
 
 
 def _how(code: int) -> str:

@@ -136,3 +136,27 @@ def test_a_shared_scaler_writes_in_place_what_skrls_computes():
     for name, buffer in mine.named_buffers():
         assert buffer is tensors[name]
         assert torch.equal(buffer, skrls.get_buffer(name))
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_what_is_loaded_is_what_sessions_share(synced: bool):
+    trained, loading = Agent(seed=1), Agent(seed=2)
+    for _ in range(3):
+        trained.learn()
+    shared = Shared.of(Agent(seed=2), "adam")
+    shared.join(loading, synced=synced)
+    optimizer = loading.checkpoint_modules["optimizer"]
+    loading.models["q"].load_state_dict(trained.models["q"].state_dict())
+    optimizer.load_state_dict(trained.optimizer.state_dict())
+    shared.take(loading)
+    for mine, theirs in zip(
+        shared.parameters["optimizer"], trained.models["q"].parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+        assert mine.is_shared()
+    wanted = trained.optimizer.state[trained.models["q"].weight]
+    state = shared.states["optimizer"][0]
+    assert float(state["step"]) == 3.0
+    assert torch.equal(state["exp_avg"], wanted["exp_avg"])
+    (first, *_) = (one for group in optimizer.param_groups for one in group["params"])
+    assert optimizer.state[first]["exp_avg"] is state["exp_avg"]  # its next step is shared again
