@@ -15,6 +15,7 @@ from envlab.config import from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.rl.hogwild.cfg import ACTIVATIONS, HogwildCfg
+from envlab.rl.hogwild.part import Part
 from envlab.rl.hogwild.spec import Spec
 from envlab.rl.skrl.library import OFF_POLICY
 
@@ -37,21 +38,6 @@ _OPTIMIZERS = {
     "AdamW": "adamw",
     **dict.fromkeys(("RMSprop", "GlobalRMSprop"), "rmsprop"),
 }
-_NO_EFFECT = {
-    "agent": (),
-    "agent.algorithm": (
-        *("action_pdtype", "action_policy", "explore_var_spec", "policy_loss_coef"),
-        *("val_loss_coef", "num_step_returns"),
-    ),
-    "agent.memory": (),
-    "agent.net": ("use_same_optim", "out_layer_activation"),
-    "env": ("reward_clip", "frame_op_len", "image_downsize"),
-    "meta": (
-        *("max_trial", "eval_frequency", "rigorous_eval", "num_eval", "param_spec_process"),
-        *("resume", "search", "cuda_offset"),
-    ),
-}
-"""Keys of SLM-Lab's specs that nothing here depends on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,77 +62,6 @@ class Plan:
     """Keys of the spec that nothing here depends on."""
 
 
-class _Part:
-    """A part of a spec, whose keys are taken one by one; what is left has no effect."""
-
-    def __init__(self, path: str, values: Mapping[str, Any]) -> None:
-        self.path, self._left, self._asked = path, dict(values), set(_NO_EFFECT[path])
-
-    def take(self, key: str, default: Any = None) -> Any:
-        """Return a value; null counts as absent."""
-        self._asked.add(key)
-        value = self._left.pop(key, None)
-        return default if value is None else value
-
-    def number(self, key: str, default: float | None, *, least: float = 0.0) -> Any:
-        """Return a number of at least ``least``."""
-        value = self.take(key, default)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise self.refusal(key, value, f"must be a number of at least {least:g}")
-        return value
-
-    def count(self, key: str, default: int | None, *, least: int = 1) -> Any:
-        """Return a whole number; 1e6 is one."""
-        value = self.number(key, default, least=least)
-        if value is not None and (not math.isfinite(value) or value != int(value)):
-            raise self.refusal(key, value, "must be a whole number")
-        return None if value is None else int(value)
-
-    def flag(self, key: str) -> bool:
-        """Return true or false; false if absent."""
-        value = self.take(key, False)
-        if not isinstance(value, bool):
-            raise self.refusal(key, value, "must be true or false")
-        return value
-
-    def choice(self, key: str, default: str, known: Mapping[str, Any]) -> Any:
-        """Return what stands for one of the known names."""
-        value = self.take(key, default)
-        if value not in known:
-            names = ", ".join(map(repr, known))
-            raise self.refusal(
-                key, value, f"must be one of {names}.{did_you_mean(str(value), known)}"
-            )
-        return known[value]
-
-    def part(self, key: str) -> dict[str, Any]:
-        """Return a dictionary; an empty one if absent."""
-        value = self.take(key, {})
-        if not isinstance(value, dict):
-            raise self.refusal(key, value, "must be a dictionary")
-        return value
-
-    def refuse(self, key: str, why: str, *, allowed: tuple[Any, ...] = ()) -> None:
-        """Refuse a value that is neither null, false nor one that is allowed."""
-        value = self.take(key)
-        if value not in (None, False, *allowed):
-            raise self.refusal(key, value, why)
-
-    def refusal(self, key: str, value: Any, why: str) -> ConfigurationError:
-        return ConfigurationError(
-            f"{self.path}.{key} is {value!r:.80}, but {why.rstrip('.')}. Change it in the spec, or "
-            f"by -s {self.path}.{key}=VALUE."
-        )
-
-    def without_effect(self) -> list[str]:
-        return [
-            f"{self.path}.{key}{did_you_mean(key, self._asked - set(_NO_EFFECT[self.path]), 1)}"
-            for key in self._left
-        ]
-
-
 def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     """Return a spec in envlab's terms.
 
@@ -157,7 +72,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     Raises:
         EnvlabError: Naming the key that cannot be honoured and what to do.
     """
-    env, meta = _Part("env", spec.env), _Part("meta", spec.meta)
+    env, meta = Part("env", spec.env), Part("meta", spec.meta)
     task, env_values, num_envs = _environment(env)
     max_frame = env.count("max_frame", None)
     if max_frame is None:
@@ -199,7 +114,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
     )
 
 
-def _distributed(meta: _Part) -> str:
+def _distributed(meta: Part) -> str:
     words = {False: "false", "false": "false", "shared": "shared", "synced": "synced"}
     value = meta.take("distributed", False)
     if not isinstance(value, bool | str) or value not in words:
@@ -207,7 +122,7 @@ def _distributed(meta: _Part) -> str:
     return words[value]
 
 
-def _environment(env: _Part) -> tuple[str, dict[str, Any], int]:
+def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
     """Return the task's id, values over its configuration, and the number of environments."""
     name, num_envs = env.take("name"), env.count("num_envs", 1)
     if not isinstance(name, str):
@@ -228,13 +143,13 @@ def _environment(env: _Part) -> tuple[str, dict[str, Any], int]:
 
 def _agent(
     spec: Spec, num_envs: int, distributed: str
-) -> tuple[dict[str, Any], tuple[_Part, ...], bool]:
+) -> tuple[dict[str, Any], tuple[Part, ...], bool]:
     """Return an agent's configuration, what of the spec was read, and whether it wants a GPU."""
-    algorithm = _Part("agent.algorithm", spec.agent["algorithm"])
-    memory = _Part("agent.memory", spec.agent["memory"])
-    net = _Part("agent.net", spec.agent["net"])
+    algorithm = Part("agent.algorithm", spec.agent["algorithm"])
+    memory = Part("agent.memory", spec.agent["memory"])
+    net = Part("agent.net", spec.agent["net"])
     inner = ("algorithm", "memory", "net")
-    rest = _Part("agent", {key: spec.agent[key] for key in spec.agent if key not in inner})
+    rest = Part("agent", {key: spec.agent[key] for key in spec.agent if key not in inner})
     rest.take("name")  # a label
     name = algorithm.take("name")
     kind = NAMES.get(str(name)) or str(name).lower()
@@ -276,7 +191,7 @@ def _agent(
     return agent, (rest, algorithm, memory, net), wants_gpu
 
 
-def _off_policy(agent: dict[str, Any], algorithm: _Part, memory: _Part, num_envs: int) -> None:
+def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
     """Read a replay memory, and when to learn how much from it.
 
     SLM-Lab learns every ``training_frequency`` frames, though at most once a step of all
@@ -307,7 +222,7 @@ def _off_policy(agent: dict[str, Any], algorithm: _Part, memory: _Part, num_envs
         settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
 
 
-def _on_policy(agent: dict[str, Any], algorithm: _Part, memory: _Part, num_envs: int) -> None:
+def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
     """Read rollouts and what is made of them."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = memory.take("name", "OnPolicyBatchReplay")
@@ -343,14 +258,14 @@ def _on_policy(agent: dict[str, Any], algorithm: _Part, memory: _Part, num_envs:
 
 
 def _scheduled(
-    agent: dict[str, Any], setting: str, algorithm: _Part, key: str, num_envs: int
+    agent: dict[str, Any], setting: str, algorithm: Part, key: str, num_envs: int
 ) -> None:
     formula = _formula(algorithm, key, num_envs)
     if formula is not None:
         agent["schedules"][setting] = formula
 
 
-def _formula(algorithm: _Part, key: str, num_envs: int) -> str | None:
+def _formula(algorithm: Part, key: str, num_envs: int) -> str | None:
     """Return a variable's course as a formula in steps of the environments; None if absent.
 
     SLM-Lab counts a session's frames, of which a step of all environments has ``num_envs``.
@@ -374,7 +289,7 @@ def _formula(algorithm: _Part, key: str, num_envs: int) -> str | None:
     return f"{float(start)} + {end - float(start)} * min(1, max(0, {share}))"
 
 
-def _net(agent: dict[str, Any], net: _Part, distributed: str) -> None:
+def _net(agent: dict[str, Any], net: Part, distributed: str) -> None:
     """Read networks, optimizer and target networks."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = net.take("type", "MLPNet")
@@ -416,7 +331,7 @@ def _net(agent: dict[str, Any], net: _Part, distributed: str) -> None:
         settings["mixed_precision"] = True
 
 
-def _named(net: _Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
+def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
     """Return what stands for the name in ``{name: ...}``."""
     name = net.part(key).get("name", default)
     if name not in known:
@@ -425,7 +340,7 @@ def _named(net: _Part, key: str, default: str | None, known: Mapping[Any, Any], 
     return known[name]
 
 
-def _optimizer(net: _Part, distributed: str) -> tuple[str, tuple[float, float]]:
+def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[float, float]]:
     """Return torch's optimizer, and the learning rates of actor and critic."""
     common = net.part("optim_spec")
     actor = net.part("actor_optim_spec") or common
@@ -451,7 +366,7 @@ def _optimizer(net: _Part, distributed: str) -> tuple[str, tuple[float, float]]:
     return kinds.pop(), (float(actor.get("lr", 1e-3)), float(critic.get("lr", 1e-3)))
 
 
-def _targets(settings: dict[str, Any], kind: str, net: _Part) -> None:
+def _targets(settings: dict[str, Any], kind: str, net: Part) -> None:
     """Read how target networks follow."""
     how, interval = net.take("update_type", "polyak"), net.count("update_frequency", 1)
     coefficient = net.number("polyak_coef", 0.005)

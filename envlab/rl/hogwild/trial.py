@@ -9,16 +9,12 @@ counts the frames of all of them.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import math
 import multiprocessing.connection
 import os
 import signal
-import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +33,7 @@ from envlab.rl.command.train import make_env, open_run, settle
 from envlab.rl.hogwild.baseline import random_baseline
 from envlab.rl.hogwild.graphs import draw_trial
 from envlab.rl.hogwild.learner import make_learner
+from envlab.rl.hogwild.records import Running, mean_record, newest_iteration
 from envlab.rl.hogwild.session import SessionOrder, compose_session, output_of, run_session
 from envlab.rl.hogwild.sharing import Shared
 from envlab.rl.hogwild.translation import Plan
@@ -76,33 +73,6 @@ class Options:
     """Number of the trial, for its seeds."""
     resumes: Path | None = None
     """The trial's directory to go on in."""
-
-
-@dataclass(kw_only=True)
-class _Running:
-    """A session's process, as the trial sees it."""
-
-    number: int
-    process: Any
-    directory: Path
-    records: list[dict[str, Any]] = field(default_factory=list)
-    read_to: int = 0
-    frames: int = 0
-    moved_at: float = field(default_factory=time.monotonic)
-    failure: str = ""
-
-    def read_records(self, most: float = math.inf) -> None:
-        """Read the lines that were added to the session's metrics, up to ``most`` records."""
-        with (
-            contextlib.suppress(FileNotFoundError),
-            (self.directory / "metrics.jsonl").open("rb") as file,
-        ):
-            file.seek(self.read_to)
-            for line in file:
-                if not line.endswith(b"\n") or len(self.records) >= most:
-                    break
-                self.records.append(json.loads(line))
-                self.read_to += len(line)
 
 
 def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
@@ -167,7 +137,7 @@ class Trial:
         self._plan, self._options, self._run, self._context = plan, options, run, context
         self._shared, self._folder, self._device = shared, folder, device
         self._frames = torch.zeros(plan.agent.num_sessions, dtype=torch.int64).share_memory_()
-        self._sessions: list[_Running] = []
+        self._sessions: list[Running] = []
         self._told = done
 
     def run(self) -> None:
@@ -215,7 +185,7 @@ class Trial:
                 verbose=self._options.verbose,
             )
             process = start(target=run_session, args=(order,), name=f"session {number}")
-            running = _Running(number=number, process=process, directory=directory)
+            running = Running(number=number, process=process, directory=directory)
             if order.resumes:
                 running.read_records(newest_iteration(directory))
             process.start()
@@ -246,7 +216,7 @@ class Trial:
                 _kill(one.process)
                 self._tell(one)
 
-    def _tell(self, one: _Running) -> None:
+    def _tell(self, one: Running) -> None:
         """Repeat the end of what a session has printed, where its traceback or stacks are."""
         path = output_of(one.directory)
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
@@ -254,7 +224,7 @@ class Trial:
         goes_on = "The others go on." if self._options.continues else "The others end."
         logger.error("%s %s Its output (%s) ends so:\n%s", one.failure, goes_on, path, told)
 
-    def _failed(self) -> list[_Running]:
+    def _failed(self) -> list[Running]:
         return [one for one in self._sessions if one.failure]
 
     def _end(self) -> None:
@@ -306,35 +276,6 @@ def _draw(directory: Path) -> None:
         draw_trial(directory)
     except EnvlabError as error:
         logger.warning("The trial has no graphs. %s", error)
-
-
-def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a trial's record of an iteration from its sessions': sums of frames, else means.
-
-    ``wall_s`` is the slowest session's.
-    """
-    combine: dict[str, Callable[[list[Any]], Any]] = {
-        "iteration": max,
-        "frames": sum,
-        "wall_s": max,
-        "fps": sum,
-    }
-    merged: dict[str, Any] = {}
-    for name in (one.name for one in fields(IterationRecord)):
-        values = [record[name] for record in records if record.get(name) is not None]
-        if name in ("losses", "episode", "details"):
-            keys = dict.fromkeys(key for value in values for key in value)
-            merged[name] = {
-                key: _mean([value[key] for value in values if value.get(key) is not None])
-                for key in keys
-            }
-        else:
-            merged[name] = combine.get(name, _mean)(values)
-    return merged
-
-
-def _mean(values: list[float]) -> float | None:
-    return statistics.fmean(values) if values else None
 
 
 def _device(plan: Plan, options: Options) -> str:
@@ -409,21 +350,6 @@ def _resumed(plan: Plan, directory: Path) -> dict[str, Any]:
         )
     frames = sum(done) * plan.agent.num_steps_per_env * plan.env["scene"]["num_envs"]
     return {"iteration": iteration, "frames": frames}
-
-
-def newest_iteration(session: Path) -> int:
-    """Return the iteration of a session's newest checkpoint.
-
-    Raises:
-        ConfigurationError: If there is none.
-    """
-    iterations = Checkpoints(session / "checkpoints").iterations()
-    if not iterations:
-        raise ConfigurationError(
-            f"The trial cannot go on, because its session {session.name} has no checkpoint in "
-            f"{session}. Start it again by the mode train."
-        )
-    return iterations[-1]
 
 
 def _how(code: int) -> str:

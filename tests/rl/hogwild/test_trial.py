@@ -19,8 +19,8 @@ from envlab.cli import main, train
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.learner import GRADIENT_STEPS
+from envlab.rl.hogwild.records import mean_record
 from envlab.rl.hogwild.session import check_learned
-from envlab.rl.hogwild.trial import mean_record
 from tests.launcher import ROOT, Launch, run
 from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
 from tests.rl.run.test_directory import timeless
