@@ -13,7 +13,7 @@ import torch.multiprocessing
 from envlab.rl.hogwild.sharing import RunningStandardScaler, Shared, SharedScaler, make_optimizer
 
 STEPS = 300
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 
 
 class Agent:
@@ -45,8 +45,9 @@ def work(number: int, shared: Shared) -> None:
     shared.join(agent, synced=False)
     agent.models["q"].bias.data[number] = 100.0 + number
     deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:  # the other's write is seen, without any message
-        if agent.models["q"].bias.data[1 - number] == 101.0 - number:
+    # The other's write is seen, without any message; it may have taken steps from there already.
+    while time.monotonic() < deadline:
+        if agent.models["q"].bias.data[1 - number] > 50.0:
             break
         time.sleep(0.01)
     else:
@@ -57,14 +58,17 @@ def work(number: int, shared: Shared) -> None:
 
 @pytest.mark.slow
 def test_two_processes_write_one_piece_of_memory_and_lose_few_steps():
-    before = set(os.listdir("/dev/shm"))
     shared = Shared.of(Agent(seed=9), "adam")
     context = torch.multiprocessing.get_context("spawn")
     processes = [context.Process(target=work, args=(one, shared)) for one in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(DEADLINE_S)
+    try:
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(DEADLINE_S)
+    finally:
+        for process in processes:
+            process.kill()
     assert [process.exitcode for process in processes] == [0, 0]
     weight, bias = shared.parameters["optimizer"]
     assert bool(weight.isfinite().all())
@@ -73,7 +77,9 @@ def test_two_processes_write_one_piece_of_memory_and_lose_few_steps():
         # Increments may be lost, by design.
         assert 0.99 * 2 * STEPS <= float(state["step"]) <= 2 * STEPS
         assert float(state["exp_avg_sq"].sum()) > 0.0
-    assert set(os.listdir("/dev/shm")) == before
+    makers = {str(pid) for pid in (os.getpid(), *(process.pid for process in processes))}
+    names = [name.split("_") for name in os.listdir("/dev/shm") if name.startswith("torch_")]
+    assert not [words for words in names if words[1] in makers]
 
 
 @pytest.mark.parametrize("kind", ["adam", "adamw", "rmsprop"])
