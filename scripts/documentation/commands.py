@@ -45,7 +45,7 @@ SKIPPED = {
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
     r"^tensorboard": "is a server",
     r"benchmarks.distance": "needs root",
-    r"benchmarks/(soak|libraries)": "takes minutes",
+    r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
 }
 NEEDS_GPU = r"^envlab warm|-m gpu"
 # What is added to a command that matches.
