@@ -144,6 +144,11 @@ def test_what_it_cannot_offer_is_refused(folder, fields, message):
         make(1, thor={"num_workers": 0}, **fields)
 
 
+def test_points_are_no_goals_there():
+    with pytest.raises(ConfigurationError, match=r"cannot have env\.goal=point"):
+        make(1, "Nav-PointNav-RGB-v0")
+
+
 def test_without_the_package_a_sentence_says_what_to_install():
     with pytest.raises(ConfigurationError, match=r"'ai2thor', which is not .*'\.\[ai2thor\]'"):
         make(1, thor={"num_workers": 0})

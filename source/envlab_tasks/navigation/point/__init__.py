@@ -8,8 +8,8 @@ for _images in ("Depth", "RGB"):
     for _play in ("", "Play"):
         gymnasium.register(
             id="-".join(filter(None, ("Nav-PointNav", _images, _play, "v0"))),
-            entry_point="envlab.nav.nav_env:NavEnv",
-            vector_entry_point="envlab.nav.nav_env:NavEnv",
+            entry_point="envlab.nav.backends:make_nav_env",
+            vector_entry_point="envlab.nav.backends:make_nav_env",
             disable_env_checker=True,
             order_enforce=False,
             kwargs={
