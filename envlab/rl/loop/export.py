@@ -7,8 +7,10 @@ import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
+from gymnasium import spaces
 from torch import nn
 
 from envlab.distributed.disk import cure, describe, whole_file
@@ -22,8 +24,8 @@ TOLERANCE = 1e-5
 
 def export_policy(
     policy: nn.Module,
-    reference: Callable[[torch.Tensor], torch.Tensor],
-    obs_shape: int | Sequence[int],
+    reference: Callable[[Any], torch.Tensor],
+    obs_shape: int | Sequence[int] | spaces.Dict,
     directory: Path,
     *,
     is_traced: bool = False,
@@ -32,9 +34,11 @@ def export_policy(
 
     Args:
         policy: Maps observations ``(batch, *obs_shape)``, images with their channels last, to
-            actions, normaliser included; scriptable, unless it is traced.
+            actions, normaliser included; scriptable, unless it is traced. Several groups are a
+            dict; the files take them as one argument each, in the order of the space.
         reference: The trained policy, for comparison.
-        obs_shape: Shape of an observation, or its size.
+        obs_shape: Shape of an observation, or its size; or the space of several groups, whose
+            policy is traced.
         directory: Where to write.
         is_traced: Whether ``policy.pt`` is traced rather than scripted: for code that TorchScript
             does not understand, and that takes the same way for all observations.
@@ -55,27 +59,30 @@ def export_policy(
 
 def _export(
     policy: nn.Module,
-    reference: Callable[[torch.Tensor], torch.Tensor],
-    obs_shape: int | Sequence[int],
+    reference: Callable[[Any], torch.Tensor],
+    obs_shape: int | Sequence[int] | spaces.Dict,
     directory: Path,
     *,
     is_traced: bool,
 ) -> list[Path]:
     policy = policy.cpu().eval()
-    shape = (obs_shape,) if isinstance(obs_shape, int) else tuple(obs_shape)
-    obs = torch.randn(64, *shape, generator=torch.Generator().manual_seed(0))
+    obs = _samples(obs_shape)
+    by_group = isinstance(obs_shape, spaces.Dict)
     with torch.inference_mode():
-        expected = reference(obs)
+        expected = reference(obs if by_group else obs["obs"])
+    if by_group:
+        policy, is_traced = _OnGroups(policy, list(obs)), True
+    inputs = tuple(obs.values())
     jit_path = directory / "policy.pt"
-    script = torch.jit.trace(policy, obs) if is_traced else torch.jit.script(policy)
+    script = torch.jit.trace(policy, inputs) if is_traced else torch.jit.script(policy)
     with whole_file(jit_path) as file:  # torch's own writer hides why it fails (2.13)
         torch.jit.save(script, file)
-    _check("policy.pt", torch.jit.load(str(jit_path))(obs), expected)
+    _check("policy.pt", torch.jit.load(str(jit_path))(*inputs), expected)
     if _lacks_onnx():
         return [jit_path]
     onnx_path = directory / "policy.onnx"
     onnx_path.unlink(missing_ok=True)  # it could be a link to another file
-    _export_onnx(policy, shape, onnx_path)
+    _export_onnx(policy, obs, onnx_path)
     if importlib.util.find_spec("onnxruntime") is None:
         logger.info("policy.onnx was not checked: onnxruntime is not installed.")
     else:
@@ -83,29 +90,57 @@ def _export(
     return [jit_path, onnx_path]
 
 
-def _export_onnx(policy: nn.Module, shape: tuple[int, ...], path: Path) -> None:
+def _samples(obs_shape: int | Sequence[int] | spaces.Dict) -> dict[str, torch.Tensor]:
+    """Return 64 random observations by the name of the argument."""
+    generator = torch.Generator().manual_seed(0)
+    if not isinstance(obs_shape, spaces.Dict):
+        shape = (obs_shape,) if isinstance(obs_shape, int) else tuple(obs_shape)
+        return {"obs": torch.randn(64, *shape, generator=generator)}
+    samples = {}
+    for name, space in obs_shape.spaces.items():
+        samples[name] = torch.randn(64, *(space.shape or ()), generator=generator)
+        if space.dtype == "uint8":
+            samples[name] = samples[name].mul(64.0).clamp(0.0, 255.0).byte()
+    return samples
+
+
+class _OnGroups(nn.Module):
+    """A policy on a dict of observations, with one argument for each group."""
+
+    def __init__(self, policy: nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self._policy, self._names = policy, names
+
+    def forward(self, *groups: torch.Tensor) -> torch.Tensor:
+        actions: torch.Tensor = self._policy(dict(zip(self._names, groups, strict=True)))
+        return actions
+
+
+def _export_onnx(policy: nn.Module, obs: dict[str, torch.Tensor], path: Path) -> None:
+    dynamic = tuple({0: torch.export.Dim("batch")} for _ in obs)
     # The exporter reports each optional package that it does without, and deprecations of its own.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             policy,
-            (torch.zeros(2, *shape),),
+            tuple(torch.zeros_like(values[:2]) for values in obs.values()),
             str(path),
-            input_names=["obs"],
+            input_names=list(obs),
             output_names=["actions"],
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            dynamic_shapes=(dynamic,) if isinstance(policy, _OnGroups) else dynamic,
             opset_version=18,
             external_data=False,  # else torch 2.13 puts the weights into a second file
             verbose=False,
         )
 
 
-def _run_onnx(path: Path, obs: torch.Tensor) -> torch.Tensor:
+def _run_onnx(path: Path, obs: dict[str, torch.Tensor]) -> torch.Tensor:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return torch.from_numpy(session.run(["actions"], {"obs": obs.numpy()})[0])
+    inputs = {name: values.numpy() for name, values in obs.items()}
+    return torch.from_numpy(session.run(["actions"], inputs)[0])
 
 
 def _check(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:

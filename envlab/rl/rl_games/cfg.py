@@ -210,7 +210,6 @@ class InertKeysCfg:
     log_path: str = "runs/"
     print_stats: bool = True
     games_to_track: int = 100
-    player: dict[str, Any] | None = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -243,6 +242,9 @@ class ConfigCfg(PpoKeysCfg, SacKeysCfg, InertKeysCfg):
     """Refused unless it is -1: see ``--max_frames``."""
     population_based_training: bool = False
     """Refused."""
+    player: dict[str, Any] | None = field(default_factory=dict)
+    """``deterministic: false`` makes ``play`` draw actions from the policy's distribution rather
+    than take the best; nothing else has an effect."""
 
 
 @dataclass(kw_only=True)

@@ -19,6 +19,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
 from envlab.rl.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
+from envlab.rl.rl_games.networks import MULTI_INPUT
 
 logger = logging.getLogger(__name__)
 
@@ -168,22 +169,53 @@ def _networks(cfg: RlGamesCfg) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def _check_images(cfg: RlGamesCfg, env: BatchedEnv) -> None:
-    """Refuse an image that a network without convolutions would get."""
+    """Refuse networks that do not take the shapes of what they would get."""
     for name, path, network in _networks(cfg):
-        observed = {
-            group: env.obs_buf[group]
-            for group in cfg.params.env.obs_groups.get(name, [])
-            if group in env.obs_buf
+        groups = cfg.params.env.obs_groups.get(name, [])
+        shapes = {
+            group: tuple(env.obs_buf[group].shape[1:]) for group in groups if group in env.obs_buf
         }
-        images = [(group, values) for group, values in observed.items() if values.dim() == 4]
+        images = {group: shape for group, shape in shapes.items() if len(shape) == 3}
         is_plain = network.get("name") == "actor_critic" and "cnn" not in network
         if images and (is_plain or cfg.is_sac):
-            group, values = images[0]
+            group, shape = next(iter(images.items()))
             raise ConfigurationError(
                 f"{path} has no convolutions, but {group!r} is an image of "
-                f"{list(values.shape[1:])}. Add {path}.cnn, as "
+                f"{list(shape)}. Add {path}.cnn, as "
                 "Isaac-Cartpole-Depth-Camera-Direct-v0 has it in its agent file."
             )
+        if len({shape[:-1] for shape in shapes.values()}) > 1 and cfg.params.env.concate_obs_groups:
+            raise ConfigurationError(
+                "agent.params.env.concate_obs_groups is true, but images and vectors cannot be "
+                f"joined: {_told(shapes)}. Set it to false, and use {MULTI_INPUT} as "
+                "Nav-PointNav-Depth-v0 does in its agent file."
+            )
+        is_dict = len(shapes) > 1 and not cfg.params.env.concate_obs_groups
+        if network.get("name") == MULTI_INPUT:
+            _check_multi_input(path, network, shapes, is_dict=is_dict)
+        elif is_dict and network.get("name") == "actor_critic":
+            raise ConfigurationError(
+                f"{path}.name is 'actor_critic', which takes one vector or image, but it would "
+                f"get {_told(shapes)}. Use {MULTI_INPUT}, or join vectors by "
+                "agent.params.env.concate_obs_groups=true."
+            )
+
+
+def _check_multi_input(
+    path: str, network: dict[str, Any], shapes: dict[str, tuple[int, ...]], *, is_dict: bool
+) -> None:
+    """Refuse what the network for images and vectors together does not take."""
+    sizes = {shape[:2] for shape in shapes.values() if len(shape) == 3}
+    if len(sizes) != 1 or "cnn" not in network or not is_dict:
+        raise ConfigurationError(
+            f"{path}.name is {MULTI_INPUT!r}, which takes several groups of observations, with "
+            f"images of one size among them, and needs {path}.cnn; but it would get "
+            f"{_told(shapes)}. Use actor_critic for one vector or image."
+        )
+
+
+def _told(shapes: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{group} {list(shape)}" for group, shape in shapes.items())
 
 
 def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:

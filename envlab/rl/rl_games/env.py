@@ -56,10 +56,15 @@ class ObservationPacker:
     def _pack(
         self, obs: Mapping[str, torch.Tensor], groups: list[str]
     ) -> torch.Tensor | dict[str, torch.Tensor]:
-        parts = {name: obs[name].clamp(-self._clip, self._clip) for name in groups}
+        parts = {name: self._clipped(obs[name]) for name in groups}
         if len(parts) == 1:
             return parts[groups[0]]
         return torch.cat(list(parts.values()), dim=-1) if self._joins else parts
+
+    def _clipped(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values within the bound; bytes, which rl_games scales to 1, as they are."""
+        is_bytes = values.dtype == torch.uint8
+        return values if is_bytes else values.clamp(-self._clip, self._clip)
 
 
 class RlGamesVecEnv(IVecEnv):
@@ -161,4 +166,7 @@ def _action_space_of(env: BatchedEnv, clip_actions: float) -> spaces.Space:
 def _space_of(values: torch.Tensor | dict[str, torch.Tensor]) -> spaces.Space:
     if isinstance(values, dict):
         return spaces.Dict({name: _space_of(value) for name, value in values.items()})
-    return spaces.Box(-np.inf, np.inf, tuple(values.shape[1:]), np.float32)
+    shape = tuple(values.shape[1:])
+    if values.dtype == torch.uint8:
+        return spaces.Box(0, 255, shape, np.uint8)
+    return spaces.Box(-np.inf, np.inf, shape, np.float32)

@@ -235,7 +235,7 @@ class RlGamesLearner(Learner):
             model.running_mean_std.eval()
         buffer, num_envs = self.agent.experience_buffer, self.agent.num_actors
         obs = buffer._create_tensor_from_space(space, (num_envs,))
-        return {"obs": obs, "rnn_states": memory, "seq_length": 1}
+        return {"obs": self.agent._preproc_obs(obs), "rnn_states": memory, "seq_length": 1}
 
     def _compile(self, mode: bool | str | dict[str, Any]) -> None:
         """Compile in place, so that the names in checkpoints stay as they are."""

@@ -21,7 +21,7 @@ from envlab.rl.rl_games.normalisers import pool_normalisers
 
 
 class BestActions(nn.Module):
-    """A trained policy, from observations to the environment's bounds: no noise, no sample.
+    """A trained policy, from observations to the best actions in the environment's bounds.
 
     Attributes:
         memory: Of a recurrent network; None without one.
@@ -40,9 +40,7 @@ class BestActions(nn.Module):
         self.memory = None
 
     def forward(self, obs: Any) -> torch.Tensor:
-        if isinstance(obs, torch.Tensor):  # groups of them are clipped as they are packed
-            obs = obs.clamp(-self._clip_obs, self._clip_obs)
-        obs = self._model.norm_obs(obs)
+        obs = self._model.norm_obs(self._scaled(obs))
         if self._is_sac:
             means_and_deviations = self._model.sac_network.actor.trunk(obs)
             return self._bounded(means_and_deviations.chunk(2, dim=-1)[0].tanh())
@@ -53,6 +51,23 @@ class BestActions(nn.Module):
         if self._is_choice:
             return best.argmax(dim=-1)
         return self._bounded(best.tanh() if self._is_tanh else best)
+
+    def sample(self, obs: Any) -> torch.Tensor:
+        """Return actions drawn from the policy's distribution, as in training."""
+        obs = self._scaled(obs)
+        if self._is_sac:
+            return self._bounded(self._model.actor(self._model.norm_obs(obs)).sample())
+        result = self._model({"is_train": False, "obs": obs, "rnn_states": self.memory})
+        actions, self.memory = result["actions"], result["rnn_states"]
+        return self._bounded(actions) if actions.is_floating_point() else actions
+
+    def _scaled(self, obs: Any) -> Any:
+        """Return observations, or a dict of them, as rl_games' agents hand them to a network."""
+        if isinstance(obs, dict):
+            return {name: self._scaled(values) for name, values in obs.items()}
+        if obs.dtype == torch.uint8:
+            return obs.float() / 255.0
+        return obs.clamp(-self._clip_obs, self._clip_obs)
 
     def _bounded(self, actions: torch.Tensor) -> torch.Tensor:
         """Return actions scaled to the environment's bounds, and clipped as in training."""
@@ -70,6 +85,7 @@ class RlGamesPlayer:
         cfg: RlGamesCfg = session.agent_cfg
         self._env, self._device = env, context.device
         self._forgets = cfg.params.config.zero_rnn_on_done
+        self._samples = not (cfg.params.config.player or {}).get("deterministic", True)
         check_model(cfg, env)
         self._vec_env = RlGamesVecEnv(env, cfg.params.env, has_central_value=False)
         with supported_configuration():
@@ -88,17 +104,21 @@ class RlGamesPlayer:
             has_begun = (self._env.episode_length_buf == 0).to(self._device)
             policy.memory = [part.masked_fill(has_begun[:, None], 0.0) for part in policy.memory]
         packed = self._vec_env.pack(obs)["obs"]
-        if isinstance(packed, torch.Tensor):
+        if isinstance(packed, dict):
+            packed = {name: values.to(self._device) for name, values in packed.items()}
+        else:
             packed = packed.to(self._device)
-        return policy(packed).to(self._env.device)
+        act = policy.sample if self._samples else policy
+        return act(packed).to(self._env.device)
 
     def export(self, directory: Path) -> list[Path]:
         space = self._vec_env.pack.spaces["obs"]
-        if self._policy.memory is not None or not isinstance(space, spaces.Box):
-            print("Not exported: only policies without memory, on one vector or image, can be.")
+        if self._policy.memory is not None:
+            print("Not exported: only policies without memory can be.")
             return []
         policy = self._policy.cpu()
-        return export_policy(policy, policy, space.shape or (), directory, is_traced=True)
+        seen = space if isinstance(space, spaces.Dict) else space.shape or ()
+        return export_policy(policy, policy, seen, directory, is_traced=True)
 
 
 def build_model(cfg: RlGamesCfg, vec_env: RlGamesVecEnv) -> Any:

@@ -35,7 +35,6 @@ _NO_EFFECT = {
     "render_interval",
     "disable_progressbar",
     "close_environment_at_exit",
-    "stochastic_evaluation",
 }
 """Settings of skrl's trainer that only its own loop and window would read."""
 
@@ -81,7 +80,12 @@ def _agent(algorithm: str = "ppo") -> dict[str, Any]:
 
 
 def _trainer() -> dict[str, Any]:
-    return {"class": "SequentialTrainer", "timesteps": 4800, "environment_info": "log"}
+    return {
+        "class": "SequentialTrainer",
+        "timesteps": 4800,
+        "environment_info": "log",
+        "stochastic_evaluation": False,
+    }
 
 
 @dataclass(kw_only=True)
@@ -131,6 +135,12 @@ class SkrlCfg(AgentCfg):
     makes it ``all``."""
     ml_framework: Literal["torch", "jax"] = "torch"
     """What the networks are made with."""
+    obs_groups: dict[str, list[str]] = field(
+        default_factory=lambda: {"observations": ["policy"], "states": ["critic"]}
+    )
+    """Groups of the task's observations that make up skrl's observations and, where the task has
+    them, states; networks read one of several as ``OBSERVATIONS["<group>"]``. Several agents have
+    their own instead."""
     models: dict[str, Any] = field(default_factory=lambda: default_models("ppo"))
     """Networks by role, and whether they share their layers (``separate: false``)."""
     memory: dict[str, Any] = field(default_factory=lambda: default_memories("ppo")["memory"])
@@ -142,7 +152,8 @@ class SkrlCfg(AgentCfg):
     agent: dict[str, Any] = field(default_factory=_agent)
     """The algorithm (``class``) and its settings."""
     trainer: dict[str, Any] = field(default_factory=_trainer)
-    """``timesteps`` of each environment."""
+    """``timesteps`` of each environment; and whether ``play`` draws actions from the policy's
+    distribution (``stochastic_evaluation``) rather than takes the best."""
 
     @classmethod
     def of(cls, algorithm: str = "ppo", ml_framework: str = "torch") -> Self:

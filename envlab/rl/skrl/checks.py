@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ _ACTIONS: Mapping[type, tuple[str, ...]] = {
 """Kinds of policies by kind of actions."""
 _ACTORS = ("policy", "target_policy")
 """Networks that give actions."""
+_READ = re.compile(r"""\b(OBSERVATIONS|STATES)\b(\[['"](\w+)['"]\])?""")
+"""skrl's observations or states in the input of a network, and which group of them."""
 _CONTINUOUS = ("td3", "ddpg", "sac")
 _DISCRETE = ("dqn", "ddqn")
 
@@ -58,7 +61,7 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
     _check_states(cfg, env)
     _check_actions(cfg, env)
     _check_clipping(cfg, env)
-    _check_images(cfg, env)
+    _check_inputs(cfg, env)
     if algorithm == "amp" and not hasattr(env.env, "collect_reference_motions"):
         raise ConfigurationError(
             "AMP needs reference motions, but the task has no amp_observation_space and no "
@@ -173,24 +176,44 @@ def _has_bounds(space: spaces.Space[Any]) -> bool:
     return bool(np.isfinite(space.low).any() or np.isfinite(space.high).any())
 
 
-def _check_images(cfg: SkrlCfg, env: SkrlEnv) -> None:
-    """Refuse networks that would take the rows of an image for samples."""
+def _check_inputs(cfg: SkrlCfg, env: SkrlEnv) -> None:
+    """Refuse networks that read groups that are not there, or the rows of an image as samples."""
     if cfg.is_multi_agent:
         return
     own = env.spaces["agent"]
     seen = {"OBSERVATIONS": own.observation_space, "STATES": own.state_space}
-    shapes = {name: space.shape or () for name, space in seen.items() if space is not None}
-    images = [name for name, shape in shapes.items() if len(shape) == 3]
     for role, model in _models(cfg):
-        layers = str(model.get("network", []))
-        is_flat = "conv2d" in layers or "flatten" in layers
-        for name in images:
-            if name in _inputs(model) and not is_flat:
-                raise ConfigurationError(
-                    f"agent.models.{role}.network has neither conv2d nor flatten, but {name} is an "
-                    f"image of {list(shapes[name])}. Add layers for it, as "
-                    "Isaac-Cartpole-Depth-Camera-Direct-v0 has them in its agent file."
-                )
+        for part in model.get("network", []):
+            for token, _, group in _READ.findall(str(part.get("input", ""))):
+                path, space = f"agent.models.{role}.network", seen[token]
+                if space is not None:
+                    _check_input(cfg, path, part, (token, group), space)
+
+
+def _check_input(
+    cfg: SkrlCfg,
+    path: str,
+    part: Mapping[str, Any],
+    read_from: tuple[str, str],
+    space: spaces.Space[Any],
+) -> None:
+    """Check what a part of a network reads: skrl's observations or states, or a group of them."""
+    token, group = read_from
+    read, key = f'{token}["{group}"]' if group else token, token.lower()
+    groups = list(space.spaces) if isinstance(space, spaces.Dict) else []
+    if group not in (groups or [""]):
+        known = " or ".join(f'{token}["{name}"]' for name in groups) or token
+        raise ConfigurationError(
+            f"{path} reads {read}, but agent.obs_groups.{key} is {cfg.obs_groups[key]}, of which "
+            f"networks read {known}. Write that, or change agent.obs_groups.{key}."
+        )
+    shape = (space[group] if isinstance(space, spaces.Dict) else space).shape or ()
+    layers = str(part.get("layers", []))
+    if len(shape) == 3 and "conv2d" not in layers and "flatten" not in layers:
+        raise ConfigurationError(
+            f"{path} has neither conv2d nor flatten, but {read} is an image of {list(shape)}. Add "
+            "layers for it, as Isaac-Cartpole-Depth-Camera-Direct-v0 has them in its agent file."
+        )
 
 
 def _models(cfg: SkrlCfg) -> list[tuple[str, dict[str, Any]]]:

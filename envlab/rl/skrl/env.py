@@ -17,6 +17,10 @@ import torch
 
 from envlab.envs import VectorEnv
 from envlab.envs.direct_marl_env import STATE
+from envlab.errors import ConfigurationError
+
+OBS_GROUPS = ("observations", "states")
+"""Keys of ``agent.obs_groups``."""
 
 
 class Spaces(NamedTuple):
@@ -74,49 +78,85 @@ class SkrlEnv(Protocol):
 
 
 class SkrlVectorEnv:
-    """A :class:`VectorEnv`; its group ``critic``, if it has one, is skrl's state.
+    """A :class:`VectorEnv` whose groups of observations are chosen by ``agent.obs_groups``.
 
-    skrl keeps observations as vectors and gives networks the space's shape back, so images are
-    flattened here.
+    Several groups are a ``Dict``, of which networks read ``OBSERVATIONS["<group>"]``. skrl keeps
+    observations as vectors and gives networks the space's shapes back, so everything is flattened
+    and joined here, in skrl's order.
     """
 
-    def __init__(self, env: VectorEnv, *, bounded: bool = False) -> None:
+    def __init__(
+        self, env: VectorEnv, obs_groups: Mapping[str, list[str]], *, bounded: bool = False
+    ) -> None:
         """Wrap an environment.
 
         Args:
             env: The environment.
+            obs_groups: Groups of the ``observations`` and, where the task has them, ``states``.
             bounded: Whether actions without bounds are to lie in -1 to 1; DDPG and TD3 clip those
                 that they have put noise on, and fail without a bound.
+
+        Raises:
+            ConfigurationError: If the task lacks a group of the observations.
         """
         self.env = env
         groups, actions = env.single_observation_space, env.single_action_space
         assert isinstance(groups, gymnasium.spaces.Dict)
         if bounded and isinstance(actions, gymnasium.spaces.Box) and not actions.is_bounded():
             actions = gymnasium.spaces.Box(-1.0, 1.0, actions.shape)
-        states = groups["critic"] if "critic" in env.obs_buf else None
-        self.spaces = {"agent": Spaces(groups["policy"], states, actions)}
+        self.pack = ObservationPacker(groups, obs_groups)
+        self.spaces = {"agent": Spaces(self.pack.observation_space, self.pack.state_space, actions)}
 
     def observe(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         """See :class:`SkrlEnv`."""
-        obs = _flat(self.env.obs_buf)
-        return obs["policy"], obs.get("critic")
+        return self.pack(self.env.obs_buf)
 
     def advance(self, actions: torch.Tensor) -> Transition:
         """See :class:`SkrlEnv`."""
         seen, reward, terminated, truncated, info = self.env.step(actions)
-        obs, final = _flat(seen), _flat(final_values(seen, info))
+        observations, states = self.pack(seen)
+        final = (observations, states)
+        if "final_obs" in info:
+            final = self.pack(final_values(seen, info))
         return Transition(
             rewards=reward.unsqueeze(1).clone(),  # agents add to it in place
             terminated=terminated.unsqueeze(1),
             truncated=truncated.unsqueeze(1),
-            final_observations=final["policy"],
-            final_states=final.get("critic"),
-            observations=obs["policy"],
-            states=obs.get("critic"),
+            final_observations=final[0],
+            final_states=final[1],
+            observations=observations,
+            states=states,
             returns=reward,
             ended=terminated | truncated,
             info=info,
         )
+
+
+class ObservationPacker:
+    """Chooses groups of observations, and joins those of each of skrl's arguments to vectors.
+
+    Attributes:
+        observation_space: Of the observations.
+        state_space: Of the states; None where the task has none.
+    """
+
+    def __init__(self, groups: gymnasium.spaces.Dict, obs_groups: Mapping[str, list[str]]) -> None:
+        """See :class:`SkrlVectorEnv`."""
+        self._observed, self._states = (sorted(set(obs_groups[name])) for name in OBS_GROUPS)
+        missing = [name for name in self._observed if name not in groups.spaces]
+        if missing or not self._observed:
+            raise ConfigurationError(
+                f"agent.obs_groups.observations is {obs_groups['observations']}, but the task "
+                f"observes {', '.join(groups.spaces)}. Name groups of the task."
+            )
+        if not all(name in groups.spaces for name in self._states):
+            self._states = []  # networks that read them are refused, see envlab.rl.skrl.checks
+        self.observation_space = _space_of(groups, self._observed)
+        self.state_space = _space_of(groups, self._states) if self._states else None
+
+    def __call__(self, obs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Return observations and states, ``(num_envs, dim)`` each."""
+        return joined(obs, self._observed), joined(obs, self._states) if self._states else None
 
 
 class SkrlMarlEnv:
@@ -171,6 +211,12 @@ def final_values(
     }
 
 
-def _flat(obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return observations by group, ``(num_envs, dim)``."""
-    return {name: values.flatten(1) for name, values in obs.items()}
+def _space_of(groups: gymnasium.spaces.Dict, names: list[str]) -> gymnasium.Space[Any]:
+    found = {name: groups[name] for name in names}
+    return found[names[0]] if len(found) == 1 else gymnasium.spaces.Dict(found)
+
+
+def joined(obs: Mapping[str, torch.Tensor], names: list[str]) -> torch.Tensor:
+    """Return groups of observations as float32 vectors, one after the other."""
+    parts = [obs[name].flatten(1).float() for name in names]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)

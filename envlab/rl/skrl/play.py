@@ -1,6 +1,7 @@
-"""Policies that skrl trained, to be played and exported: no noise, no sample, the best action.
+"""Policies that skrl trained, to be played and exported.
 
-What is played is called with torch's tensors on both frameworks.
+They take their best action, without noise; where ``agent.trainer.stochastic_evaluation`` says so,
+``play`` samples. What is played is called with torch's tensors on both frameworks.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from gymnasium import spaces
 from torch import fx, nn
 
 from envlab.rl.loop.export import export_policy
+from envlab.rl.skrl.env import ObservationPacker, joined
 from envlab.rl.skrl.learner import SkrlLearner
 
 
@@ -35,11 +38,11 @@ class BestActions(nn.Module):
         self._model, self._role, self._kind = model, role, kind
         self._scale_observations, self._scale_states = scalers
 
-    def forward(self, obs: torch.Tensor, states: torch.Tensor | None = None) -> torch.Tensor:
-        inputs = {"observations": self._scale_observations(obs.flatten(1))}
-        if states is not None:
-            inputs["states"] = self._scale_states(states.flatten(1))
-        output = self._model.compute(inputs, self._role)[0]
+    def forward(
+        self, obs: torch.Tensor | dict[str, torch.Tensor], states: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        flat = joined(obs, sorted(obs)) if isinstance(obs, dict) else obs.flatten(1)
+        output = self._model.compute(self._inputs(flat, states), self._role)[0]
         if hasattr(self._model, "_shared_output"):
             self._model._shared_output = None  # kept for the value network, which is not asked
         if self._role == "q_network" or self._kind == "CategoricalMixin":
@@ -49,6 +52,17 @@ class BestActions(nn.Module):
             parts = [output[:, start:end] for start, end in itertools.pairwise(ends)]
             return torch.cat([part.argmax(dim=1, keepdim=True) for part in parts], dim=1)
         return self._clipped(output)
+
+    def sample(self, obs: torch.Tensor, states: torch.Tensor | None = None) -> torch.Tensor:
+        """Return actions drawn from the policy's distribution, as in training."""
+        actions: torch.Tensor = self._model.act(self._inputs(obs, states), role=self._role)[0]
+        return actions
+
+    def _inputs(self, obs: torch.Tensor, states: torch.Tensor | None) -> dict[str, torch.Tensor]:
+        inputs = {"observations": self._scale_observations(obs)}
+        if states is not None:
+            inputs["states"] = self._scale_states(states)
+        return inputs
 
     def _clipped(self, actions: torch.Tensor) -> torch.Tensor:
         names = ("_g_clip_actions", "_g_clip_mean_actions", "_d_clip_actions", "_mg_clip_actions")
@@ -68,30 +82,39 @@ class SkrlPlayer:
         self._role = "q_network" if "q_network" in self._cfg.models else "policy"
         self._kind = self._cfg.models[self._role]["class"]
         self._agent.enable_models_training_mode(False)
-        spaces = learner.env.spaces
-        self._shapes = {name: seen.observation_space.shape or () for name, seen in spaces.items()}
-        self._policies = {name: self._policy(name) for name in spaces}
+        seen = learner.env.spaces
+        self._spaces = {name: own.observation_space for name, own in seen.items()}
+        self._policies = {name: self._policy(name) for name in seen}
+        if not self._cfg.is_multi_agent:
+            groups = learner.env.env.single_observation_space
+            self._pack = ObservationPacker(groups, self._cfg.obs_groups)
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        samples = self._cfg.trainer.get("stochastic_evaluation")  # old runs lack it
+        policies = [policy.sample if samples else policy for policy in self._policies.values()]
         if not self._cfg.is_multi_agent:
-            return self._policies["agent"](obs["policy"], obs.get("critic"))
-        parts = obs["policy"].split([math.prod(shape) for shape in self._shapes.values()], dim=1)
-        policies = self._policies.values()
+            return policies[0](*self._pack(obs))
+        sizes = [math.prod(space.shape or ()) for space in self._spaces.values()]
+        parts = obs["policy"].split(sizes, dim=1)
         return torch.cat([policy(part) for policy, part in zip(policies, parts, strict=True)], 1)
 
     def export(self, directory: Path) -> list[Path]:
         written = []
         for name, policy in self._policies.items():
+            space = self._spaces[name]
+            folder = directory / name if self._cfg.is_multi_agent else directory
             try:
-                traced = _traced(self._traceable(name))
+                exported: nn.Module = self._traceable(name)
+                if not isinstance(space, spaces.Dict):
+                    exported = _traced(exported)
             except Exception as error:  # a network of one's own can do anything
                 reason = str(error).splitlines()[0] if str(error) else ""
                 print(f"Not exported: {self._obstacle} ({type(error).__name__}: {reason}).")
                 continue
-            folder = directory / name if self._cfg.is_multi_agent else directory
+            seen = space if isinstance(space, spaces.Dict) else space.shape or ()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # TorchScript on annotations in skrl's constructors
-                written += export_policy(traced, policy, self._shapes[name], folder)
+                written += export_policy(exported, policy, seen, folder)
         return written
 
     _obstacle = "the network cannot be traced"
@@ -117,7 +140,7 @@ class SkrlPlayer:
 class _OnObservations(nn.Module):
     """A policy on observations alone, without the choice that a traced module cannot have."""
 
-    def __init__(self, policy: BestActions) -> None:
+    def __init__(self, policy: nn.Module) -> None:
         super().__init__()
         self._policy = policy
 
@@ -126,7 +149,7 @@ class _OnObservations(nn.Module):
         return actions
 
 
-def _traced(policy: BestActions) -> fx.GraphModule:
+def _traced(policy: nn.Module) -> fx.GraphModule:
     """Return a policy as a graph, which skrl's own models, with dictionaries and all, become so."""
     traced = fx.symbolic_trace(_OnObservations(policy.cpu()))
     for node in traced.graph.nodes:

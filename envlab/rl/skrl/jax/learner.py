@@ -174,7 +174,7 @@ def make_learner(
         )
     device = start_jax(context)
     load_skrl().config.jax.device = device
-    wrapper = SkrlMarlEnv(env) if cfg.is_multi_agent else SkrlVectorEnv(env)
+    wrapper = SkrlMarlEnv(env) if cfg.is_multi_agent else SkrlVectorEnv(env, cfg.obs_groups)
     check_supported(cfg, wrapper, context)
     replacements: dict[str, Any] = {
         "_compute_gae": lambda stock: functools.partial(compute_advantages, context)

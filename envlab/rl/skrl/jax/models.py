@@ -19,7 +19,8 @@ from envlab.rl.skrl.networks import network_settings
 
 logger = logging.getLogger(__name__)
 
-_CHANNELS_FIRST = re.compile(r"permute\(\s*(\w+)\s*,\s*[(\[]0,\s*3,\s*1,\s*2[)\]]\s*\)")
+_CHANNELS_FIRST = re.compile(r"permute\(([^(]+), [(\[]0, 3, 1, 2[)\]]\)")
+"""As :func:`network_settings` writes it."""
 
 
 def make_models(env: SkrlEnv, cfg: SkrlCfg, device: jax.Device) -> Models:

@@ -40,6 +40,11 @@ class JaxModel:
         output, _ = self._apply(self.model.state_dict.params, arrays, role)
         return (to_torch(output),)
 
+    def act(self, inputs: Mapping[str, torch.Tensor], *, role: str) -> tuple[torch.Tensor]:
+        """Return a sample of the network's distribution."""
+        arrays = {name: to_jax(values) for name, values in inputs.items()}
+        return (to_torch(self.model.act(arrays, role=role)[0]),)
+
 
 class JaxPlayer(SkrlPlayer):
     """See :class:`SkrlPlayer`."""

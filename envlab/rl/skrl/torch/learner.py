@@ -118,7 +118,7 @@ def make_learner(
     wrapper = (
         SkrlMarlEnv(env)
         if cfg.is_multi_agent
-        else SkrlVectorEnv(env, bounded=cfg.algorithm in ("ddpg", "td3"))
+        else SkrlVectorEnv(env, cfg.obs_groups, bounded=cfg.algorithm in ("ddpg", "td3"))
     )
     check_supported(cfg, wrapper, context)
     pooled = functools.partial(pooled_advantages, context=context)

@@ -16,6 +16,8 @@ for _images in ("Depth", "RGB"):
                 "env_cfg_entry_point": f"{__name__}.object_env_cfg:ObjectNav{_images}{_play}EnvCfg",
                 "ddppo_cfg_entry_point": f"{_AGENTS}:ddppo_{_images.lower()}_ppo_cfg.yaml",
                 "expert_entry_point": "envlab.nav.expert:Expert",
+                "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_{_images.lower()}_ppo_cfg.yaml",
+                "skrl_cfg_entry_point": f"{_AGENTS}:skrl_{_images.lower()}_ppo_cfg.yaml",
                 "description": "Find an object of a class in a house"
                 + (", by depth and goal masks." if _images == "Depth" else ", by colour images."),
             },

@@ -16,6 +16,9 @@ for _images in ("Depth", "RGB"):
                 "env_cfg_entry_point": f"{__name__}.point_env_cfg:PointNav{_images}{_play}EnvCfg",
                 "ddppo_cfg_entry_point": f"{_AGENTS}:ddppo_{_images.lower()}_ppo_cfg.yaml",
                 "expert_entry_point": "envlab.nav.expert:Expert",
+                "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_{_images.lower()}_ppo_cfg.yaml",
+                "skrl_cfg_entry_point": f"{_AGENTS}:skrl_{_images.lower()}_ppo_cfg.yaml",
+                "skrl_blind_cfg_entry_point": f"{_AGENTS}:skrl_blind_ppo_cfg.yaml",
                 "description": "Go to a point in a house"
                 + (", by depth images." if _images == "Depth" else ", by colour images."),
             },
