@@ -38,6 +38,20 @@ SMALL = [
 ]
 
 
+NAVIGATION = [
+    "--task=Nav-PointNav-Depth-v0",
+    "--headless",
+    "--device=cpu",
+    "--num_envs=4",
+    "env.camera.width=32",
+    "env.camera.height=32",
+    "env.houses.num_houses=2",
+    "env.houses.cache_dir=null",
+    "env.max_episode_length=6",  # so that time limits end episodes
+]
+"""A small depth image beside a vector."""
+
+
 @pytest.fixture(autouse=True)
 def _restore_process() -> Iterator[None]:
     """A script configures the log and torch's threads of its process, which here is pytest's."""

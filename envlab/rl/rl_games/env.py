@@ -17,6 +17,7 @@ from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.learner import OnStep
 from envlab.rl.rl_games.cfg import EnvKeysCfg, RlGamesCfg
+from envlab.rl.rl_games.normalisers import normalise_groups
 
 Packed = dict[str, Any]
 """Observations by rl_games' names, ``obs`` and ``states``: a tensor, or a dict of groups, each."""
@@ -129,6 +130,8 @@ def make_agent(
         context: The process's context.
     """
     params = cfg.for_library()
+    is_dict = isinstance(vec_env.pack.spaces["obs"], spaces.Dict)
+    normalises_groups = is_dict and params["config"]["normalize_input"]
     # The library's constructors make directories and an event file, whatever they are given.
     with tempfile.TemporaryDirectory(prefix="envlab_rl_games_") as folder:
         params["config"] |= {
@@ -141,9 +144,13 @@ def make_agent(
             "full_experiment_name": "scratch",
             "features": {"observer": AlgoObserver()},
         }
+        params["config"]["normalize_input"] &= not is_dict
         agent = kind(params)
         agent.writer.close()
     agent.writer = None
+    if normalises_groups:
+        agent.normalize_input = True
+        normalise_groups(agent.model, context)
     if getattr(agent, "has_central_value", False):
         agent.central_value_net.writter = None
     agent.init_tensors()

@@ -32,12 +32,21 @@ class PooledRunningMeanStdObs(nn.Module):
         return {name: self.running_mean_std[name](values) for name, values in input.items()}
 
 
+def normalise_groups(model: Any, context: DistributedContext) -> None:
+    """Let one of rl_games' models that was made without it normalise a dict of observations.
+
+    The library's own normaliser of a dict indexes modules by name, which TorchScript refuses.
+    """
+    pooled = PooledRunningMeanStdObs(model.obs_shape, context)
+    model.normalize_input = True
+    model.running_mean_std = pooled.to(next(model.parameters()).device)
+
+
 def pool_normalisers(model: Any, context: DistributedContext) -> None:
     """Replace the normalisers of one of rl_games' models by pooled ones with the same values."""
-    if model.normalize_input:
-        is_dict = isinstance(model.obs_shape, dict)
-        kind = PooledRunningMeanStdObs if is_dict else PooledRunningMeanStd
-        model.running_mean_std = _like(model.running_mean_std, kind(model.obs_shape, context))
+    if model.normalize_input and not isinstance(model.obs_shape, dict):
+        pooled = PooledRunningMeanStd(model.obs_shape, context)
+        model.running_mean_std = _like(model.running_mean_std, pooled)
     if model.normalize_value:
         pooled = PooledRunningMeanStd((model.value_size,), context)
         model.value_mean_std = _like(model.value_mean_std, pooled)

@@ -17,7 +17,7 @@ from envlab.rl.loop.export import export_policy
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import check_model, fitting_checkpoint, supported_configuration
 from envlab.rl.rl_games.env import RlGamesVecEnv
-from envlab.rl.rl_games.normalisers import pool_normalisers
+from envlab.rl.rl_games.normalisers import normalise_groups, pool_normalisers
 
 
 class BestActions(nn.Module):
@@ -91,6 +91,8 @@ class RlGamesPlayer:
         with supported_configuration():
             model = build_model(cfg, self._vec_env)
             pool_normalisers(model, context)  # the library's are scripted: ONNX cannot have them
+            if cfg.params.config.normalize_input and isinstance(model.obs_shape, dict):
+                normalise_groups(model, context)
         with fitting_checkpoint():
             model.load_state_dict(values["model"]["networks"])
         self._policy = BestActions(model, cfg).to(context.device).eval()
@@ -138,7 +140,7 @@ def build_model(cfg: RlGamesCfg, vec_env: RlGamesVecEnv) -> Any:
     config = {
         "actions_num": num_actions,
         "input_shape": shape,
-        "normalize_input": cfg.params.config.normalize_input,
+        "normalize_input": cfg.params.config.normalize_input and not isinstance(shape, dict),
     }
     if cfg.is_sac:
         config |= {"obs_dim": shape[0], "action_dim": num_actions}

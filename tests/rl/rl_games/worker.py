@@ -28,7 +28,7 @@ from envlab.rl.rl_games import learner, ppo
 from envlab.rl.rl_games.env import RlGamesVecEnv
 from envlab.rl.rl_games.learner import RlGamesLearner
 from envlab.rl.rl_games.ppo import DistributedAgent
-from tests.rl.conftest import session_of
+from tests.rl.conftest import NAVIGATION, session_of
 from tests.rl.rl_games.first_update import first_update
 
 CONFIG = "agent.params.config"
@@ -53,12 +53,15 @@ CENTRAL = [
 LSTM = "+agent.params.network.rnn={name: lstm, units: 8, layers: 1}"
 DISCRETE = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *CENTRAL]
 
+SHORT = [f"{CONFIG}.horizon_length=8", f"{CONFIG}.normalize_input=true"]
+
 JOBS: dict[str, list[str]] = {
     "ddp": [*CARTPOLE, "--max_iterations=4"],
     "library": [*CARTPOLE, "--max_iterations=4", "--grad_sync=library"],
     "recurrent": [*CARTPOLE, LSTM, "--max_iterations=2"],
     "discrete": [*DISCRETE, "--max_iterations=2"],
     "discrete_library": [*DISCRETE, "--max_iterations=2", "--grad_sync=library"],
+    "images": [*NAVIGATION, *SHORT, "--max_iterations=2"],
     "stock_normalisers": [*CARTPOLE, "--max_iterations=2"],
     "stock_schedule": [*CARTPOLE, "--max_iterations=2"],
 }
@@ -104,7 +107,8 @@ def train(context: DistributedContext, arguments: list[str]) -> Any:
     run, prepare = Training.run, DistributedAgent.prepare_dataset
 
     def watched_prepare(agent: Any, batch: dict[str, Any]) -> None:
-        found["obs"].append(batch["obses"].clone())
+        obs = batch["obses"]
+        found["obs"].append((obs["depth"] if isinstance(obs, dict) else obs).clone())
         prepare(agent, batch)
 
     def watched_info(_: RlGamesVecEnv, frame: int, *args: Any) -> None:

@@ -19,8 +19,7 @@ from envlab.rl.skrl.networks import network_settings
 
 logger = logging.getLogger(__name__)
 
-_CHANNELS_FIRST = re.compile(r"permute\(([^(]+), [(\[]0, 3, 1, 2[)\]]\)")
-"""As :func:`network_settings` writes it."""
+_CHANNELS_FIRST = re.compile(r"permute\(\s*([^(]+?)\s*,\s*[(\[]0,\s*3,\s*1,\s*2[)\]]\s*\)")
 
 
 def make_models(env: SkrlEnv, cfg: SkrlCfg, device: jax.Device) -> Models:
@@ -65,7 +64,7 @@ def _channels_last(container: Mapping[str, Any]) -> dict[str, Any]:
         else part
         for part in container["layers"]
     ]
-    source = _CHANNELS_FIRST.sub(r"\1", str(container["input"]))
+    source = _CHANNELS_FIRST.sub(r"(\1)", str(container["input"]))
     return {**container, "input": source, "layers": layers}
 
 

@@ -28,12 +28,13 @@ def quick(compiled: Path) -> Iterator[None]:
         yield
 
 
-def test_networks_written_for_pytorch_keep_their_channels_last():
+@pytest.mark.parametrize("read", ["OBSERVATIONS", "OBSERVATIONS['depth'] / 10"])
+def test_networks_written_for_pytorch_keep_their_channels_last(read: str):
     convolution = {"out_channels": 4, "kernel_size": 8, "stride": 4, "padding": 0}
     layers = [{"conv2d": convolution}, {"conv2d": [4, 3, 1]}, "flatten", 16]
-    source = "permute( OBSERVATIONS, (0, 3, 1, 2))"
+    source = f"permute( {read}, (0, 3, 1, 2))"
     found = _channels_last({"name": "net", "input": source, "layers": layers})
-    assert found["input"] == "OBSERVATIONS"
+    assert found["input"] == f"({read})"
     assert found["layers"] == [
         {"conv2d": {"out_channels": 4, "kernel_size": [8, 8], "stride": [4, 4], "padding": 0}},
         {"conv2d": [4, [3, 3], [1, 1]]},

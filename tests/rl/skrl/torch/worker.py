@@ -20,6 +20,7 @@ from envlab.distributed.log import configure_logging
 from envlab.errors import EnvlabError
 from envlab.rl.skrl.learner import SkrlLearner
 from envlab.rl.skrl.torch import learner, ranks
+from tests.rl.conftest import NAVIGATION
 from tests.rl.skrl.jobs import local_moments, train
 from tests.rl.skrl.torch.amp import train_amp
 from tests.rl.skrl.torch.first_update import first_update
@@ -56,6 +57,7 @@ JOBS: dict[str, list[str]] = {
     "ddpg": [*CARTPOLE, "--algorithm=ddpg", *REPLAY, "--max_iterations=2"],
     "a2c": [*CARTPOLE, "--algorithm=a2c", "--max_iterations=2"],
     "rpo": [*CARTPOLE, "--algorithm=rpo", "--max_iterations=2"],
+    "images": [*NAVIGATION, "agent.agent.rollouts=8", "--max_iterations=2"],
     "kl_threshold": [*CARTPOLE, "agent.agent.kl_threshold=0.01"],
     "trpo": [*CARTPOLE, "--algorithm=trpo"],
     "cem": [*DQN[:1], *SMALL, "--algorithm=cem"],
