@@ -43,8 +43,8 @@ NAVIGATION = [
     "--headless",
     "--device=cpu",
     "--num_envs=4",
-    "env.camera.width=32",
-    "env.camera.height=32",
+    "env.camera.width=40",
+    "env.camera.height=40",
     "env.houses.num_houses=2",
     "env.houses.cache_dir=null",
     "env.max_episode_length=6",  # so that time limits end episodes

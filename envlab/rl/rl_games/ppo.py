@@ -71,12 +71,9 @@ class DistributedAgent(A2CBase):
         """
         obs, rewards, ended, infos = super().env_step(actions)
         rewards = self._shape_rewards(rewards)
-        timed_out = infos["time_outs"]
-        # A GPU would have to be waited for; on a CPU, values of images are worth asking.
-        is_asked = timed_out.is_cuda or bool(timed_out.any())
-        if self.bootstraps_final_obs and "final_obs" in infos and is_asked:
+        if self.bootstraps_final_obs and "final_obs" in infos:
             values = self.get_values(self.obs_to_tensors(infos["final_obs"]))
-            rewards = rewards + self.gamma * values * timed_out.unsqueeze(1)
+            rewards = rewards + self.gamma * values * infos["time_outs"].unsqueeze(1)
         return obs, rewards, ended, infos
 
     def prepare_dataset(self, batch_dict: dict[str, Any]) -> None:

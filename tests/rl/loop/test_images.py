@@ -1,4 +1,4 @@
-"""Image observations through the libraries: convolutions, exact resume, export, refusals."""
+"""Images, alone and beside vectors, through the libraries: exact resume, export, refusals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch.nn import functional
 
 from envlab.cli import play, train
 from envlab.envs.wrappers.rsl_rl import pack
-from tests.rl.conftest import checkpoint_of, only_run
+from tests.rl.conftest import NAVIGATION, checkpoint_of, only_run
 from tests.rl.rsl_rl.test_resume import digests
 
 TASK = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
@@ -163,3 +164,148 @@ def test_convolutions_without_an_image_are_refused(tmp_path: Path, capsys):
     overrides = ["agent.actor.class_name=CNNModel", "agent.algorithm.num_mini_batches=1"]
     assert run_in(tmp_path, train, "rsl_rl", [*flags, *overrides]) == 2
     assert "policy are no images. Set agent.actor.class_name=MLPModel" in capsys.readouterr().err
+
+
+NAVIGATORS = {
+    "rl_games": [
+        "~agent.params.network.rnn",  # a policy with memory is not exported
+        "agent.params.config.horizon_length=8",
+        "agent.params.config.seq_length=8",
+        "agent.params.config.normalize_input=true",
+    ],
+    "skrl": ["agent.agent.rollouts=8"],
+}
+SAMPLES = {
+    "rl_games": "agent.params.config.player.deterministic={not_wanted}",
+    "skrl": "agent.trainer.stochastic_evaluation={wanted}",
+}
+DEPTH = 10.0 * torch.rand(20, 40, 40, 1, generator=torch.Generator().manual_seed(2))
+VECTOR = 10.0 * torch.randn(20, 7, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.fixture(scope="module", params=NAVIGATORS)
+def navigator(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A library, and the run directory of 2 iterations on images and a vector that was played."""
+    folder = tmp_path_factory.mktemp(request.param)
+    flags = [*NAVIGATION, *NAVIGATORS[request.param], "agent.save_interval=1"]
+    assert run_in(folder, train, request.param, [*flags, "--max_iterations=2"]) == 0
+    assert run_in(folder, play, request.param, [*NAVIGATION[:3], "--num_envs=2"]) == 0
+    return request.param, only_run(folder)
+
+
+def test_a_resumed_run_of_several_groups_ends_bit_identical(navigator, tmp_path: Path):
+    library, whole = navigator
+    checkpoint = whole / "checkpoints/model_1.pt"
+    flags = [*NAVIGATION[:3], "--resume", f"--checkpoint={checkpoint}"]
+    assert run_in(tmp_path, train, library, flags) == 0
+    resumed = only_run(tmp_path)
+    assert digests(checkpoint_of(resumed, 2)) == digests(checkpoint_of(whole, 2))
+
+
+def logits_by_hand(library: str, whole: Path) -> torch.Tensor:
+    """Scale depth, put its channel to the front, convolve it thrice, and join the vector."""
+    checkpoint = checkpoint_of(whole, 2)["model"]
+    if library == "rl_games":
+        found, depth, vector = checkpoint["networks"], DEPTH.clamp(max=10.0), VECTOR
+        depth, vector = (
+            rl_games_normalised(found, name, values)
+            for name, values in (("depth", depth), ("policy", vector))
+        )
+        found = {name.removeprefix("a2c_network."): values for name, values in found.items()}
+        image, joined, last = "actor_cnn._layers", ["actor_mlp.0"], "logits"
+    else:
+        found, depth, vector = checkpoint["modules"]["agent"]["policy"], DEPTH, VECTOR
+        image, joined, last = "image_container", ["net_container.0"], "policy_layer"
+
+    def layer(values: torch.Tensor, name: str) -> torch.Tensor:
+        return values @ found[f"{name}.weight"].T + found[f"{name}.bias"]
+
+    hidden = (depth / 10.0).permute(0, 3, 1, 2)
+    for number, stride in ((0, 4), (2, 2), (4, 1)):
+        weight, bias = (found[f"{image}.{number}.{name}"] for name in ("weight", "bias"))
+        hidden = functional.relu(functional.conv2d(hidden, weight, bias, stride=stride))
+    hidden = hidden.flatten(1)
+    if library == "skrl":
+        hidden = functional.relu(layer(hidden, "image_container.7"))
+        vector = functional.relu(layer(vector, "vector_container.0"))
+    hidden = torch.cat([hidden, vector], dim=1)
+    for name in joined:
+        hidden = functional.relu(layer(hidden, name))
+    return layer(hidden, last)
+
+
+def rl_games_normalised(
+    state: dict[str, torch.Tensor], name: str, values: torch.Tensor
+) -> torch.Tensor:
+    at = f"running_mean_std.running_mean_std.{name}.running"
+    deviation = (state[f"{at}_var"].float() + 1e-5).sqrt()
+    return ((values - state[f"{at}_mean"].float()) / deviation).clamp(-5.0, 5.0)
+
+
+def test_an_exported_policy_takes_each_group_as_the_task_gives_it(navigator):
+    library, whole = navigator
+    expected = logits_by_hand(library, whole).argmax(dim=1)
+    assert len(expected.unique()) > 1  # else anything would do
+    jit = torch.jit.load(str(whole / "exported/policy.pt"))
+    assert torch.equal(jit(DEPTH, VECTOR).flatten(), expected)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(whole / "exported/policy.onnx"))
+    inputs = {"depth": DEPTH.numpy(), "policy": VECTOR.numpy()}
+    (actions,) = session.run(["actions"], inputs)
+    assert torch.equal(torch.from_numpy(actions).flatten(), expected)
+
+
+@pytest.mark.parametrize(("samples", "unused"), [("true", "forward"), ("false", "sample")])
+def test_play_samples_where_the_agents_file_says_so(navigator, samples: str, unused: str):
+    library, whole = navigator
+    module = f"envlab.rl.{library}.play.BestActions"
+    wanted = SAMPLES[library].format(
+        wanted=samples, not_wanted={"true": "false", "false": "true"}[samples]
+    )
+    flags = [*NAVIGATION[:3], "--num_envs=2", "--no_export", wanted]
+    checkpoint = f"--checkpoint={whole / 'checkpoints/model_2.pt'}"
+    with mock.patch(f"{module}.{unused}", side_effect=AssertionError):
+        assert run_in(whole, play, library, [*flags, checkpoint]) == 0
+
+
+@pytest.mark.parametrize(
+    ("library", "overrides", "message"),
+    [
+        (
+            "skrl",
+            ["agent.obs_groups.observations=[depht]"],
+            "agent.obs_groups.observations is ['depht'], but the task observes depth, policy.",
+        ),
+        (
+            "skrl",
+            ["agent.obs_groups.observations=[policy]"],
+            "reads OBSERVATIONS[\"depth\"], but agent.obs_groups.observations is ['policy'], of",
+        ),
+        (
+            "skrl",
+            ["agent.models.value.network=[{name:net,input:OBSERVATIONS,layers:[8]}]"],
+            'of which networks read OBSERVATIONS["depth"] or OBSERVATIONS["policy"].',
+        ),
+        (
+            "rl_games",
+            ["agent.params.env.concate_obs_groups=true"],
+            "images and vectors cannot be joined: policy [7], depth [40, 40, 1].",
+        ),
+        (
+            "rl_games",
+            ["agent.params.network.name=actor_critic"],
+            "is 'actor_critic', which takes one vector or image, but it would get policy [7],",
+        ),
+        (
+            "rl_games",
+            ["agent.params.env.obs_groups.obs=[policy]"],
+            "but it would get policy [7]. Use actor_critic for one vector or image.",
+        ),
+    ],
+)
+def test_networks_that_do_not_fit_the_groups_are_refused(
+    library, overrides, message, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run_in(tmp_path, train, library, [*NAVIGATION, *overrides]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "logs").exists()
