@@ -30,6 +30,9 @@ from envlab.rl.skrl.library import (
 OFF_POLICY_STEPS = 64
 """Steps per iteration where an algorithm has no rollouts: between two lines of the metrics."""
 
+OBS_GROUPS: Mapping[str, list[str]] = {"observations": ["policy"], "states": ["critic"]}
+"""Groups of a task's observations by the names of skrl's arguments, unless it says otherwise."""
+
 _NO_EFFECT = {
     "headless",
     "render_interval",
@@ -135,9 +138,7 @@ class SkrlCfg(AgentCfg):
     makes it ``all``."""
     ml_framework: Literal["torch", "jax"] = "torch"
     """What the networks are made with."""
-    obs_groups: dict[str, list[str]] = field(
-        default_factory=lambda: {"observations": ["policy"], "states": ["critic"]}
-    )
+    obs_groups: dict[str, list[str]] = field(default_factory=lambda: dict(OBS_GROUPS))
     """Groups of the task's observations that make up skrl's observations and, where the task has
     them, states; networks read one of several as ``OBSERVATIONS["<group>"]``. Several agents have
     their own instead."""

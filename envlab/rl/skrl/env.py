@@ -18,9 +18,7 @@ import torch
 from envlab.envs import VectorEnv
 from envlab.envs.direct_marl_env import STATE
 from envlab.errors import ConfigurationError
-
-OBS_GROUPS = ("observations", "states")
-"""Keys of ``agent.obs_groups``."""
+from envlab.rl.skrl.cfg import OBS_GROUPS
 
 
 class Spaces(NamedTuple):
@@ -86,7 +84,11 @@ class SkrlVectorEnv:
     """
 
     def __init__(
-        self, env: VectorEnv, obs_groups: Mapping[str, list[str]], *, bounded: bool = False
+        self,
+        env: VectorEnv,
+        obs_groups: Mapping[str, list[str]] = OBS_GROUPS,
+        *,
+        bounded: bool = False,
     ) -> None:
         """Wrap an environment.
 

@@ -168,9 +168,7 @@ def test_convolutions_without_an_image_are_refused(tmp_path: Path, capsys):
 
 NAVIGATORS = {
     "rl_games": [
-        "~agent.params.network.rnn",  # a policy with memory is not exported
         "agent.params.config.horizon_length=8",
-        "agent.params.config.seq_length=8",
         "agent.params.config.normalize_input=true",
     ],
     "skrl": ["agent.agent.rollouts=8"],

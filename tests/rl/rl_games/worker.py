@@ -53,11 +53,7 @@ CENTRAL = [
 LSTM = "+agent.params.network.rnn={name: lstm, units: 8, layers: 1}"
 DISCRETE = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *CENTRAL]
 
-SHORT = [
-    f"{CONFIG}.horizon_length=8",
-    f"{CONFIG}.seq_length=8",
-    f"{CONFIG}.normalize_input=true",
-]
+SHORT = [f"{CONFIG}.horizon_length=8", f"{CONFIG}.normalize_input=true"]
 
 JOBS: dict[str, list[str]] = {
     "ddp": [*CARTPOLE, "--max_iterations=4"],
