@@ -17,7 +17,7 @@ import torch
 
 from envlab.envs import VectorEnv
 from envlab.envs.direct_marl_env import STATE
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.skrl.cfg import OBS_GROUPS
 
 
@@ -144,6 +144,11 @@ class ObservationPacker:
 
     def __init__(self, groups: gymnasium.spaces.Dict, obs_groups: Mapping[str, list[str]]) -> None:
         """See :class:`SkrlVectorEnv`."""
+        for name in obs_groups.keys() - OBS_GROUPS.keys():
+            raise ConfigurationError(
+                f"agent.obs_groups.{name} is {obs_groups[name]}, but skrl has only "
+                f"{' and '.join(OBS_GROUPS)}.{did_you_mean(name, OBS_GROUPS)} Leave it out."
+            )
         self._observed, self._states = (sorted(set(obs_groups[name])) for name in OBS_GROUPS)
         missing = [name for name in self._observed if name not in groups.spaces]
         if missing or not self._observed:
