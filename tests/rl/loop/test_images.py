@@ -204,13 +204,13 @@ def logits_by_hand(library: str, whole: Path) -> torch.Tensor:
     """Scale depth, put its channel to the front, convolve it thrice, and join the vector."""
     checkpoint = checkpoint_of(whole, 2)["model"]
     if library == "rl_games":
-        found, depth, vector = checkpoint["networks"], DEPTH.clamp(max=10.0), VECTOR
+        found, depth, vector = checkpoint["networks"], DEPTH, VECTOR.clamp(-10.0, 10.0)
         depth, vector = (
             rl_games_normalised(found, name, values)
             for name, values in (("depth", depth), ("policy", vector))
         )
         found = {name.removeprefix("a2c_network."): values for name, values in found.items()}
-        image, joined, last = "actor_cnn._layers", ["actor_mlp.0"], "logits"
+        image, joined, last = "actor_cnn._layers", ["actor_mlp.0", "actor_mlp.2"], "logits"
     else:
         found, depth, vector = checkpoint["modules"]["agent"]["policy"], DEPTH, VECTOR
         image, joined, last = "image_container", ["net_container.0"], "policy_layer"
