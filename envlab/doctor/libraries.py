@@ -55,9 +55,8 @@ def packages() -> list[Package]:
         Package("hydra-core", "configuration"),
         Package("numpy", "arrays"),
         *(
-            Package(distribution, library.name, module, "torch" if module else "")
-            for library in libraries().values()
-            for distribution, module in library.packages.items()
+            Package(distribution, ", ".join(users), module, "torch" if module else "")
+            for (distribution, module), users in _trained_with().items()
         ),
         Package("jax", "skrl on JAX", "jax", "jax", "jax"),
         Package("flax", "skrl on JAX", "flax", "jax", "jax"),
@@ -66,6 +65,15 @@ def packages() -> list[Package]:
         Package("matplotlib", "compare", extra="compare"),
         Package("wandb", "--logger wandb", extra="pip install wandb"),
     ]
+
+
+def _trained_with() -> dict[tuple[str, str], list[str]]:
+    """Return the libraries that train with a package, by its name and the module to import."""
+    users: dict[tuple[str, str], list[str]] = {}
+    for library in libraries().values():
+        for package in library.packages.items():
+            users.setdefault(package, []).append(library.name)
+    return users
 
 
 def versions() -> dict[str, str | None]:

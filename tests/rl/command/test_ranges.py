@@ -123,6 +123,4 @@ def test_what_every_task_ships_is_within_all_ranges():
             session_of(library.name, [f"--task={task.id}"])
         for key in task.libraries:
             if key.startswith("skrl_"):
-                session_of(
-                    "skrl", [f"--task={task.id}", f"--algorithm={key.removeprefix('skrl_')}"]
-                )
+                session_of("skrl", [f"--task={task.id}", f"--agent={key}_cfg_entry_point"])

@@ -163,6 +163,7 @@ def test_metrics_have_one_schema(trained: Path):
             "learning_rate",
             "losses",
             "episode",
+            "details",
         ]
         assert (record["iteration"], record["frames"]) == (number, number * 16 * 32)
         assert record["losses"].keys() == {"value", "surrogate", "entropy"}
