@@ -14,6 +14,8 @@ class Operations(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
+        self.waits: list[str] = []
+        """Those among them whose result depends on values that the host would have to wait for."""
 
     def __torch_dispatch__(
         self,
@@ -22,5 +24,8 @@ class Operations(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        self.count += not func.is_view and func._schema.name != "aten::detach"
+        name = func._schema.name
+        self.count += not func.is_view and name != "aten::detach"
+        if name in ("aten::_local_scalar_dense", "aten::nonzero", "aten::equal"):
+            self.waits.append(name)
         return func(*args, **(kwargs or {}))

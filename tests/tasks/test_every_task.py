@@ -34,6 +34,7 @@ from envlab.rl.rsl_rl.cfg import RslRlCfg
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
+from tests.operations import Operations
 
 NUM_ENVS = 4
 EPISODE_STEPS = 5
@@ -375,7 +376,11 @@ def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, monkeypatch):
     actions = draw_actions(env, 12)
     expected = record(env, actions)
     monkeypatch.setattr(host, "HOST", set())
-    assert_equal(record(make_brief(task, seed=5), actions), expected)
+    env = make_brief(task, seed=5)
+    assert_equal(record(env, actions), expected)
+    with Operations() as operations:
+        record(env, actions[:EPISODE_STEPS])
+    assert operations.waits == []
 
 
 # Several agents -----------------------------------------------------------------------------------
