@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from envlab.cluster.interrupts import INTERRUPTED
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
-from envlab.foreign import printable
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import (
     ArgumentParser,
@@ -102,13 +101,9 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except EnvlabError as error:
-        from envlab.distributed.ranks import launched_local_rank, tell_launcher
+        from envlab.distributed.ranks import tell
 
-        tell_launcher(error)
-        # One process a node: each node has a command line, and mistakes, of its own.
-        if launched_local_rank() == 0 or not error.same_on_all_ranks:
-            print(printable(f"error: {error}"), file=sys.stderr)
-        return error.exit_code
+        return tell(error)
     except Exception as error:
         from envlab.distributed.ranks import tell_launcher
 

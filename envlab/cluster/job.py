@@ -64,6 +64,17 @@ def spelled(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def make_parser(scheduler: str, description: str, epilog: str) -> ArgumentParser:
+    """Return the parser of ``envlab cluster SCHEDULER``, without flags."""
+    return ArgumentParser(
+        prog=f"envlab cluster {scheduler}",
+        usage="%(prog)s [option ...] LIBRARY [train.py's flags and overrides ...]",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
 def add_flag(parser: argparse.ArgumentParser, name: str, **kwargs: object) -> None:
     """Add a flag in schedulers' spelling and in this house's."""
     spellings = dict.fromkeys((spelled(name), f"--{name}"))

@@ -63,12 +63,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="envlab cluster sky",
-        usage="%(prog)s [option ...] LIBRARY [train.py's flags and overrides ...]",
-        description="Train on a cloud's machines, as a managed job of SkyPilot.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = jobs.make_parser(
+        "sky", "Train on a cloud's machines, as a managed job of SkyPilot.", _EPILOG
     )
 
     def add(name: str, **kwargs: object) -> None:

@@ -66,12 +66,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="envlab cluster slurm",
-        usage="%(prog)s [option ...] LIBRARY [train.py's flags and overrides ...]",
-        description="Train as a Slurm job: one torchrun a node, saved and requeued on preemption.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = jobs.make_parser(
+        "slurm",
+        "Train as a Slurm job: one torchrun a node, saved and requeued on preemption.",
+        _EPILOG,
     )
 
     def add(name: str, **kwargs: object) -> None:

@@ -70,12 +70,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="envlab cluster trainjob",
-        usage="%(prog)s [option ...] LIBRARY [train.py's flags and overrides ...]",
-        description="Train on Kubernetes, as a TrainJob of Kubeflow Trainer 2.2 or newer.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = jobs.make_parser(
+        "trainjob", "Train on Kubernetes, as a TrainJob of Kubeflow Trainer 2.2 or newer.", _EPILOG
     )
 
     def add(name: str, **kwargs: object) -> None:

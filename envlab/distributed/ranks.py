@@ -24,6 +24,7 @@ from typing import NamedTuple
 import psutil
 
 from envlab.errors import EnvlabError, LaunchError
+from envlab.foreign import printable
 
 LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
 
@@ -179,6 +180,15 @@ def restartable_launch(environ: Mapping[str, str]) -> str | None:
     """
     file = environ.get("TORCHELASTIC_ERROR_FILE")
     return None if file is None else f"{socket.gethostname()}:{Path(file).parents[2]}"
+
+
+def tell(error: EnvlabError) -> int:
+    """Tell the user, once a node, and the launcher of an error; return the exit code."""
+    tell_launcher(error)
+    # One process a node: each node has a command line, and mistakes, of its own.
+    if launched_local_rank() == 0 or not error.same_on_all_ranks:
+        print(printable(f"error: {error}"), file=sys.stderr)
+    return error.exit_code
 
 
 def tell_launcher(error: BaseException) -> None:

@@ -9,9 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab.distributed.ranks import launched_local_rank, tell_launcher
+from envlab.distributed.ranks import tell, tell_launcher
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.foreign import printable
 from envlab.isaacgym.install import install, offer_gym, restore_numpy_names
 
 # Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
@@ -39,10 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return run(arguments)
     except EnvlabError as error:
-        tell_launcher(error)
-        if launched_local_rank() == 0 or not error.same_on_all_ranks:
-            print(printable(f"error: {error}"), file=sys.stderr)
-        return error.exit_code
+        return tell(error)
     except Exception as error:
         tell_launcher(error)
         raise

@@ -54,17 +54,9 @@ class NavEnv(BatchedEnv):
 
     Attributes:
         houses: The houses in memory.
-        agents: The agents, whose tensors the following are.
+        agents: The agents; ``slot``, ``goal``, ``pose``, ``start``, ``distance``,
+            ``start_distance``, ``travelled`` and ``collisions`` are their tensors.
         camera: What agents see with.
-        slot: House of each environment, int32 ``(num_envs,)``.
-        goal: Its goal: a number in ``TARGETS``, or that of a point after these; int32.
-        pose: x, y and height of the camera in m, yaw in rad, tangent of the pitch, ``(num_envs,
-            5)``.
-        start: The same at the start of the episode.
-        distance: Geodesic distance to the zone of arrival, in m, ``(num_envs,)``.
-        start_distance: The same at the start of the episode.
-        travelled: Length of the way so far, in m.
-        collisions: Steps in which something was in the way.
         ended_episodes: ``info["episodes"]`` of the last step in which episodes ended.
     """
 

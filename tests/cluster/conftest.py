@@ -43,6 +43,14 @@ def fake_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "activate"
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder, on a machine without schedulers' commands."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 class Commander:
     """Commands hosts from this process."""
 

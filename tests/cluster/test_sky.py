@@ -35,14 +35,6 @@ def sky(*arguments: str) -> int:
     return guarded(main, arguments)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder, on a machine without sky."""
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def file_of(capsys: pytest.CaptureFixture[str], *options: str, words=(*SMALL,)) -> dict[str, Any]:
     assert sky("--dry_run", "--bucket=my-logs", *options, "rsl_rl", *words) == 0
     return yaml.safe_load(capsys.readouterr().out)

@@ -32,14 +32,6 @@ def trainjob(*arguments: str) -> int:
     return guarded(main, arguments)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder, on a machine without kubectl."""
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def documents(capsys: pytest.CaptureFixture[str], *options: str, words=(*SMALL,)) -> list[Any]:
     assert trainjob("--dry_run", "--volume=logs", *options, "rsl_rl", *words) == 0
     return list(yaml.safe_load_all(capsys.readouterr().out))

@@ -18,8 +18,9 @@ from envlab.config import (
 )
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.evolution.architecture import NetworkCfg
-from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl.skrl.cfg import SkrlCfg, known_algorithm
 from envlab.rl.skrl.library import ON_POLICY
+from envlab.rl.skrl.main import add_algorithm_flag
 
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")
 """Algorithms whose members evolve."""
@@ -130,13 +131,7 @@ class EvolutionCfg(SkrlCfg):
         Raises:
             ConfigurationError: If it does not evolve.
         """
-        name = algorithm.lower()
-        if name not in ALGORITHMS:
-            raise ConfigurationError(
-                f"agent.agent.class is {algorithm!r}, but must be one of "
-                f"{', '.join(known.upper() for known in ALGORITHMS)}."
-                f"{did_you_mean(name, ALGORITHMS)}"
-            )
+        name = known_algorithm(algorithm, ALGORITHMS)
         cfg = super().of(name)
         cfg.models = {}
         agent = {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
@@ -305,13 +300,7 @@ def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that members and population depend on."""
-    parser.add_argument(
-        "--algorithm",
-        type=str.lower,
-        choices=ALGORITHMS,
-        metavar="NAME",
-        help=f"{', '.join(ALGORITHMS)} (default: dqn)",
-    )
+    add_algorithm_flag(parser, ALGORITHMS, "dqn")
     if "train" not in str(parser.prog):
         return
     parser.add_argument("--population_size", type=int, metavar="N", help="members (default: 4)")

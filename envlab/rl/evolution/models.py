@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +15,7 @@ from envlab.rl.evolution.architecture import Architecture
 from envlab.rl.evolution.networks import EvolvableNetwork
 from envlab.rl.skrl.env import Spaces
 from envlab.rl.skrl.library import load_skrl
-from envlab.rl.skrl.torch.models import random_actions
+from envlab.rl.skrl.torch.models import LOG_STD, EnvlabModel, sample_squashed
 
 load_skrl()
 
@@ -25,7 +23,6 @@ from skrl.models.torch import (  # noqa: E402
     CategoricalMixin,
     DeterministicMixin,
     GaussianMixin,
-    Model,
 )
 
 ROLES: Mapping[str, tuple[str, ...]] = {
@@ -42,7 +39,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 """Networks by algorithm, under skrl's names. These are the algorithms that evolve."""
 
 
-class EvolvableModel(Model):
+class EvolvableModel(EnvlabModel):
     """A skrl model with an evolvable network, whose gradients are those of all ranks."""
 
     def __init__(
@@ -54,7 +51,7 @@ class EvolvableModel(Model):
         device: torch.device,
         context: DistributedContext,
     ) -> None:
-        Model.__init__(self, **seen._asdict(), device=device)
+        EnvlabModel.__init__(self, seen, device)
         shape = seen.observation_space.shape or (self.num_observations,)
         self.net = EvolvableNetwork(shape, num_extra, num_outputs, architecture)
         self.num_extra = num_extra
@@ -76,11 +73,6 @@ class EvolvableModel(Model):
         torch._foreach_copy_(
             gradients, [part.view_as(g) for part, g in zip(parts, gradients, strict=True)]
         )
-
-    def update_parameters(self, model: nn.Module, *, polyak: float = 1.0) -> None:
-        """Move towards another model's parameters, all of them at once."""
-        with torch.no_grad():
-            torch._foreach_lerp_(list(self.parameters()), list(model.parameters()), polyak)
 
 
 class QNetwork(DeterministicMixin, EvolvableModel):
@@ -153,11 +145,7 @@ class BoundedPolicy(DeterministicMixin, EvolvableModel):
 
 
 class SquashedPolicy(EvolvableModel):
-    """A Gaussian squashed by tanh between the bounds of the actions, as SAC wants it.
-
-    Haarnoja et al., "Soft Actor-Critic Algorithms and Applications" (2018), appendix C. skrl 2.1.1
-    has none: it clips actions, and takes the density of the unclipped ones.
-    """
+    """A Gaussian squashed by tanh between the bounds of the actions, as SAC wants it."""
 
     def __init__(self, *args: Any) -> None:
         EvolvableModel.__init__(self, *args)
@@ -165,27 +153,22 @@ class SquashedPolicy(EvolvableModel):
 
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict]:
         mean, log_std = self.net(inputs["observations"]).chunk(2, -1)
-        return mean, {"log_std": log_std.clamp(-5.0, 2.0)}
+        return mean, {"log_std": log_std.clamp(*LOG_STD)}
 
     def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         mean, outputs = self.compute(inputs, role)
-        noise = torch.randn_like(mean)
-        raw = mean + noise * outputs["log_std"].exp()
-        density = -0.5 * noise.square() - outputs["log_std"] - 0.5 * math.log(2.0 * math.pi)
-        # log(1 - tanh(x)^2), in a form that does not lose its digits for large x.
-        slope = 2.0 * (math.log(2.0) - raw - nn.functional.softplus(-2.0 * raw))
-        outputs["log_prob"] = (density - slope - self.scale.log()).sum(-1, keepdim=True)
+        squashed, density = sample_squashed(mean, outputs["log_std"])
+        outputs["log_prob"] = (density - self.scale.log()).sum(-1, keepdim=True)
         outputs["mean_actions"] = self.middle + self.scale * mean.tanh()
-        return self.middle + self.scale * raw.tanh(), outputs
+        return self.middle + self.scale * squashed, outputs
 
     def best(self, obs: torch.Tensor) -> torch.Tensor:
         return self.middle + self.scale * self.net(obs).chunk(2, -1)[0].tanh()
 
 
-def _note_bounds(model: Any) -> None:
-    low, high = (torch.as_tensor(b) for b in (model.action_space.low, model.action_space.high))
-    model.register_buffer("scale", (high - low) / 2.0)
-    model.register_buffer("middle", (high + low) / 2.0)
+def _note_bounds(model: EvolvableModel) -> None:
+    for name, values in zip(("scale", "middle"), model.action_range(), strict=True):
+        model.register_buffer(name, values)
 
 
 def check_actions(algorithm: str, space: spaces.Space[Any]) -> None:
@@ -225,7 +208,6 @@ def make_models(
             model = Value(seen, 0, 1, architecture, device, context)
         else:
             model = _policy(algorithm, num_actions, seen, architecture, device, context)
-        model.random_act = functools.partial(random_actions, actions)
         models[role] = model.to(device)
     return models
 

@@ -9,15 +9,11 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl.skrl.library import load_skrl
-
-load_skrl()
-
-from skrl.memories.torch import Memory  # noqa: E402
+from envlab.rl.skrl.torch.memory import QuickMemory
 
 
-class ReplayMemory(Memory):
-    """Samples with replacement; skrl's, which draws without, shuffles all indices in every step.
+class ReplayMemory(QuickMemory):
+    """A memory that all members write into.
 
     Where it is gathered, each rank's memory holds the steps of all ranks, by one exchange a step;
     otherwise each rank's holds its own, and gradients alone tell of the others'.
@@ -57,14 +53,6 @@ class ReplayMemory(Memory):
             name: part.to(value.dtype)
             for (name, value), part in zip(tensors.items(), parts, strict=True)
         }
-
-    def sample(
-        self, names: list[str], *, batch_size: int, mini_batches: int = 1, sequence_length: int = 1
-    ) -> list[list[torch.Tensor | None]]:
-        """Return ``batch_size`` transitions, each tensor ``(batch_size, dim)``, drawn uniformly."""
-        indices = torch.randint(len(self), (batch_size,), device=self.device)
-        views = self.tensors_view
-        return [[views[n].index_select(0, indices) if n in views else None for n in names]]
 
     def state(self) -> dict[str, Any]:
         """Return what it holds."""

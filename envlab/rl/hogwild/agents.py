@@ -12,7 +12,6 @@ from gymnasium import spaces
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.cfg import HogwildCfg
-from envlab.rl.hogwild.memory import QuickMemory
 from envlab.rl.hogwild.networks import make_networks
 from envlab.rl.hogwild.sharing import (
     SharedScaler,
@@ -26,6 +25,7 @@ from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.checks import check_supported
 from envlab.rl.skrl.env import SkrlVectorEnv
 from envlab.rl.skrl.library import library_errors, load_skrl
+from envlab.rl.skrl.torch.memory import QuickMemory
 from envlab.rl.skrl.torch.ranks import join_ranks
 
 load_skrl()
@@ -34,8 +34,7 @@ from skrl.memories.torch import RandomMemory  # noqa: E402
 
 CONTINUOUS = ("sac", "td3", "ddpg")
 TRACKED_UPDATES = 8
-"""One in so many updates of an off-policy agent tells its losses: they cost a tenth of an update.
-"""
+"""One in so many updates of an off-policy agent tells its losses."""
 
 
 def make_session_agent(

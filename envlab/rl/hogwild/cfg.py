@@ -12,6 +12,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.agent_cfg import BasicAgentCfg
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.library import OFF_POLICY
+from envlab.rl.skrl.main import add_algorithm_flag
 
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
@@ -150,10 +151,4 @@ def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flag that names the algorithm of a run without a spec."""
-    parser.add_argument(
-        "--algorithm",
-        type=str.lower,
-        choices=ALGORITHMS,
-        metavar="NAME",
-        help=f"{', '.join(ALGORITHMS)} (default: sac)",
-    )
+    add_algorithm_flag(parser, ALGORITHMS, "sac")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch.nn import functional
 from envlab.rl.hogwild.cfg import HogwildCfg, NetCfg
 from envlab.rl.skrl.env import Spaces
 from envlab.rl.skrl.library import load_skrl
+from envlab.rl.skrl.torch.models import LOG_STD, EnvlabModel, sample_squashed
 
 load_skrl()
 
@@ -28,11 +28,8 @@ from skrl.models.torch import (  # noqa: E402
     CategoricalMixin,
     DeterministicMixin,
     GaussianMixin,
-    Model,
 )
 
-LOG_STD = (-5.0, 2.0)
-"""Bounds of a squashed policy's log standard deviation, as in CleanRL's SAC and SLM-Lab 5."""
 _INITS: dict[str, Callable[[torch.Tensor], Any]] = {
     "orthogonal": nn.init.orthogonal_,
     "xavier_uniform": nn.init.xavier_uniform_,
@@ -61,11 +58,11 @@ def _make(cfg: NetCfg, seen: Spaces, device: torch.device, kind: type[_Network])
     return kind(cfg, seen, device).to(device)
 
 
-class _Network(Model):
+class _Network(EnvlabModel):
     """Fully connected layers, and what all kinds of networks here do."""
 
     def __init__(self, cfg: NetCfg, seen: Spaces, device: torch.device) -> None:
-        Model.__init__(self, **seen._asdict(), device=device)
+        EnvlabModel.__init__(self, seen, device)
         self._cfg = cfg
 
     def _layers(self, num_inputs: int, num_outputs: int, *last: nn.Module) -> nn.Sequential:
@@ -81,34 +78,19 @@ class _Network(Model):
                     nn.init.zeros_(layer.bias)
         return layers
 
-    def update_parameters(self, model: Any, *, polyak: float = 1.0) -> None:
-        """Follow another network: skrl's rule, all tensors in one call."""
-        with torch.no_grad():
-            torch._foreach_lerp_(list(self.parameters()), list(model.parameters()), polyak)
-
-    def random_act(self, inputs: Any, *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return uniform actions, drawn from torch's generator."""
-        count, space = len(inputs["observations"]), self.action_space
-        if isinstance(space, spaces.Discrete):
-            return torch.randint(int(space.n), (count, 1), device=self.device), {}
-        low, high = _bounds(space, self.device)
-        return low + (high - low) * torch.rand((count, *low.shape), device=self.device), {}
-
 
 class SquashedGaussian(_Network):
     """A Gaussian whose samples go through tanh and are scaled to the actions' bounds.
 
-    Log-probabilities are those of the squashed actions in -1 to 1 (Haarnoja et al. 2018, appendix
-    C), in the form that is exact for large values: log(1 - tanh(u)^2) = 2 (log 2 - u -
-    softplus(-2u)).
+    Log-probabilities are those of the squashed actions in -1 to 1.
     """
 
     def __init__(self, cfg: NetCfg, seen: Spaces, device: torch.device) -> None:
         super().__init__(cfg, seen, device)
         self._net = self._layers(self.num_observations, 2 * self.num_actions)
-        low, high = _bounds(self.action_space, device)
-        self.register_buffer("_scale", (high - low) / 2.0)
-        self.register_buffer("_middle", (high + low) / 2.0)
+        scale, middle = self.action_range()
+        self.register_buffer("_scale", scale)
+        self.register_buffer("_middle", middle)
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return the best actions, and mean and log standard deviation before tanh."""
@@ -119,13 +101,10 @@ class SquashedGaussian(_Network):
     def act(self, inputs: Any, *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return sampled actions, and their log-probabilities, ``(num_envs, 1)``."""
         best, outputs = self.compute(inputs, role)
-        noise, log_std = torch.randn_like(best), outputs["log_std"]
-        raw = outputs["mean"] + log_std.exp() * noise
-        gaussian = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
-        squashing = 2.0 * (math.log(2.0) - raw - functional.softplus(-2.0 * raw))
-        outputs["log_prob"] = (gaussian - squashing).sum(dim=-1, keepdim=True)
+        squashed, density = sample_squashed(outputs["mean"], outputs["log_std"])
+        outputs["log_prob"] = density.sum(dim=-1, keepdim=True)
         outputs["mean_actions"] = best
-        return torch.tanh(raw) * self._scale + self._middle, outputs
+        return squashed * self._scale + self._middle, outputs
 
 
 class Gaussian(GaussianMixin, _Network):
@@ -192,9 +171,9 @@ class Actor(_Deterministic):
     def __init__(self, cfg: NetCfg, seen: Spaces, device: torch.device) -> None:
         super().__init__(cfg, seen, device)
         self._net = self._layers(self.num_observations, self.num_actions, nn.Tanh())
-        low, high = _bounds(self.action_space, device)
-        self.register_buffer("_scale", (high - low) / 2.0)
-        self.register_buffer("_middle", (high + low) / 2.0)
+        scale, middle = self.action_range()
+        self.register_buffer("_scale", scale)
+        self.register_buffer("_middle", middle)
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return actions, ``(num_envs, num_actions)``."""
@@ -207,15 +186,15 @@ class Critic(_Deterministic):
     def __init__(self, cfg: NetCfg, seen: Spaces, device: torch.device) -> None:
         super().__init__(cfg, seen, device)
         self._net = self._layers(self.num_observations + self.num_actions, 1)
-        low, high = _bounds(self.action_space, device)
-        self.register_buffer("_factor", 2.0 / (high - low))
-        self.register_buffer("_middle", (high + low) / 2.0)
+        scale, middle = self.action_range()
+        self.register_buffer("_factor", 1.0 / scale)
+        self.register_buffer("_middle", middle)
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return values, ``(num_envs, 1)``.
 
         Where actions have a gradient, this is the policy's loss, of which skrl throws the critic's
-        gradients away: a quarter of an update's time (measured, 2 layers of 256, a batch of 256).
+        gradients away: they are not computed.
         """
         actions = inputs["taken_actions"]
         x = torch.cat([inputs["observations"], (actions - self._middle) * self._factor], dim=-1)
@@ -241,9 +220,3 @@ def _activation(name: str) -> nn.Module:
         "sigmoid": nn.Sigmoid,
     }
     return kinds[name]()
-
-
-def _bounds(space: Any, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a box's bounds, ``(num_actions,)`` each."""
-    low, high = (torch.as_tensor(bound, device=device) for bound in (space.low, space.high))
-    return low.flatten().float(), high.flatten().float()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,8 @@ def export_policy(
         RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
+    with _made(directory):
         return _export(policy, reference, obs_shape, directory, is_traced=is_traced)
-    except OSError as error:
-        raise _not_written(directory, error) from error
 
 
 def _export(
@@ -181,11 +179,8 @@ def export_steps(
         RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
+    with _made(directory):
         return _export_steps(policy.cpu().eval(), inputs, outputs, directory)
-    except OSError as error:
-        raise _not_written(directory, error) from error
 
 
 @torch.no_grad()
@@ -239,8 +234,14 @@ def _lacks_onnx() -> bool:
     return bool(missing)
 
 
-def _not_written(directory: Path, error: OSError) -> RunDirectoryError:
-    return RunDirectoryError(
-        f"The policy cannot be exported to {directory} ({describe(directory, error)}). "
-        f"{cure(error)} With --no_export, the policy plays and nothing is written."
-    )
+@contextlib.contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """Make a directory for what is written inside the block."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise RunDirectoryError(
+            f"The policy cannot be exported to {directory} ({describe(directory, error)}). "
+            f"{cure(error)} With --no_export, the policy plays and nothing is written."
+        ) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -163,13 +163,7 @@ class SkrlCfg(AgentCfg):
         Raises:
             ConfigurationError: If there is no such algorithm.
         """
-        name = algorithm.lower()
-        if name not in ALGORITHMS:
-            raise ConfigurationError(
-                f"agent.agent.class is {algorithm!r}, but must be one of "
-                f"{', '.join(known.upper() for known in ALGORITHMS)}."
-                f"{did_you_mean(name, ALGORITHMS)}"
-            )
+        name = known_algorithm(algorithm, ALGORITHMS)
         values: dict[str, Any] = {
             "ml_framework": ml_framework,
             "models": default_models(name),
@@ -301,6 +295,20 @@ class SkrlCfg(AgentCfg):
                 f"agent.trainer.class is {self.trainer['class']!r}, but only 'SequentialTrainer' "
                 "is supported."
             )
+
+
+def known_algorithm(name: str, known: Collection[str]) -> str:
+    """Return an algorithm's name in lower case.
+
+    Raises:
+        ConfigurationError: If it is none of those that are known.
+    """
+    if name.lower() not in known:
+        raise ConfigurationError(
+            f"agent.agent.class is {name!r}, but must be one of "
+            f"{', '.join(one.upper() for one in known)}.{did_you_mean(name.lower(), known)}"
+        )
+    return name.lower()
 
 
 def _filled_models(models: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+from collections.abc import Collection
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +27,21 @@ _JAX_PACKAGES = ("jax", "flax", "optax")
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that skrl's configuration depends on."""
+    add_algorithm_flag(parser, ALGORITHMS, "the agent configuration's")
+    parser.add_argument("--ml_framework", choices=FRAMEWORKS, help="torch (default) or jax")
+
+
+def add_algorithm_flag(
+    parser: argparse.ArgumentParser, algorithms: Collection[str], default: str
+) -> None:
+    """Add ``--algorithm`` ; ``default`` says which one is taken without it."""
     parser.add_argument(
         "--algorithm",
         type=str.lower,
-        choices=ALGORITHMS,
+        choices=algorithms,
         metavar="NAME",
-        help=f"{', '.join(ALGORITHMS)} (default: the agent configuration's)",
+        help=f"{', '.join(algorithms)} (default: {default})",
     )
-    parser.add_argument("--ml_framework", choices=FRAMEWORKS, help="torch (default) or jax")
 
 
 def default_cfg(flags: argparse.Namespace) -> SkrlCfg:

@@ -56,13 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     torch.manual_seed(1 + accelerator.process_index)
     dataset = ReplayDataset(memory, BATCH_SIZE, pop[0].agent._tensors_names)
     sampler = Sampler(dataset, DataLoader(dataset, batch_size=None))
-    tournament = TournamentSelection(
-        tournament_size=2,
-        elitism=True,
-        population_size=POPULATION_SIZE,
-        rand_seed=1,
-        accelerator=accelerator,
-    )
+    decided = {"rand_seed": 1, "accelerator": accelerator}
+    tournament = TournamentSelection(2, elitism=True, population_size=POPULATION_SIZE, **decided)
     mutations = Mutations(
         no_mutation=0.4,
         architecture=0.2,
@@ -73,8 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         rl_hp_selection=SELECTION,
         mutation_sd=0.1,
         arch=NetworkCfg(),  # bounds
-        rand_seed=1,
-        accelerator=accelerator,
+        **decided,
     )
     accelerator.print(f"Training on {accelerator.num_processes} x {accelerator.device.type}")
     epsilon, global_steps = EPS_START, 0
@@ -100,10 +94,10 @@ def main(arguments: Sequence[str]) -> int:
         epsilon = max(EPS_END, epsilon * EPS_DECAY)
         if episode % flags.evo_epochs == 0:
             fitnesses = [member.test(eval_env, accelerator, seed=episode) for member in pop]
-            averages = [np.mean(member.fitness[-100:]) for member in pop]
             accelerator.print(f"\nEpisode {episode}/{flags.max_episodes}, {global_steps} steps")
             accelerator.print(f"Fitnesses: {[f'{fitness:.2f}' for fitness in fitnesses]}")
-            accelerator.print(f"100 fitness averages: {[f'{mean:.2f}' for mean in averages]}")
+            averages = [f"{np.mean(member.fitness[-100:]):.2f}" for member in pop]
+            accelerator.print(f"100 fitness averages: {averages}")
             for member in pop:
                 member.release()
             accelerator.free_memory()  # or it keeps every model that it has ever prepared

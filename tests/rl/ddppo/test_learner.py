@@ -15,9 +15,8 @@ from envlab.distributed.preemption import Preemption, needed
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.ddppo.cfg import DdppoCfg
 from envlab.rl.ddppo.learner import DdppoLearner, model_of, pipeline_of
-from tests.rl.conftest import checkpoint_of, metrics_of, only_run
-from tests.rl.rsl_rl.test_resume import digests
-from tests.rl.run.test_directory import timeless
+from tests.rl.conftest import metrics_of, only_run
+from tests.rl.rsl_rl.test_resume import resumed_exactly
 
 SMALL = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
@@ -40,12 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
-    checkpoint = trained / "checkpoints/model_2.pt"
-    flags = ["--max_iterations=4", "--resume", f"--checkpoint={checkpoint}"]
-    assert train_in(tmp_path, *SMALL, *flags) == 0
-    resumed = only_run(tmp_path)
-    assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(trained, 4))
-    assert timeless(resumed) == timeless(trained)[2:]
+    resumed_exactly(train_in, SMALL, trained, tmp_path)
 
 
 def test_metrics_hold_the_steps_of_each_rank(trained: Path):

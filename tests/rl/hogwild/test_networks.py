@@ -1,9 +1,8 @@
-"""Networks and memory of a session do what skrl's would, and what skrl lacks."""
+"""Networks of a session do what skrl's would, and what skrl lacks."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,9 @@ from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
 from envlab.rl.hogwild.cfg import HogwildCfg, NetCfg
-from envlab.rl.hogwild.memory import QuickMemory, RandomMemory
-from envlab.rl.hogwild.networks import Critic, Model, SquashedGaussian, make_networks
+from envlab.rl.hogwild.networks import Critic, SquashedGaussian, make_networks
 from envlab.rl.skrl.env import Spaces
+from envlab.rl.skrl.torch.models import Model
 
 CPU = torch.device("cpu")
 SEEN = Spaces(
@@ -86,29 +85,3 @@ def test_random_actions_are_within_bounds_and_follow_the_seed(algorithm: str):
     assert torch.equal(first, policy.random_act(inputs)[0])
     assert first.min(dim=0).values.tolist() == pytest.approx([-2.0, 0.0], abs=0.02)
     assert first.max(dim=0).values.tolist() == pytest.approx([2.0, 1.0], abs=0.02)
-
-
-def filled(kind: type[Any], **values: Any) -> Any:
-    memory = kind(memory_size=10, num_envs=3, device="cpu", **values)
-    memory.create_tensor("observations", size=2, dtype=torch.float32)
-    for step in range(7):
-        memory.add_samples(observations=torch.full((3, 2), float(step)))
-    return memory
-
-
-def test_samples_are_those_of_skrl_with_replacement():
-    mine, skrls = filled(QuickMemory), filled(RandomMemory, replacement=True)
-    batches = []
-    for memory in (mine, skrls):
-        torch.manual_seed(0)
-        batches.append(memory.sample(["observations", "states"], batch_size=500)[0])
-    assert torch.equal(batches[0][0], batches[1][0])
-    assert batches[0][1] is None
-    assert batches[0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-
-
-def test_combined_experience_replay_holds_the_newest_step_of_each_environment():
-    memory = filled(QuickMemory, use_cer=True)
-    torch.manual_seed(0)
-    (batch,) = memory.sample(["observations"], batch_size=8)[0]
-    assert batch[:3, 0].tolist() == [6.0, 6.0, 6.0]

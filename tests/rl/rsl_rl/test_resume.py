@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,21 @@ def digests(checkpoint: dict[str, Any]) -> dict[str, str]:
     return {name: digest(value) for name, value in values.items()}
 
 
-def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
-    checkpoint = trained / "checkpoints/model_2.pt"
-    flags = ["--max_iterations=4", "--resume", f"--checkpoint={checkpoint}"]
-    assert train_in(tmp_path, *SMALL, *flags) == 0
-    resumed = only_run(tmp_path)
+def resumed_exactly(
+    train: Callable[..., int], words: Sequence[str], trained: Path, folder: Path
+) -> Path:
+    """Resume a run of 4 iterations from its second; return the new run, which must end alike."""
+    flags = ["--max_iterations=4", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
+    assert train(folder, *words, *flags) == 0
+    resumed = only_run(folder)
     assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(trained, 4))
     assert timeless(resumed) == timeless(trained)[2:]
-    assert manifest_of(resumed)["resumed_from"] == str(checkpoint)
+    return resumed
+
+
+def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
+    resumed = resumed_exactly(train_in, SMALL, trained, tmp_path)
+    assert manifest_of(resumed)["resumed_from"] == f"{trained}/checkpoints/model_2.pt"
 
 
 def test_resume_takes_the_newest_run_of_the_experiment(tmp_path: Path):

@@ -1,14 +1,19 @@
-"""skrl's networks on PyTorch from a configuration, with the randomness that they lack."""
+"""skrl's networks on PyTorch from a configuration, with the randomness that they lack.
+
+And what networks that are written as classes share.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from gymnasium import spaces
+from torch.nn import functional
 
 from envlab.errors import ConfigurationError
 from envlab.rl.skrl.agents import Models
@@ -16,6 +21,13 @@ from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.env import SkrlEnv, Spaces
 from envlab.rl.skrl.library import MODELS, load_skrl
 from envlab.rl.skrl.networks import network_settings
+
+load_skrl()
+
+from skrl.models.torch import Model  # noqa: E402
+
+LOG_STD = (-5.0, 2.0)
+"""Bounds of a squashed policy's log standard deviation, as in CleanRL's SAC and SLM-Lab 5."""
 
 
 def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
@@ -67,7 +79,6 @@ def _shared(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
 
 
 def _instantiator(name: str) -> Callable[..., Any]:
-    load_skrl()
     function: Callable[..., Any] = getattr(
         importlib.import_module("skrl.utils.model_instantiators.torch"), name
     )
@@ -104,3 +115,44 @@ def random_actions(
     sizes = [int(space.n)] if isinstance(space, spaces.Discrete) else list(space.nvec)  # type: ignore[attr-defined]
     columns = [torch.randint(int(size), (count, 1), device=device) for size in sizes]
     return torch.cat(columns, dim=1), {}
+
+
+class EnvlabModel(Model):
+    """A model whose targets follow in one call; its random actions are of torch's generator."""
+
+    def __init__(self, seen: Spaces, device: torch.device) -> None:
+        super().__init__(**seen._asdict(), device=device)
+
+    def update_parameters(self, model: Any, *, polyak: float = 1.0) -> None:
+        """Move towards another model's parameters by skrl's rule, all of them at once."""
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.parameters()), list(model.parameters()), polyak)
+
+    def random_act(self, inputs: Any, *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
+        """Return uniform actions, see :func:`random_actions`."""
+        return random_actions(self.action_space, inputs, role=role)
+
+    def action_range(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return half the width and the middle of the actions' bounds, ``(num_actions,)`` each."""
+        space = self.action_space
+        low, high = (torch.as_tensor(b).flatten().float() for b in (space.low, space.high))
+        return (high - low) / 2.0, (high + low) / 2.0
+
+
+def sample_squashed(mean: torch.Tensor, log_std: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return samples of a Gaussian squashed by tanh to -1 to 1, and their log-densities.
+
+    Haarnoja et al., "Soft Actor-Critic Algorithms and Applications" (2018), appendix C. skrl 2.1.1
+    has none: it clips actions, and takes the density of the unclipped ones.
+
+    Args:
+        mean: Of the Gaussian, ``(batch, num_actions)``, as are all the others.
+        log_std: Logarithm of its standard deviation.
+    """
+    noise = torch.randn_like(mean)
+    raw = mean + noise * log_std.exp()
+    density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
+    # log(1 - tanh(x)^2), in a form that does not lose its digits for large x.
+    slope = 2.0 * (math.log(2.0) - raw - functional.softplus(-2.0 * raw))
+    density = density - slope
+    return raw.tanh(), density

@@ -16,9 +16,9 @@ from skrl.memories.torch import RandomMemory  # noqa: E402
 class QuickMemory(RandomMemory):
     """skrl's memory, from which batches are drawn uniformly and with replacement.
 
-    skrl permutes the indices of all transitions for a batch, and without that its own indexing
-    takes twice as long as ``index_select``. A transition may be in a batch twice: with the same
-    generator, samples are those of skrl's ``replacement: true``, bit for bit, but not its default.
+    By default, skrl permutes the indices of all transitions for a batch. Here a transition may be
+    in a batch twice: with the same generator, samples are those of skrl's ``replacement: true``,
+    bit for bit.
     """
 
     def __init__(self, *, use_cer: bool = False, **values: Any) -> None:
