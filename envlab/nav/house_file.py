@@ -17,7 +17,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.nav.floor_plan import DOOR_WIDTH, WALL_HALF, Line, Outline
 from envlab.nav.furnishing import Placed
 from envlab.nav.furniture import FURNITURE, ON_FLOOR, OTHER, TARGETS, Thing, box, draw_thing, fitted
-from envlab.nav.house import CELL
+from envlab.nav.house import CEILING_HEIGHT, CELL
 from envlab.nav.layout import Layout, Paint, Point, cut, edges_of, is_on, join, make_plan
 
 KINDS = (*FURNITURE, OTHER, *TARGETS)
@@ -86,7 +86,7 @@ class ObjectCfg:
     """Its middle, in m."""
     turn: Literal[0, 90, 180, 270] = 0
     """Degrees to the left; at 0 its back is at larger y."""
-    z: Annotated[float, Range(at_least=0, at_most=_FAR_M)] | None = None
+    z: Annotated[float, Range(at_least=0, below=CEILING_HEIGHT)] | None = None
     """Height of its underside, in m; null: it stands on the furniture below it, or on the floor."""
     size: Annotated[tuple[float, float, float], Range(above=0, at_most=_FAR_M)] | None = None
     """Width, depth and height before it is turned, in m; null: as in houses of a split."""
@@ -115,7 +115,7 @@ def parse_house(values: dict[str, Any], path: str) -> Layout:
 
     Raises:
         ConfigurationError: For a wrong key or value, walls or rooms that overlap, a door that is in
-            no wall, or an object of no class or in no room.
+            no wall, an object of no class, or an object or a start in no room.
     """
     file = from_dict(HouseFile, values, path)
     check_ranges(file, path)
@@ -127,6 +127,11 @@ def parse_house(values: dict[str, Any], path: str) -> Layout:
     walls = [_wall(wall, f"{path}.walls.{number}") for number, wall in enumerate(file.walls)]
     lines = _joined(file, sides, walls, path)
     doors = _doors(file, rooms, lines, path)
+    for number, start in enumerate(file.starts):
+        if not any(_is_in(room, *start) for room in rooms):
+            raise ConfigurationError(
+                f"{path}.starts.{number}, {list(start)}, is in no room. Move it into one."
+            )
     return Layout(
         path=path,
         names=[room.name for room in file.rooms],
@@ -152,6 +157,14 @@ def _sides(room: RoomCfg, where: str) -> list[Line]:
             f"but needs two opposite corners, or four and more with sides of {4 * WALL_HALF:g} m "
             "or longer."
         )
+    for one, other in itertools.combinations(sides, 2):
+        if one.axis != other.axis and all(
+            line.low < second.at < line.high for line, second in ((one, other), (other, one))
+        ):
+            raise ConfigurationError(
+                f"{where}.corners of the room {room.name!r}: two of its sides cross. List the "
+                "corners in the order in which you would walk along its walls."
+            )
     return sides
 
 

@@ -26,15 +26,17 @@ ACTIONS: tuple[Action, ...] = (
     *("LookUp", "LookDown", "End"),
 )
 """What an agent can do, by the names of AI2-THOR; ``End`` says that it has arrived."""
+Pixels = Annotated[int, Range(above=0, at_most=4096)]
+"""Of an image from one side to the other."""
 
 
 @dataclass(kw_only=True)
 class CameraCfg:
     """Pinhole cameras with square pixels (``env.camera.*``)."""
 
-    width: PositiveInt = 64
+    width: Pixels = 64
     """Pixels from left to right."""
-    height: PositiveInt = 64
+    height: Pixels = 64
     """Pixels from top to bottom."""
     hfov_deg: Annotated[float, Range(above=0, below=180)] = 79.0
     """Horizontal field of view; 79° as in RoboTHOR's and Habitat's ObjectNav challenges."""

@@ -16,7 +16,7 @@ from envlab.envs.gym_bridge import GymEnv, GymEnvCfg, GymSceneCfg
 from envlab.errors import ConfigurationError
 from envlab.host.thor import Setup, scenes_of
 from envlab.nav.furniture import TARGETS
-from envlab.nav.nav_cfg import HousesCfg, NavEnvCfg
+from envlab.nav.nav_cfg import AugmentationCfg, HousesCfg, NavEnvCfg
 
 SPEC = EnvSpec(id="AI2-THOR-v0", entry_point="envlab.host.thor:ThorEnv", disable_env_checker=True)
 
@@ -103,13 +103,15 @@ def _setup(cfg: NavEnvCfg) -> Setup:
         "env.gps_compass=true": cfg.gps_compass,
         "env.houses.files": bool(cfg.houses.files),
         f"env.camera.headings_deg={cfg.camera.headings_deg}": cfg.camera.headings_deg != [0.0],
+        "env.augmentation": cfg.augmentation != AugmentationCfg(),
+        f"env.look_deg={cfg.look_deg:g}": cfg.look_deg != NavEnvCfg.look_deg,
     }
     for what, is_wrong in wrong.items():
         if is_wrong:
             raise ConfigurationError(
                 f"env.backend=ai2thor cannot have {what}. It offers an object as the goal, the "
-                "images rgb and depth of one camera, no compass, and scenes of its own: try "
-                "Nav-ObjectNav-RGB-v0."
+                "images rgb and depth of one camera as they are, no compass, looks of 30 degrees, "
+                "and scenes of its own: try Nav-ObjectNav-RGB-v0."
             )
     is_robothor = cfg.thor.world == "RoboTHOR"
     return Setup(

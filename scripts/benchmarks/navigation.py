@@ -20,8 +20,8 @@ It also needs Debian's libegl1, libgl1 and libglu1-mesa.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
-import json
 import statistics
 import subprocess
 import sys
@@ -35,11 +35,13 @@ import torch
 from envlab.cli import guarded
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
 from envlab.nav.geodesics import distance_fields
 from envlab.nav.house import make_house
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.nav.nav_env import NavEnv
 from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.command.evaluation import write_json
 
 CHANCES = {"MoveAhead": 0.6, "RotateLeft": 0.15, "RotateRight": 0.15, "End": 0.02}
 """Of the actions; those that are not named share the rest."""
@@ -62,6 +64,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--miniworld", type=Path, metavar="PYTHON", help="a Python that has it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     flags = parser.parse_args(list(arguments))
+    if flags.blocks < 1:
+        raise ConfigurationError(f"--blocks is {flags.blocks}, but must be at least 1.")
     house_ms, fields_ms = _house_ms()
     print(f"A house is made in {house_ms:.1f} ms, and its distances in {fields_ms:.1f} ms.")
     if flags.miniworld is None:
@@ -77,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{kinds:8}{size:6}{num_envs:6}{rates}{row['bytes']:10,.0f}", flush=True)
     print("step, bare, Miniworld: frames per CPU second; bytes: of an environment, but its images.")
     if flags.json is not None:
-        flags.json.write_text(json.dumps(results, indent=1) + "\n")
+        write_json(flags.json, {"results": results})
     return 0
 
 
@@ -125,17 +129,26 @@ def _start_miniworld(flags: argparse.Namespace, size: int) -> subprocess.Popen[s
         return None
     worker = Path(__file__).with_name("navigation_miniworld.py")
     command = [str(flags.miniworld), str(worker), str(size), str(flags.block_s)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"--miniworld is {flags.miniworld}, which cannot be run: {error.strerror or error}. "
+            "Give the Python of an environment that has Miniworld."
+        ) from error
 
 
 def _ask(child: subprocess.Popen[str]) -> float:
     """Return the frames per CPU second of a block in the child."""
     assert child.stdin is not None
     assert child.stdout is not None
-    print(file=child.stdin, flush=True)
+    with contextlib.suppress(BrokenPipeError):  # of what has ended, and answers nothing
+        print(file=child.stdin, flush=True)
     answer = child.stdout.readline()
     if not answer:
-        raise SystemExit("Miniworld ended early; what it said is above. Or leave --miniworld out.")
+        raise ConfigurationError(
+            "Miniworld ended early; what it said is above. Mend that, or leave --miniworld out."
+        )
     return float(answer)
 
 

@@ -163,6 +163,7 @@ def test_lighting_differs_between_houses_and_colours_are_shaded(houses):
     ("fields", "message"),
     [
         ({"width": 0}, "env.camera.width is 0, but must be greater than 0"),
+        ({"height": 100_000}, "env.camera.height is 100000, but must be .* at most 4096"),
         ({"hfov_deg": 180.0}, "hfov_deg is 180.0, but must be"),
         ({"mount_m": 3.0}, "mount_m is 3.0, but must be"),
         ({"headings_deg": []}, "headings_deg is empty"),

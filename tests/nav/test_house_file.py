@@ -157,7 +157,14 @@ BAD = {
     "an odd angle": ({"objects__0__turn": 45}, "turn must be one of 0, 90, 180, 270"),
     "an unknown key": ({"objects__0__colr": [0, 0, 0]}, "Did you mean .*colour"),
     "a start in a table": ({"starts": [[1, 1]]}, r"starts.0 of .*, \[1.0, 1.0\], is walled in"),
-    "a start outside": ({"starts": [[4, 6]]}, r"starts.0 of .* is walled in"),
+    "a start beside a room": ({"starts": [[4, 6]]}, r"starts.0, \[4.0, 6.0\], is in no room"),
+    "a start far outside": ({"starts": [[1, 6], [1, 90]]}, r"starts.1, .* is in no room"),
+    "a start before the first cell": ({"starts": [[-2, -2]]}, r"starts.0, .* is in no room"),
+    "an object in the sky": ({"objects__1__z": 900}, r"objects.1.z is 900.*less than 2.6"),
+    "crossing sides": (
+        {"rooms__0__corners": [[0, 0], [5, 0], [5, 4], [2, 4], [2, -2], [0, -2]]},
+        "the room 'living': two of its sides cross",
+    ),
     "too large": ({"rooms__0__corners": [[0, -90], [5, 4]]}, "has at most 29.8 m along x and y"),
     "no number": ({"doors__0__at": [float("inf"), 0]}, "doors.0.at.*inf"),
     "no place": (

@@ -135,6 +135,8 @@ def test_scenes_are_those_of_the_challenge_and_the_documentation():
         ({"goal": "point"}, "cannot have env.goal=point"),
         ({"images": ["labels"]}, "cannot have env.images="),
         ({"gps_compass": True}, "cannot have env.gps_compass=true"),
+        ({"augmentation": {"mirror": 0.5}}, r"cannot have env\.augmentation"),
+        ({"look_deg": 15.0}, r"cannot have env\.look_deg=15"),
         ({"start_range_m": [50.0, 60.0]}, "No scene of FloorPlan_Train1_1.* 50 to 60 m away"),
         ({"targets": ["Vase"]}, "from which one of Vase is"),
     ],
