@@ -32,7 +32,7 @@ RETRIED = (70, 75, 143)
 LEAST_NOTICE_S = 30
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
 """RFC 1035, and short enough for what is appended to it in the names of pods."""
-_GPUS = r"(?:([A-Za-z][\w.-]*):)?(\d+)"
+_GPUS = r"(?:([A-Za-z][\w.-]*):)?([0-9]+)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +209,7 @@ def describe(
 
 
 def _gpus(text: str | None) -> tuple[str | None, int]:
-    match = re.fullmatch(_GPUS, text or "0")
+    match = re.fullmatch(_GPUS, "0" if text is None else text)
     if match is None:
         raise ConfigurationError(
             f"--gpus-per-node is {text!r}, but must be a number, or type:number as in a100:4."
@@ -253,7 +253,14 @@ def with_run_id(job: Job, *, name: str) -> Job:
 
 
 def torchrun(
-    job: Job, *, nodes: str, node_rank: str, processes: str, endpoint: str, options: str = ""
+    job: Job,
+    *,
+    nodes: str,
+    node_rank: str,
+    processes: str,
+    endpoint: str,
+    options: str = "",
+    python: str = "exec python",
 ) -> str:
     """Return bash that starts torchrun on a node; its arguments are what torchrun runs.
 
@@ -264,11 +271,12 @@ def torchrun(
         processes: How many processes a node has.
         endpoint: Address and port where they meet.
         options: Further ones of torchrun.
+        python: How it is started. By ``exec`` it takes the place of bash, and gets its signals.
     """
     return f"""\
 is_host=0
 if [ "{node_rank}" = 0 ]; then is_host=1; fi
-exec python -m envlab.distributed.torchrun \\
+{python} -m envlab.distributed.torchrun \\
     --nnodes="{nodes}" --nproc_per_node="{processes}" --max_restarts={job.max_restarts} \\
     --rdzv_backend=c10d --rdzv_id={secrets.token_hex(8)} --rdzv_endpoint="{endpoint}" \\
     --rdzv_conf="is_host=$is_host" --shutdown_timeout={job.shutdown_timeout_s} {options}\\

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from envlab.cluster import job as jobs
 from envlab.cluster.job import RETRIED, Job, add_flag, say
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, LaunchError
 from envlab.rl.command.arguments import ArgumentParser
 
 STORES = ("s3", "gcs", "azure", "r2", "ibm", "oci", "nebius", "coreweave")
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises:
         ConfigurationError: If the job could not work as asked for.
+        LaunchError: If sky cannot be called.
     """
     flags = jobs.parse(_parser(), arguments)
     _check(flags)
@@ -59,7 +60,10 @@ def main(arguments: Sequence[str]) -> int:
     if flags.output is not None or not has_sky:
         say(f"Start it with: {shlex.join(launch)}")
         return 0
-    return subprocess.run(launch).returncode  # it asks before it rents anything
+    try:
+        return subprocess.run(launch).returncode  # it asks before it rents anything
+    except OSError as error:
+        raise LaunchError(f"The job could not be started: {error}.") from None
 
 
 def _parser() -> ArgumentParser:
@@ -98,7 +102,7 @@ def _check(flags: argparse.Namespace) -> None:
     jobs.check_name("name", flags.name)
     for name in ("cpus_per_node", "mem"):
         value = getattr(flags, name)
-        if value is not None and re.fullmatch(r"\d+(\.\d+)?\+?", value) is None:
+        if value is not None and re.fullmatch(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?\+?", value) is None:
             raise ConfigurationError(
                 f"{jobs.spelled(name)} is {value!r}, but must be a number such as 16, or 16+."
             )
@@ -125,6 +129,7 @@ def _file(job: Job, flags: argparse.Namespace, command: str) -> str:
         processes=processes,
         endpoint=f"${{SKYPILOT_NODE_IPS%%$'\\n'*}}:{PORT}",
         options=f'--local_addr="$({own_ip})" ',
+        python="python",  # SkyPilot appends to this script what waits for the bucket's uploads
     )
     values = {
         "name": job.name,

@@ -15,6 +15,7 @@ from pathlib import Path
 from envlab.cluster import job as jobs
 from envlab.cluster.job import DEADLINE_S, Job, add_flag, say, spelled
 from envlab.cluster.slurm_script import OPTIONS, job_script
+from envlab.cluster.training_words import run_id_of
 from envlab.errors import ConfigurationError, LaunchError
 from envlab.rl.command.arguments import ArgumentParser
 
@@ -163,7 +164,8 @@ def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
     if text is None:
         return []
     words = text.split(",")
-    if not all(word.isdigit() for word in words) or len(set(words)) < len(words):
+    seeds = [int(word) for word in words if re.fullmatch("[0-9]+", word)]
+    if len(set(seeds)) < len(words):
         raise ConfigurationError(
             f"--seeds is {text!r}, but must be different whole numbers, such as 1,2,3."
         )
@@ -171,7 +173,12 @@ def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
         raise ConfigurationError(
             "--seeds sets the seed of every run, but train.py is given one too. Leave out one."
         )
-    return [int(word) for word in words]
+    if (run_id := run_id_of(train)) is not None:
+        raise ConfigurationError(
+            f"--seeds asks for several runs, but --run_id {run_id} would be the same for all. "
+            "Leave it out: a requeued job finds its run by Slurm's number."
+        )
+    return seeds
 
 
 def _activation(given: str | None) -> str | None:

@@ -36,8 +36,18 @@ envlab writes no file for it. To write one by hand, print a TrainJob with --dry_
   $PET_MASTER_ADDR and _PORT      are $MASTER_ADDR and $MASTER_PORT there
   $PET_NPROC_PER_NODE             is nprocPerNode, or a number
   exit code 75                    is retried with restartPolicy: OnFailure"""
-_TAGGED = re.compile(r"\S*[^/\s:]:[\w.-]+|\S+@sha256:[0-9a-f]{64}")
-_SIZE = re.compile(r"\d+(\.\d+)?([KMGT]i?)?")
+_IMAGE = re.compile(
+    r"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+    r"(?P<tag>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)"
+)
+"""A registry, a repository, a tag, a digest: github.com/distribution/reference, regexp.go."""
+_SIZE = re.compile(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?([KMGT]i?)?")
+_EXISTING = {
+    "namespace": ("namespaces", r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"),
+    "volume": ("pvc", r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?"),
+    "runtime": ("clustertrainingruntimes", r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?"),
+}
+"""What must be there already: how kubectl lists it, and what Kubernetes takes for its name."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -102,18 +112,36 @@ def _check(flags: argparse.Namespace) -> None:
             "--volume is missing: the persistent volume claim for logs/, without which a pod that "
             "is started again would begin anew. kubectl get pvc lists them."
         )
-    for name in ("name", "namespace", "volume", "runtime"):
-        jobs.check_name(name, getattr(flags, name))
-    if flags.image is not None and _TAGGED.fullmatch(flags.image) is None:
-        raise ConfigurationError(
-            f"--image is {flags.image!r}, which has no tag, so that a node which is started later "
-            f"may run different code. Name one, as in {flags.image or 'envlab'}:1, or a digest."
-        )
+    jobs.check_name("name", flags.name)
+    for name, (kind, pattern) in _EXISTING.items():
+        value = getattr(flags, name)
+        if value is not None and re.fullmatch(pattern, value) is None:
+            raise ConfigurationError(
+                f"--{name} is {value!r}, which Kubernetes takes for no name: small letters, digits "
+                f"and hyphens, between letters or digits. kubectl get {kind} lists those it has."
+            )
+    _check_image(flags.image)
     if flags.mem is not None and _SIZE.fullmatch(flags.mem) is None:
         raise ConfigurationError(f"--mem is {flags.mem!r}, but must be a size such as 64Gi.")
     if flags.cpus_per_node is not None and flags.cpus_per_node < 1:
         raise ConfigurationError(
             f"--cpus-per-node is {flags.cpus_per_node}, but must be at least 1."
+        )
+
+
+def _check_image(image: str | None) -> None:
+    if image is None:
+        return
+    match = _IMAGE.fullmatch(image)
+    if match is None:
+        raise ConfigurationError(
+            f"--image is {image!r}, which is no image's name. Name one with its tag, as in "
+            "registry.example:5000/envlab:1."
+        )
+    if not match["tag"]:
+        raise ConfigurationError(
+            f"--image is {image!r}, which has no tag, so that a node which is started later "
+            f"may run different code. Name one, as in {image}:1, or a digest."
         )
 
 

@@ -103,6 +103,17 @@ def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
     assert train[-1].startswith("--run_id=ant-")
 
 
+def test_what_skypilot_appends_is_run_and_sees_the_exit_code(capsys, folder: Path):
+    """It waits until the bucket has all files (0.14.1, sky/backends/task_codegen.py)."""
+    task = file_of(capsys)
+    task["run"] += f"\necho $? >'{folder}/code'\n"
+    words_on(0, task, folder)
+    assert (folder / "code").read_text() == "0\n"
+    task["run"] = "set +e\npython() { return 75; }\n" + task["run"]
+    words_on(0, task, folder)
+    assert (folder / "code").read_text() == "75\n"
+
+
 @pytest.mark.slow
 def test_two_machines_train_are_preempted_and_go_on_in_the_same_run(
     capsys, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -140,6 +151,15 @@ def test_sky_is_given_the_file(folder: Path):
     assert (folder / "words").read_text() == "jobs launch isaac-cartpole-v0.sky.yaml\n"
 
 
+def test_a_sky_that_cannot_be_called_is_told(folder: Path, capsys):
+    program = folder / "bin/sky"
+    program.parent.mkdir()
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    assert sky("--bucket=my-logs", "rsl_rl", *SMALL) == 2
+    assert "error: The job could not be started: " in capsys.readouterr().err
+
+
 WRONG = {
     "--bucket is missing": ["--bucket="],
     "--bucket is 'My_Logs', but has 3 to 63 small letters": ["--bucket=My_Logs"],
@@ -147,6 +167,7 @@ WRONG = {
     "--gpus-per-node is '4', but SkyPilot must know which GPUs": ["--gpus-per-node=4"],
     "--mem is '64GB', but must be a number": ["--mem=64GB"],
     "--env is 'SKYPILOT_X=3', but must be NAME=VALUE": ["--env=SKYPILOT_X=3"],
+    "--cpus-per-node is '0', but must be a number": ["--cpus-per-node=0"],
     "--nodes is 0, but must be at least 1": ["--nodes=0"],
 }
 

@@ -41,7 +41,7 @@ def without_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.long  # test_preemption requeues one node
+@pytest.mark.slow
 def test_two_nodes_train_are_preempted_and_go_on_in_the_same_run(fake: FakeSlurm, tmp_path: Path):
     folder = tmp_path / "a folder"
     folder.mkdir()
@@ -220,6 +220,9 @@ WRONG = {
     "--sbatch is 'exclusive', but must be an option": ["--sbatch=exclusive", "rsl_rl"],
     "which the script sets itself": ["--sbatch=--signal=B:TERM", "rsl_rl"],
     "--seeds is '1,1', but must be different": ["--seeds=1,1", "rsl_rl"],
+    "--seeds is '1,01', but must be different": ["--seeds=1,01", "rsl_rl"],
+    "--seeds is '\u00b2', but must be different": ["--seeds=\u00b2", "rsl_rl"],
+    "--run_id mine would be the same for all": ["--seeds=1,2", "rsl_rl", "--run_id=mine"],
     "Leave out one": ["--seeds=1,2", "rsl_rl", "--seed=3"],
     "--notice-s is 5": ["--notice-s=5", "rsl_rl"],
     "There is no flag '--node'. Did you mean --nodes": ["--node=2", "rsl_rl"],

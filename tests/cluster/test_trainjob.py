@@ -195,10 +195,15 @@ WRONG = {
     "--image is 'registry.example:5000/envlab', which has no tag": [
         "--image=registry.example:5000/envlab"
     ],
+    "--image is 'envlab:', which is no image's name": ["--image=envlab:"],
+    "--image is 'envlab@sha256:12', which is no image's name": ["--image=envlab@sha256:12"],
+    "--volume is 'My Logs', which Kubernetes takes for no name": ["--volume=My Logs"],
+    "--gpus-per-node is '', but must be a number": ["--gpus-per-node="],
     "--processes-per-node is 8, but there is one process for each of the 4 GPUs": [
         *("--gpus-per-node=4", "--processes-per-node=8")
     ],
     "--mem is '64 GB', but must be a size": ["--mem=64 GB"],
+    "--mem is '0', but must be a size": ["--mem=0"],
     "--cpus-per-node is 0": ["--cpus-per-node=0"],
     "--env is 'PET_NNODES=3', but must be NAME=VALUE": ["--env=PET_NNODES=3"],
     "There is no flag '--images'. Did you mean --image": ["--images=a:1"],
@@ -212,6 +217,15 @@ def test_bad_input_is_one_sentence(sentence: str, folder: Path, capsys):
     assert sentence in said.err
     assert said.err.startswith("error: ")
     assert (said.out, list(folder.iterdir())) == ("", [])
+
+
+def test_what_is_there_already_may_have_any_name_of_kubernetes(capsys):
+    (job,) = documents(capsys, "--volume=1.logs", f"--namespace={'n' * 60}", "--runtime=torch.2")
+    assert (job["metadata"]["namespace"], job["spec"]["runtimeRef"]["name"]) == (
+        "n" * 60,
+        "torch.2",
+    )
+    assert '"1.logs"' in str(job).replace("'", '"')
 
 
 def test_a_dry_run_behind_the_library_is_refused(folder: Path, capsys):

@@ -25,8 +25,20 @@ class Builder:
         self.kwargs = {**(default or {}), **(kwargs or {})}
 
     def __call__(self, **kwargs: Any) -> Any:
-        """Return what is built."""
-        return self.class_type(**{**self.kwargs, **kwargs})
+        """Return what is built.
+
+        Raises:
+            ConfigurationError: If what was given here does not suit the class.
+        """
+        try:
+            return self.class_type(**{**self.kwargs, **kwargs})
+        except (TypeError, ValueError) as error:
+            given = ", ".join(f"{name}={value!r}" for name, value in self.kwargs.items())
+            name = getattr(self.class_type, "__name__", self.class_type)
+            raise ConfigurationError(
+                f"The pipeline's {name} cannot be built with {given or 'no arguments'}: {error}. "
+                "Correct them in its Builder."
+            ) from error
 
 
 @dataclass(frozen=True)

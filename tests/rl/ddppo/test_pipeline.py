@@ -160,3 +160,9 @@ def test_restored_progress_goes_on_in_mid_stage() -> None:
 def test_pipeline_that_makes_no_sense_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+@pytest.mark.parametrize("kwargs", [{"lr": -1}, {"rate": 1}])
+def test_arguments_that_an_optimizer_refuses_are_told(kwargs: dict[str, float]) -> None:
+    with pytest.raises(ConfigurationError, match=r"The pipeline's Adam cannot be built with \w+="):
+        Builder(optim.Adam, kwargs)(params=[torch.zeros(1, requires_grad=True)])
