@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from torch import optim
 from torch.optim.lr_scheduler import LambdaLR, StepLR
 
