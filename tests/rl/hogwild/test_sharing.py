@@ -12,7 +12,7 @@ import torch.multiprocessing
 
 from envlab.rl.hogwild.sharing import RunningStandardScaler, Shared, SharedScaler, make_optimizer
 
-STEPS = 300
+STEPS = 3000
 DEADLINE_S = 120.0
 
 
@@ -74,8 +74,8 @@ def test_two_processes_write_one_piece_of_memory_and_lose_few_steps():
     assert bool(weight.isfinite().all())
     assert bool((bias.abs() < 105.0).all())
     for state in shared.states["optimizer"]:
-        # Increments may be lost, by design: 12 of 600 where a process was set aside within a step.
-        assert 1.5 * STEPS <= float(state["step"]) <= 2 * STEPS
+        # Increments may be lost, by design: once 12, as a process was set aside within its step.
+        assert 0.99 * 2 * STEPS <= float(state["step"]) <= 2 * STEPS
         assert float(state["exp_avg_sq"].sum()) > 0.0
     makers = {str(pid) for pid in (os.getpid(), *(process.pid for process in processes))}
     names = [name.split("_") for name in os.listdir("/dev/shm") if name.startswith("torch_")]
