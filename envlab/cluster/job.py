@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import secrets
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from envlab.cluster.training_words import (
     run_id_of,
     without_dashes,
 )
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.errors import ConfigurationError, LaunchError, did_you_mean
 from envlab.rl.command.arguments import ArgumentParser
 from envlab.rl.libraries import libraries
 
@@ -316,6 +317,32 @@ def write(text: str, path: Path) -> None:
             f"The file {path} cannot be written ({error.strerror}). Name another one by --output."
         ) from None
     say(f"Wrote {path}.")
+
+
+def submit(command: Sequence[str], text: str, what: str, *, cwd: str | None = None) -> str:
+    """Hand a file to a scheduler's command; return what that prints.
+
+    Args:
+        command: Reads the file from its standard input.
+        text: The file.
+        what: What the scheduler calls it, such as a script.
+        cwd: Where the command runs.
+
+    Raises:
+        LaunchError: If there is no answer, or it is no.
+    """
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=DEADLINE_S, cwd=cwd
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LaunchError(f"The job could not be submitted: {error}.") from None
+    if done.returncode != 0:
+        raise LaunchError(
+            f"{command[0]} refused the job: {done.stderr.strip() or 'it did not say why'}. Change "
+            f"the options; --dry_run shows the {what}."
+        )
+    return done.stdout
 
 
 def say(sentence: str) -> None:

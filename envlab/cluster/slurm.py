@@ -7,13 +7,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.cluster import job as jobs
-from envlab.cluster.job import DEADLINE_S, Job, add_flag, say, spelled
+from envlab.cluster.job import Job, add_flag, say, spelled
 from envlab.cluster.slurm_script import OPTIONS, job_script
 from envlab.cluster.training_words import run_id_of
 from envlab.errors import ConfigurationError, LaunchError
@@ -200,22 +199,10 @@ def _submit(script: str, job: Job, flags: argparse.Namespace) -> None:
     logs = Path(flags.envlab_path, flags.log_dir)
     try:
         logs.mkdir(parents=True, exist_ok=True)  # without it the job would end without a word
-        done = subprocess.run(
-            ["sbatch", "--parsable"],
-            input=script,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-            cwd=flags.envlab_path,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
         raise LaunchError(f"The job could not be submitted: {error}.") from None
-    if done.returncode != 0:
-        raise LaunchError(
-            f"sbatch refused the job: {done.stderr.strip() or 'it did not say why'}. Change the "
-            "options; --dry_run shows the script."
-        )
-    number = done.stdout.strip().partition(";")[0]
+    answer = jobs.submit(["sbatch", "--parsable"], script, "script", cwd=flags.envlab_path)
+    number = answer.strip().partition(";")[0]
     runs = f"{len(flags.seeds)} runs of " if flags.seeds else ""
     print(f"Submitted job {number}: {runs}{job.nodes} x {job.processes_per_node} processes.")
     print(f"  look   squeue --job {number}; tail -F {shlex.quote(str(logs))}/*-{number}*.out")

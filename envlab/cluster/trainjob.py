@@ -10,13 +10,12 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.cluster import job as jobs
-from envlab.cluster.job import DEADLINE_S, RETRIED, Job, add_flag, say
-from envlab.errors import ConfigurationError, LaunchError
+from envlab.cluster.job import RETRIED, Job, add_flag, say
+from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import ArgumentParser
 
 _EPILOG = """LIBRARY is rsl_rl, rl_games or skrl, or a training script in the image; then come its
@@ -194,21 +193,7 @@ def _literal(word: str) -> str:
 
 def _submit(text: str, job: Job, kubectl: list[str]) -> None:
     """Hand the file to kubectl, and say how the job is watched and stopped."""
-    try:
-        done = subprocess.run(
-            [*kubectl, "apply", "--filename", "-"],
-            input=text,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE_S,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LaunchError(f"The job could not be submitted: {error}.") from None
-    if done.returncode != 0:
-        raise LaunchError(
-            f"kubectl refused the job: {done.stderr.strip() or 'it did not say why'}. Change the "
-            "options; --dry_run shows the file."
-        )
+    jobs.submit([*kubectl, "apply", "--filename", "-"], text, "file")
     words, pods = shlex.join(kubectl), f"--selector=jobset.sigs.k8s.io/jobset-name={job.name}"
     print(f"Submitted {job.name}: {job.nodes} x {job.processes_per_node} processes.")
     print(f"  look   {words} get pods {pods}; {words} logs --follow {pods}")

@@ -139,7 +139,7 @@ def _targets(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
 
 
 def make_optimizer(kind: str, parameters: list[torch.nn.Parameter], lr: float) -> Any:
-    """Return torch's optimizer, fused where it can be: a tenth of an update's time."""
+    """Return torch's optimizer, fused where it can be."""
     settings: dict[str, Any] = {"fused": True} if kind != "rmsprop" else {"foreach": True}
     return _CLASSES[kind](parameters, lr=lr, **settings)
 
