@@ -9,6 +9,7 @@ the audit (:mod:`envlab.distributed.audit`) would catch the first.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,8 @@ class PolicyDDP(DistributedDataParallel):
         )
         settings: dict[str, Any] = {"gradient_as_bucket_view": True, name: False}
         super().__init__(module, **settings)
+        # Convolutions over images of one channel, permuted, make such gradients, a few kB to copy.
+        warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -59,5 +60,21 @@ def test_rollouts_do_not_touch_ddp_at_all(monkeypatch, tmp_path):
         monkeypatch.setattr(DistributedDataParallel, "forward", refuse)
         with torch.inference_mode():
             assert net(torch.zeros(3, 2)).shape == (3, 2)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_convolutions_over_permuted_images_warn_of_nothing(tmp_path):
+    """Their gradients' strides are other than DDP's where there is one channel."""
+    from envlab.distributed.ddp import PolicyDDP
+
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            net = PolicyDDP(torch.nn.Conv2d(1, 16, 8, stride=4))
+            net(torch.rand(4, 64, 64, 1).permute(0, 3, 1, 2)).sum().backward()
     finally:
         torch.distributed.destroy_process_group()
