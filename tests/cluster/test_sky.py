@@ -98,6 +98,7 @@ def test_odd_words_arrive_as_they_were_given(capsys, folder: Path):
     words = words_on(1, task, folder)
     assert {"--nnodes=2", "--nproc_per_node=1", f"--rdzv_endpoint=127.0.0.1:{PORT}"} <= set(words)
     assert {"--rdzv_conf=is_host=0", "--local_addr=127.0.0.1"} <= set(words)
+    assert "--rdzv_conf=is_host=1" in words_on(0, task, folder)
     train = words[words.index("train") :]
     assert train[: 2 + len(SMALL) + len(ODD)] == ["train", "rsl_rl", *SMALL, *ODD]
     assert train[-1].startswith("--run_id=ant-")
