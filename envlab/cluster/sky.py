@@ -61,7 +61,8 @@ def main(arguments: Sequence[str]) -> int:
         say(f"Start it with: {shlex.join(launch)}")
         return 0
     try:
-        return subprocess.run(launch).returncode  # it asks before it rents anything
+        code = subprocess.run(launch).returncode  # it asks before it rents anything
+        return code if code >= 0 else 128 - code
     except OSError as error:
         raise LaunchError(f"The job could not be started: {error}.") from None
 

@@ -61,6 +61,11 @@ def main(arguments: Sequence[str]) -> int:
         print(_LEGACY)
         return 0
     _check(flags)
+    if flags.own_runtime and flags.runtime:
+        raise ConfigurationError(
+            f"--runtime {flags.runtime} has no effect beside --own-runtime, which writes another "
+            "one. Leave one of them out."
+        )
     job = jobs.describe(flags, name=flags.name, folder=None)
     job = jobs.with_run_id(job, name=jobs.name_like(job.name))
     text = _file(job, flags, shlex.join(["envlab", "cluster", "trainjob", *arguments]))
@@ -93,7 +98,7 @@ def _parser() -> ArgumentParser:
     add("cpus_per_node", type=int, metavar="N", help="CPU cores a node")
     add("mem", metavar="SIZE", help="memory a node, such as 64Gi")
     add("env", action="append", default=[], metavar="K=V", help="a variable; repeat it")
-    add("runtime", default="torch-distributed", metavar="NAME", help="default: %(default)s")
+    add("runtime", metavar="NAME", help="default: torch-distributed")
     add(
         "own_runtime",
         action="store_true",
@@ -146,7 +151,7 @@ def _check_image(image: str | None) -> None:
 
 def _file(job: Job, flags: argparse.Namespace, command: str) -> str:
     metadata = {"name": job.name} | ({"namespace": flags.namespace} if flags.namespace else {})
-    runtime = {"name": flags.runtime, "kind": "ClusterTrainingRuntime"}
+    runtime = {"name": flags.runtime or "torch-distributed", "kind": "ClusterTrainingRuntime"}
     if flags.own_runtime:
         runtime = {"name": job.name, "kind": "TrainingRuntime"}
     amounts = {
