@@ -10,14 +10,19 @@ from __future__ import annotations
 import gc
 import math
 import weakref
+from types import SimpleNamespace
 
+import mujoco
 import pytest
 import torch
 
 pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
 
+from mujoco_warp import DeterminismType
+
 from envlab.sim.simulation import Simulation, SimulationCfg
-from envlab.sim.warp_backend import warm_kernel_cache
+from envlab.sim.warp_backend import WarpSimulation, warm_kernel_cache
+from envlab.sim.warp_fields import put
 from tests.sim.models import (
     CARTPOLE,
     NUM_ENVS,
@@ -52,6 +57,24 @@ ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
 needs_gpu = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="torch.cuda.is_available() is false: no NVIDIA GPU here"
 )
+
+
+def test_determinism_is_asked_of_mujoco_warp_where_it_is_wanted():
+    model = mujoco.MjModel.from_xml_string(CARTPOLE)
+    asked = [put(SimulationCfg(deterministic=wanted), model, 1)[0] for wanted in (True, False)]
+    assert [one.opt.deterministic for one in asked] == [DeterminismType.ALL, DeterminismType.NONE]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [("is_mempool_enabled", "no memory pool"), ("is_conditional_graph_supported", "CUDA 12.4")],
+)
+def test_physics_is_not_recorded_where_a_driver_cannot(lacking, words, monkeypatch, caplog):
+    gpu = SimpleNamespace(device=torch.device("cuda"), _device=SimpleNamespace(name="a GPU"))
+    for name in ("is_mempool_enabled", "is_conditional_graph_supported"):
+        monkeypatch.setattr(f"warp.{name}", lambda *_, name=name: name != lacking)
+    assert not WarpSimulation._can_record(gpu)
+    assert words in caplog.text
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,18 @@ def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
     assert manifest_of(resumed)["resumed_from"] == f"{trained}/checkpoints/model_2.pt"
 
 
+def test_a_resume_is_called_exact_only_where_physics_repeats_itself(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
+):
+    """As on a GPU, where contacts take their places in whatever order threads run."""
+    monkeypatch.setattr("envlab.sim.simulation.Simulation.repeats_exactly", False)
+    flags = ["--max_iterations=3", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
+    assert train_in(tmp_path, *SMALL, *flags) == 0
+    said = capfd.readouterr().err
+    assert "Resuming from" in said
+    assert "env.sim.deterministic=true" in said
+
+
 def test_resume_takes_the_newest_run_of_the_experiment(tmp_path: Path):
     assert train_in(tmp_path, *SMALL, "--max_iterations=1") == 0
     assert train_in(tmp_path, *SMALL, "--max_iterations=2", "--resume") == 0
