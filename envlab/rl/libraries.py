@@ -89,7 +89,7 @@ BUILT_IN = (
     Library(
         name="ddppo",
         cfg="envlab.rl.ddppo.cfg:default_cfg",
-        build="envlab.rl.ddppo.learner:build",
+        build="envlab.rl.ddppo.build:build",
         player="envlab.rl.ddppo.play:DdppoPlayer",
         flags="envlab.rl.ddppo.flags:add_flags",
         prepare="envlab.rl.ddppo.experiment_words:prepare",

@@ -13,9 +13,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.rl.command.session import Session
+from envlab.rl.ddppo.build import make_model
 from envlab.rl.ddppo.cfg import DdppoCfg
 from envlab.rl.ddppo.distributions import Choices
-from envlab.rl.ddppo.learner import for_env, make_model
+from envlab.rl.ddppo.learner import for_env
 from envlab.rl.ddppo.model import RecurrentActorCritic
 from envlab.rl.loop.export import export_steps
 

@@ -13,8 +13,9 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption, needed
 from envlab.registry import get_task, load_env_cfg
+from envlab.rl.ddppo.build import model_of, pipeline_of
 from envlab.rl.ddppo.cfg import DdppoCfg
-from envlab.rl.ddppo.learner import DdppoLearner, model_of, pipeline_of
+from envlab.rl.ddppo.learner import DdppoLearner
 from tests.rl.conftest import metrics_of, only_run
 from tests.rl.rsl_rl.test_resume import resumed_exactly
 
