@@ -13,11 +13,10 @@ from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import (
     ArgumentParser,
-    checkpoint_file,
-    given_config,
     play_parser,
     train_parser,
 )
+from envlab.rl.command.flag_checks import checkpoint_file, given_config
 from envlab.rl.command.isaac_lab import without_effect_line
 from envlab.rl.libraries import get_library, libraries
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from envlab.config import merge, to_dict, yaml_text
 from envlab.distributed.log import configure_logging
-from envlab.rl.command.arguments import given_config
+from envlab.rl.command.flag_checks import given_config
 from envlab.rl.command.session import Session, compose_session
 from envlab.rl.libraries import Library
 

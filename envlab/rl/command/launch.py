@@ -20,9 +20,9 @@ from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
 from envlab.rl.command.agreement import check_agreement
-from envlab.rl.command.arguments import given_config
 from envlab.rl.command.dry_run import default_flags, dry_run
 from envlab.rl.command.dry_run_text import dry_run_text
+from envlab.rl.command.flag_checks import given_config
 from envlab.rl.command.requeue import check_requeue, requeue
 from envlab.rl.command.resume import continue_session
 from envlab.rl.command.session import Session, compose_session

@@ -29,7 +29,7 @@ from envlab.host.tasks import GymTask
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg, trusted_modules
 from envlab.rl import libraries
 from envlab.rl.agent_cfg import set_value, value_at
-from envlab.rl.command.arguments import checkpoint_file
+from envlab.rl.command.flag_checks import checkpoint_file
 from envlab.rl.command.sweep import folder_label
 from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints, check_header
