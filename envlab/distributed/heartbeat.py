@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 
 import psutil
+import torch
 
 from envlab.distributed.interface import process_space
 from envlab.distributed.processes import state_of
@@ -47,9 +48,16 @@ class Heartbeat:
     waits: str
     """The collective that its main thread stands in, if any."""
     failure: str
+    device: str = "cpu"
+    cpu: float = 0.0
+    """Cores in use since the heartbeat before."""
+    memory_mb: int = 0
+    """Resident memory of the process."""
+    gpu_memory_mb: int = 0
+    """What torch has reserved on the GPU; neither Warp's nor other processes' memory."""
 
     @classmethod
-    def of(cls, progress: Progress, rank: int, number: int) -> Heartbeat:
+    def of(cls, progress: Progress, rank: int, number: int, device: str = "cpu") -> Heartbeat:
         """Return the heartbeat of this process now."""
         idle_s = monotonic() - progress.marked_at
         waits = progress.detail if progress.phase == REDUCE else ""
@@ -74,6 +82,11 @@ class Heartbeat:
             is_warm=progress.is_warm,
             waits=waits,
             failure=progress.failure,
+            device=device,
+            cpu=round(_process(os.getpid()).cpu_percent() / 100.0, 2),
+            memory_mb=_process(os.getpid()).memory_info().rss >> 20,
+            # A counter of torch's own: asking the driver could wait for what the GPU does.
+            gpu_memory_mb=torch.cuda.memory_reserved(device) >> 20 if device != "cpu" else 0,
         )
 
     def to_json(self) -> str:

@@ -169,7 +169,8 @@ class Watchdog:
 
     def _heartbeat(self, number: int) -> Heartbeat:
         self._forgive_pause()
-        return Heartbeat.of(self._progress, self._context.rank, number)
+        rank, device = self._context.rank, str(self._context.device)
+        return Heartbeat.of(self._progress, rank, number, device)
 
     def _forgive_pause(self) -> None:
         """Start all clocks anew where this process, or the machine, was suspended."""

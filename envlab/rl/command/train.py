@@ -64,6 +64,7 @@ def train_prepared(
     with opened as run:
         progress.directory = run.directory
         env.log_dir = run.directory
+        run.update(total_iterations=total)
         training = Training(
             learner,
             env,

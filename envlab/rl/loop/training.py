@@ -136,7 +136,10 @@ class Training:
             advice = "There is no checkpoint to go back to: mend the cause, and start again."
             if good is not None:
                 advice = f"Mend the cause, and resume from {good}, which passed this audit."
+            self._run.update(audit={"iteration": number, "is_passed": False})
             raise RankDivergenceError(f"{error} {advice}") from None
+        if self._context.is_distributed:
+            self._run.update(audit={"iteration": number, "is_passed": True})
 
     def write(self, record: IterationRecord) -> None:
         """Write an iteration's metrics and curves, on rank 0."""

@@ -29,8 +29,8 @@ MANIFEST_VERSION = 1
 REPORT = "stall.txt"
 _TYPES: dict[type, tuple[str, ...]] = {
     str: ("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
-    int: ("seed", "global_num_envs", "num_envs"),
-    dict: ("world", "launch", "services"),
+    int: ("seed", "global_num_envs", "num_envs", "total_iterations", "version", "pid"),
+    dict: ("world", "launch", "services", "audit", "flags"),
     list: ("restarts",),
 }
 """Of what commands read; each may be absent or null."""

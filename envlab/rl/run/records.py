@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Iterator
@@ -29,20 +30,23 @@ class Standing:
     """Seconds since the run's start."""
     mean_return: float | None = None
     """The last mean return of the episodes that ended in an iteration."""
+    fps: float | None = None
+    """Environment steps of all processes per second, of the last iteration."""
 
 
 def read_standing(directory: Path) -> Standing:
     """Return how far the run in a directory is; a line that is not whole does not count."""
-    records = list(_last_records(directory / "metrics.jsonl"))
-    if not records:
+    records = _last_records(directory / "metrics.jsonl")
+    newest = next(records, None)
+    if newest is None:
         return Standing()
-    returns = (_number(record, "mean_return") for record in records)
-    newest = records[0]
+    returns = (_number(record, "mean_return") for record in itertools.chain([newest], records))
     return Standing(
         iteration=_number(newest, "iteration"),
         frames=_number(newest, "frames"),
         wall_s=_number(newest, "wall_s"),
         mean_return=next((value for value in returns if value is not None), None),
+        fps=_number(newest, "fps"),
     )
 
 
