@@ -249,6 +249,32 @@ class GymEnv(BatchedEnv):
         return torch.from_numpy(rows).to(self.device, copy=True)
 
 
+class GroupedGymEnv(GymEnv):
+    """Environments that observe a ``Dict`` of boxes and choices: each entry is a group of its own.
+
+    Boxes keep their shape and type; a choice becomes a row of zeros and a one.
+    """
+
+    def _make_observation_space(self) -> spaces.Space:
+        parts: Mapping[str, spaces.Space] = self._observed.space.spaces  # type: ignore[attr-defined]
+        return spaces.Dict(
+            {
+                name: space if isinstance(space, spaces.Box) else spaces.flatten_space(space)
+                for name, space in parts.items()
+            }
+        )
+
+    def _observations(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
+        """Return groups from rows in which they follow one another."""
+        groups, first = {}, 0
+        groups_space = self.single_observation_space
+        for name, space in groups_space.spaces.items():  # type: ignore[attr-defined]
+            last = first + int(np.prod(space.shape))
+            values = rows[:, first:last].reshape(-1, *space.shape).astype(space.dtype)
+            groups[name], first = self._copy(values), last
+        return groups
+
+
 def action_kind(spec: EnvSpec, cfg: GymEnvCfg) -> str:
     """Return ``box``, ``discrete`` or ``multidiscrete``: see :class:`Actions`.
 

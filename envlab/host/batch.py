@@ -133,7 +133,7 @@ class LocalBatch:
         self.arrays, self._name, self._first_env = arrays, maker.spec.id, first_env
         self._envs: list[gymnasium.Env[Any, Any]] = []
         for row in range(len(arrays.mask)):
-            self._envs.append(maker.make(render_mode if row == 0 else None))
+            self._envs.append(maker.make(render_mode if row == 0 else None, first_env + row))
         self._limits = [find_time_limit(env) for env in self._envs]
         self._observations = Observations(self._envs[0].observation_space)
         self._actions = Actions(self._envs[0].action_space)

@@ -15,7 +15,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.error import DependencyNotInstalled
 
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
 
 logger = logging.getLogger(__name__)
 
@@ -39,14 +39,21 @@ class EnvMaker:
     """Keywords of the environment, over the registration's."""
     max_episode_steps: int | None = None
     """Time limit in steps; None: the registration's."""
+    tells_index: bool = False
+    """Whether each environment is told its global index, as the keyword ``index``."""
 
-    def make(self, render_mode: str | None = None) -> gymnasium.Env[Any, Any]:
+    def make(self, render_mode: str | None = None, index: int = 0) -> gymnasium.Env[Any, Any]:
         """Return a new environment.
+
+        Args:
+            render_mode: None or ``rgb_array``.
+            index: Of the environment, over all processes.
 
         Raises:
             ConfigurationError: If a package is missing, or it refuses its keywords.
         """
         _load(self.spec)
+        told = {"index": index} if self.tells_index else {}
         try:
             env = gymnasium.make(
                 self.spec,
@@ -54,7 +61,10 @@ class EnvMaker:
                 disable_env_checker=True,  # it costs time in every step
                 render_mode=render_mode,
                 **self.kwargs,
+                **told,
             )
+        except EnvlabError:
+            raise
         except (DependencyNotInstalled, ImportError) as error:
             raise _not_imported(self.spec, error) from error
         except Exception as error:

@@ -20,6 +20,7 @@ class Observations:
     flattened, as ``gymnasium.spaces.flatten`` does: choices become one-hot, parts are joined.
 
     Attributes:
+        space: What is observed.
         shape: Shape of a row.
         dtype: uint8 for an image, else float32.
     """
@@ -30,7 +31,7 @@ class Observations:
         Raises:
             ConfigurationError: If its observations have no fixed size.
         """
-        self._space = space
+        self.space = space
         self._is_box = isinstance(space, spaces.Box)
         shape = space.shape or ()
         self.is_image = self._is_box and space.dtype == np.uint8 and len(shape) == 3
@@ -59,7 +60,7 @@ class Observations:
         elif self._is_box:
             row[...] = np.reshape(observation, -1)
         else:
-            row[...] = spaces.flatten(self._space, observation)
+            row[...] = spaces.flatten(self.space, observation)
 
 
 class Actions:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.config import check_ranges
 from envlab.envs.batched_env import Step
-from envlab.envs.gym_bridge import GymEnv, GymEnvCfg, GymSceneCfg
+from envlab.envs.gym_bridge import GroupedGymEnv, GymEnvCfg, GymSceneCfg
 from envlab.errors import ConfigurationError
 from envlab.host.thor import Setup, scenes_of
 from envlab.nav.furniture import TARGETS
@@ -28,7 +27,7 @@ class _WorkersCfg(GymEnvCfg):
     houses: HousesCfg = field(default_factory=HousesCfg)
 
 
-class ThorNavEnv(GymEnv):
+class ThorNavEnv(GroupedGymEnv):
     """ObjectNav with a controller for each environment, in worker processes.
 
     Groups, actions, rewards and ``info["episodes"]`` are those of :class:`NavEnv`; ``policy`` knows
@@ -77,18 +76,6 @@ class ThorNavEnv(GymEnv):
                 is_number = name in ("goal", "end")
                 info["episodes"][name] = values.long() if is_number else values
         return obs, reward, terminated, truncated, info
-
-    def _make_observation_space(self) -> spaces.Space:
-        return self._maker.make().observation_space
-
-    def _observations(self, rows: np.ndarray) -> dict[str, torch.Tensor]:
-        """Return groups from rows in which they follow one another, by name."""
-        parts, first = {}, 0
-        for name, space in sorted(self.single_observation_space.spaces.items()):  # type: ignore
-            last = first + int(np.prod(space.shape))
-            part = rows[:, first:last].reshape(-1, *space.shape).astype(space.dtype)
-            parts[name], first = self._copy(part), last
-        return parts
 
 
 def _setup(cfg: NavEnvCfg) -> Setup:

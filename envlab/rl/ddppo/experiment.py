@@ -73,8 +73,8 @@ class ExperimentConfig:
     """One experiment, to be derived from; its ``__init__`` takes what ``--config_kwargs`` gives."""
 
     TASK: ClassVar[str | None] = None
-    """The task to train, by its id; None: :meth:`make_env` makes the environments. Validation and
-    play take its ``-Play-v0``, if there is one."""
+    """The task to train, by its id; None: :meth:`make_env` or :meth:`make_sampler_fn` makes the
+    environments. Validation and play take its ``-Play-v0``, if there is one."""
 
     def tag(self) -> str:
         """Return the experiment's name: its runs are in ``logs/ddppo/<tag>``."""
@@ -108,6 +108,41 @@ class ExperimentConfig:
             num_envs: Environments of each rank.
             context: Says which rank this is, and its device.
         """
+        raise NotImplementedError
+
+    def make_sampler_fn(self, **kwargs: Any) -> Any:
+        """Return a task sampler, one for each environment, where there is neither of these.
+
+        Args:
+            **kwargs: What :meth:`train_task_sampler_args` returned, or that of the mode.
+        """
+        raise NotImplementedError
+
+    def train_task_sampler_args(
+        self,
+        process_ind: int,
+        total_processes: int,
+        devices: list[int] | None = None,
+        seeds: list[int] | None = None,
+        deterministic_cudnn: bool = False,
+    ) -> dict[str, Any]:
+        """Return the arguments of a sampler.
+
+        Args:
+            process_ind: Number of the environment, over all ranks.
+            total_processes: How many environments all ranks have.
+            devices: The rank's GPU, by its index; None: the CPU.
+            seeds: None: a sampler is given its seed by its ``set_seed``.
+            deterministic_cudnn: AllenAct's; False.
+        """
+        raise NotImplementedError
+
+    def valid_task_sampler_args(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the same for validation."""
+        raise NotImplementedError
+
+    def test_task_sampler_args(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the same for play and tests."""
         raise NotImplementedError
 
     def create_model(self, env: BatchedEnv) -> nn.Module | None:

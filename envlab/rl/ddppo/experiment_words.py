@@ -161,34 +161,57 @@ def _identity(experiment: ExperimentConfig, flags: argparse.Namespace, mode: Mod
 
 def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
     """Return the id of an experiment's task; one with environments of its own is registered."""
-    if experiment.TASK is not None:
+    kind = type(experiment)
+    has_samplers = kind.make_sampler_fn is not ExperimentConfig.make_sampler_fn
+    if experiment.TASK is not None and not has_samplers:
+        _refuse_sampler_args(kind, file)
         task = get_task(experiment.TASK)
         play = task.id.replace("-v0", "-Play-v0")
         return task.id if mode == "train" or play not in gymnasium.registry else play
-    if type(experiment).make_env is ExperimentConfig.make_env:
+    if kind.make_env is ExperimentConfig.make_env and not has_samplers:
         raise ConfigurationError(
-            f"The experiment in {file} says not where it is trained: give its class a TASK, such "
-            "as 'Nav-ObjectNav-Depth-v0', or a make_env."
+            f"The experiment in {file} does not say where it is trained: give its class a TASK, "
+            "such as 'Nav-ObjectNav-Depth-v0', a make_env or a make_sampler_fn."
         )
     tag = calling(file, "in tag", experiment.tag)
     name = f"Experiment-{tag}-v0" if mode == "train" else f"Experiment-{tag}-Play-v0"
 
-    def make(cfg: Any, context: Any, **kwargs: Any) -> Any:
+    def make(cfg: Any, context: Any, render_mode: str | None = None, **kwargs: Any) -> Any:
+        if has_samplers:
+            from envlab.rl.ddppo.task_sampler import TaskSamplerEnvs
+
+            return TaskSamplerEnvs(experiment, mode, cfg, context, render_mode=render_mode)
         return calling(
             file,
             "in make_env",
             lambda: experiment.make_env(mode, num_envs=cfg.scene.num_envs, context=context),
         )
 
-    if name not in gymnasium.registry:
-        gymnasium.register(
-            id=name,
-            entry_point=make,  # type: ignore[arg-type]
-            disable_env_checker=True,
-            order_enforce=False,
-            kwargs={"env_cfg_entry_point": ExperimentEnvCfg, "description": f"Of {file}."},
-        )
+    gymnasium.registry.pop(name, None)  # that of another file, in the same process
+    gymnasium.register(
+        id=name,
+        entry_point=make,  # type: ignore[arg-type]
+        disable_env_checker=True,
+        order_enforce=False,
+        kwargs={
+            "env_cfg_entry_point": (
+                "envlab.envs.gym_bridge:GymEnvCfg" if has_samplers else ExperimentEnvCfg
+            ),
+            "description": f"Of {file}.",
+        },
+    )
     return name
+
+
+def _refuse_sampler_args(kind: type[ExperimentConfig], file: Path) -> None:
+    """Refuse arguments of samplers that there are none of."""
+    for name in ("train_task_sampler_args", "valid_task_sampler_args", "test_task_sampler_args"):
+        if getattr(kind, name) is not getattr(ExperimentConfig, name):
+            raise ConfigurationError(
+                f"The experiment in {file} has {name}, but no make_sampler_fn that takes them, and "
+                f"is trained in the task {kind.TASK}. Override values of the task (env.*) in "
+                "overrides, or give it a make_sampler_fn."
+            )
 
 
 @dataclass(kw_only=True)

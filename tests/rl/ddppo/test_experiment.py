@@ -193,7 +193,7 @@ WITHOUT_TASK = EXPERIMENT.replace('TASK = "Nav-PointNav-Depth-v0"', "pass")
         (EXPERIMENT.replace('["ppo"]', "[]"), [], "needs a list of at least one of ppo"),
         (RAISES, [], "raised ZeroDivisionError as it was loaded"),
         ("import allenact.utils", [], "add --allenact"),
-        (WITHOUT_TASK, [], "says not where it is trained"),
+        (WITHOUT_TASK, [], "does not say where it is trained"),
     ],
 )
 def test_mistake_in_an_experiment_is_one_sentence(
