@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, merge
 
+Precision = Literal["auto", "float32", "bfloat16"]
+"""What a policy's hidden layers are computed in, see :mod:`envlab.rl.precision`."""
+
 
 @dataclass(kw_only=True)
 class AgentCfg:

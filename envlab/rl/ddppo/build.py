@@ -21,11 +21,12 @@ from envlab.rl.ddppo.experiment_file import calling
 from envlab.rl.ddppo.experiment_words import experiment_of, pipeline_of_experiment
 from envlab.rl.ddppo.learner import DdppoLearner
 from envlab.rl.ddppo.losses import PPO
-from envlab.rl.ddppo.model import RecurrentActorCritic, compute_dtype
+from envlab.rl.ddppo.model import RecurrentActorCritic
 from envlab.rl.ddppo.pipeline import PipelineStage, TrainingPipeline
 from envlab.rl.ddppo.replay import read_rank_steps
 from envlab.rl.ddppo.schedules import Builder
 from envlab.rl.ddppo.teacher import make_teacher
+from envlab.rl.precision import settle_precision
 
 ENDLESS = 2**62
 """Steps of a stage that the run's budget ends."""
@@ -57,7 +58,7 @@ def model_of(cfg: DdppoCfg, env: BatchedEnv, context: DistributedContext) -> Rec
     """Return the configured network; every rank must call this."""
     has_images = any(values.dim() == 4 for values in env.obs_buf.values())
     precision = "float32" if cfg.precision == "auto" and not has_images else cfg.precision
-    dtype = compute_dtype(precision, context)
+    dtype = settle_precision(precision, context)
     return RecurrentActorCritic(env, dtype=dtype, **asdict(cfg.model))
 
 

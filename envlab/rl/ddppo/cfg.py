@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
-from envlab.rl.agent_cfg import BasicAgentCfg
+from envlab.rl.agent_cfg import BasicAgentCfg, Precision
 
 
 @dataclass(kw_only=True)
@@ -81,7 +81,7 @@ class DdppoCfg(BasicAgentCfg):
     preemption_threshold: Annotated[float, Range(above=0, at_most=1)] = 1.0
     """Share of the ranks that must be done collecting before the others are stopped, at least one
     of them always going on; 1: never, so that the run can be repeated and resumed exactly."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    precision: Precision = "auto"
     """What convolutions and the memory's products are computed in; ``auto``: bfloat16 where images
     are observed and all ranks' devices compute in it."""
     clip_actions: Annotated[float, Range(above=0)] | None = None

@@ -12,7 +12,6 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import PooledRunningMeanStd
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
@@ -303,20 +302,3 @@ def _layers(before: int, dims: Sequence[int]) -> nn.Sequential | None:
         layers += [nn.Linear(before, dim), nn.ELU()]
         before = dim
     return nn.Sequential(*layers)
-
-
-def compute_dtype(
-    precision: Literal["auto", "float32", "bfloat16"], context: DistributedContext
-) -> torch.dtype:
-    """Return what to compute in: by ``auto``, bfloat16 where all ranks' devices have it.
-
-    Every rank must call this.
-    """
-    if precision != "auto":
-        return torch.float32 if precision == "float32" else torch.bfloat16
-    if context.device.type == "cuda":
-        has_it = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        has_it = torch.cpu._is_avx512_bf16_supported()
-    (lacks_it,) = context.max(int(not has_it))
-    return torch.float32 if lacks_it else torch.bfloat16

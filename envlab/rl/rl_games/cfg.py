@@ -25,7 +25,7 @@ from envlab.config import (
     UnitInterval,
     merge,
 )
-from envlab.rl.agent_cfg import AgentCfg
+from envlab.rl.agent_cfg import AgentCfg, Precision
 
 SAC = "sac"
 
@@ -307,6 +307,8 @@ class RlGamesCfg(AgentCfg):
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``minibatch_size`` counts samples of each process or of all; ``--global_num_envs``
     makes it ``all``."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
     run_name: str = ""
     """Appended to the run's timestamp."""
 

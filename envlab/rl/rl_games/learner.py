@@ -15,6 +15,7 @@ from envlab.distributed.ddp import wrap_model
 from envlab.envs import BatchedEnv
 from envlab.rl.command.session import Session
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import (
     check_supported,
@@ -67,10 +68,14 @@ class RlGamesLearner(Learner):
         self.env = RlGamesVecEnv(env, cfg.params.env, has_central_value=has_central_value)
         uses_ddp = context.is_distributed and grad_sync == "ddp"
         kind = DiscreteAgent if cfg.params.algo.name == "a2c_discrete" else ContinuousAgent
+        dtype = settle_precision(cfg.precision, context)
         with supported_configuration():
             self.agent: Any = make_agent(
                 lambda params: kind(params, context, uses_ddp=uses_ddp), self.env, cfg, context
             )
+            compute_in(self.agent.model, dtype)
+            if has_central_value:
+                compute_in(self.agent.central_value_net.model, dtype)
             with torch.no_grad():  # networks that do not fit together fail now
                 self._trial_loss(self.agent.model)
                 if has_central_value:

@@ -14,6 +14,7 @@ from rl_games.common.tr_helpers import DefaultRewardsShaper
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.rl_games.cfg import RlGamesCfg
 from envlab.rl.rl_games.checks import check_vectors, fitting_checkpoint, supported_configuration
 from envlab.rl.rl_games.curves import library_curves
@@ -48,6 +49,7 @@ class SacLearner(Learner):
             self.agent: Any = make_agent(
                 lambda params: SACAgent("run", params), self.env, cfg, context
             )
+        compute_in(self.agent.model, settle_precision(cfg.precision, context))
         self._step_s = 0.0
 
     def iterate(self, number: int, on_step: OnStep) -> Iteration:

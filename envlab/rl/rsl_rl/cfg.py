@@ -15,7 +15,7 @@ from envlab.config import (
     UnitInterval,
     leaves,
 )
-from envlab.rl.agent_cfg import BasicAgentCfg
+from envlab.rl.agent_cfg import BasicAgentCfg, Precision
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
 
@@ -103,6 +103,8 @@ class RslRlCfg(BasicAgentCfg):
     for three times a step, and ``env.nan_guard`` has replaced such values before."""
     init_at_random_ep_len: bool = True
     """Whether the first episodes begin at random steps, so that resets spread over time."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
     torch_compile_mode: str | None = None
     """``torch.compile`` mode of the networks; null: not compiled."""
     actor: ModelCfg = field(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ class RslRlPlayer:
     def __init__(
         self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
-        learner = RslRlLearner(env, session.agent_cfg, context)
+        # Played, and exported, in float32, whatever it was trained in.
+        cfg = dataclasses.replace(session.agent_cfg, precision="float32")
+        learner = RslRlLearner(env, cfg, context)
         learner.load_models(values)
         learner.alg.eval_mode()
         self._model = learner.alg.get_policy()

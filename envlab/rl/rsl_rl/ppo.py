@@ -17,6 +17,7 @@ from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import ConfigurationError
+from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 
 logger = logging.getLogger(__name__)
@@ -106,6 +107,9 @@ def make_ppo(
         ) from error
     logger.debug("%s", printed.getvalue().strip())
     assert isinstance(algorithm, DistributedPPO)
+    dtype = settle_precision(cfg.precision, context)
+    for network in (algorithm.actor, algorithm.critic):
+        compute_in(network, dtype)
     if context.is_distributed and grad_sync == "ddp":
         algorithm.wrap()
     return algorithm

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from envlab.config import NonNegativeInt, PositiveInt, Range, merge
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.rl.agent_cfg import AgentCfg
+from envlab.rl.agent_cfg import AgentCfg, Precision
 from envlab.rl.skrl.defaults import default_memories, default_models, default_settings
 from envlab.rl.skrl.legacy import modernised
 from envlab.rl.skrl.library import (
@@ -136,6 +136,8 @@ class SkrlCfg(AgentCfg):
     batch_sizes: Literal["process", "all"] = "process"
     """Whether ``agent.batch_size`` counts samples of each process or of all; ``--global_num_envs``
     makes it ``all``."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
     ml_framework: Literal["torch", "jax"] = "torch"
     """What the networks are made with."""
     obs_groups: dict[str, list[str]] = field(default_factory=lambda: dict(OBS_GROUPS))
@@ -279,6 +281,11 @@ class SkrlCfg(AgentCfg):
             raise ConfigurationError(
                 "agent.agent.mixed_precision is true, which skrl has on PyTorch only. Set it to "
                 "false, or leave --ml_framework jax out."
+            )
+        if self.ml_framework == "jax" and self.precision == "bfloat16":
+            raise ConfigurationError(
+                "agent.precision is 'bfloat16', which envlab has on PyTorch only. Set it to "
+                "float32 or auto, or leave --ml_framework jax out."
             )
         if experiment.wandb or experiment.wandb_kwargs:
             raise ConfigurationError(

@@ -6,6 +6,7 @@ Only the framework that is chosen is loaded: JAX need not be installed for PyTor
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import importlib.util
 from collections.abc import Collection
@@ -70,7 +71,8 @@ def make_player(
     Raises:
         EnvlabError: If it does not fit the configuration, or JAX is asked for and missing.
     """
-    cfg = _checked_cfg(session)
+    # Played, and exported, in float32, whatever it was trained in.
+    cfg = dataclasses.replace(_checked_cfg(session), precision="float32")
     learner = _adapter(cfg, "learner").make_learner(env, cfg, context)
     learner.load_models(values)
     player: Player = _adapter(cfg, "play").make_player(learner)

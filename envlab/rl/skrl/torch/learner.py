@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from envlab.distributed.context import DistributedContext
+from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.skrl.agents import agent_class, make_agent
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.checks import check_supported
@@ -122,8 +123,12 @@ def make_learner(
     )
     check_supported(cfg, wrapper, context)
     pooled = functools.partial(pooled_advantages, context=context)
+    dtype = settle_precision(cfg.precision, context)
     with library_errors():
         models = make_models(wrapper, cfg)
+        for roles in models.values():
+            for network in set(roles.values()):  # two roles may share one
+                compute_in(network, dtype)
         if context.is_distributed and grad_sync == "ddp":
             models = {name: wrap_models(roles) for name, roles in models.items()}
         agent = make_agent(
