@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import argparse
 import importlib.resources
+import importlib.util
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from envlab.config import write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.command.arguments import ArgumentParser, play_parser
 from envlab.rl.hogwild.spec import Spec, load_spec, make_spec, read_specs
 from envlab.rl.libraries import get_library
+from envlab.rl.run.directory import LOG_ROOT, make_directory
 from envlab.rl.run.find import find_run
 from envlab.rl.run.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from envlab.rl.hogwild.trial import Options
 
 logger = logging.getLogger(__name__)
 
 MODES = ("dev", "train", "search")
-"""And ``train@DIRECTORY``, ``train@latest``, ``enjoy@DIRECTORY``."""
+"""And ``train@DIRECTORY``, ``train@latest``, those of ``search``, and ``enjoy@DIRECTORY``."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -49,7 +57,8 @@ def _parser() -> ArgumentParser:
     run.add_argument(
         "mode",
         metavar="MODE",
-        help="dev, train, train@DIRECTORY, train@latest, enjoy@DIRECTORY",
+        help="dev, train, search; train@DIRECTORY, train@latest, search@DIRECTORY, search@latest "
+        "(go on); enjoy@DIRECTORY",
     )
     run.add_argument(
         *("-s", "--set"),
@@ -87,26 +96,18 @@ def _run(flags: argparse.Namespace) -> int:
     mode, _, place = flags.mode.partition("@")
     if mode == "enjoy":
         return _enjoy(_directory(flags, place))
-    if mode not in MODES or (place and mode != "train"):
-        known = (*MODES, "train@latest", "enjoy@DIRECTORY")
+    if mode not in MODES or (place and mode == "dev"):
+        known = (*MODES, "train@latest", "search@latest", "enjoy@DIRECTORY")
         raise ConfigurationError(
             f"The mode is {flags.mode!r}, but must be one of {', '.join(known)}."
             f"{did_you_mean(flags.mode, known)}"
         )
+    if mode == "search":
+        return _search(flags, place)
     resumes = _directory(flags, place) if place else None
     spec = load_spec(Path(flags.spec), flags.name, flags.settings)
     if resumes is not None:
         spec = _saved_spec(resumes, flags)
-    if mode == "search":
-        if not spec.search:
-            raise ConfigurationError(
-                f"The spec {spec.name!r} of {flags.spec} has no search key, so there is nothing to "
-                "search. Add one, or use the mode train."
-            )
-        raise ConfigurationError(
-            f"The spec {spec.name!r} has a search key, but this version of envlab cannot search "
-            "yet. Use the mode train, with values by -s KEY=VALUE."
-        )
     return _train(spec, flags, dev=mode == "dev", resumes=resumes)
 
 
@@ -114,22 +115,15 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
     from envlab.distributed.interrupt import Interrupted, interruptible
     from envlab.distributed.log import configure_logging
     from envlab.rl.hogwild.translation import make_plan
-    from envlab.rl.hogwild.trial import Options, run_trial
+    from envlab.rl.hogwild.trial import run_trial
 
     configure_logging(verbose=flags.verbose)
     plan = make_plan(spec, dev=dev)
     for key in plan.without_effect:
         logger.info("%s has no effect here.", key)
-    options = Options(
-        device=flags.device,
-        continues=flags.on_session_failure == "continue",
-        timeout_s=flags.timeout_s,
-        verbose=flags.verbose,
-        resumes=resumes,
-    )
     try:
         with interruptible() as flag:
-            run = run_trial(plan, options, flag)
+            run = run_trial(plan, replace(_options(flags), resumes=resumes), flag)
     except Interrupted as interrupted:
         logger.warning("Interrupted: %s.", interrupted)
         return interrupted.exit_code
@@ -137,6 +131,57 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
     place = os.path.relpath(run.directory)
     print(f"Play it: envlab lab run {flags.spec} {flags.name} enjoy@{place}")
     return 0
+
+
+def _search(flags: argparse.Namespace, place: str) -> int:
+    """Run an experiment, or go on with one."""
+    spec = load_spec(Path(flags.spec), flags.name, flags.settings)
+    if not spec.search:
+        raise ConfigurationError(
+            f"The spec {spec.name!r} of {flags.spec} has no search key, so there is nothing to "
+            "search. Add one, or use the mode train."
+        )
+    if importlib.util.find_spec("optuna") is None:
+        raise ConfigurationError(
+            "The mode search needs optuna. Install it with: pip install -c constraints.txt -e "
+            "'.[lab]'"
+        )
+    from envlab.distributed.interrupt import Interrupted, interruptible
+    from envlab.distributed.log import configure_logging
+    from envlab.rl.hogwild.experiment import Experiment, find_experiment
+    from envlab.rl.hogwild.results import print_results, write_results
+    from envlab.rl.hogwild.search import make_search
+
+    configure_logging(verbose=flags.verbose)
+    directory = find_experiment(flags.name, place) if place else None
+    search = make_search(spec if directory is None else _saved_spec(directory, flags))
+    for key in search.without_effect:
+        logger.info("%s has no effect here.", key)
+    if directory is None:
+        directory = make_directory(Path(LOG_ROOT, "hogwild", spec.name).absolute(), "search")
+        write_yaml(directory / "params" / "spec.yaml", spec.values())
+    logger.info("Writing to %s", directory)
+    experiment = Experiment(search, _options(flags), directory)
+    try:
+        with interruptible():
+            experiment.run()
+    except Interrupted as interrupted:
+        place = os.path.relpath(directory)
+        logger.warning("Interrupted: %s. Go on by the mode search@%s.", interrupted, place)
+        return interrupted.exit_code
+    print_results(write_results(experiment), experiment, flags.spec)
+    return 0
+
+
+def _options(flags: argparse.Namespace) -> Options:
+    from envlab.rl.hogwild.trial import Options
+
+    return Options(
+        device=flags.device,
+        continues=flags.on_session_failure == "continue",
+        timeout_s=flags.timeout_s,
+        verbose=flags.verbose,
+    )
 
 
 def _saved_spec(directory: Path, flags: argparse.Namespace) -> Spec:

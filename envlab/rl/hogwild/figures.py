@@ -6,7 +6,7 @@ NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,19 @@ class Curve:
 
 
 def read_curve(directory: Path, log_frequency: int) -> Curve:
-    """Return a session's curve: the first iteration beyond each multiple of ``log_frequency``.
+    """Return a session's curve; see :func:`curve_of`."""
+    lines = read_text(directory / "metrics.jsonl", MOST_BYTES).splitlines()
+    return curve_of([parse_json(line) for line in lines], log_frequency)
+
+
+def curve_of(records: Sequence[Mapping[str, Any]], log_frequency: int) -> Curve:
+    """Return a curve: the first record at or beyond each multiple of ``log_frequency`` frames.
 
     Points before the first episode's end have no return, and are left out.
     """
     points = []
     due = 0
-    for line in read_text(directory / "metrics.jsonl", MOST_BYTES).splitlines():
-        record = parse_json(line)
+    for record in records:
         if record["mean_return"] is None or record["frames"] < due:
             continue
         due = (record["frames"] // log_frequency + 1) * log_frequency

@@ -67,6 +67,57 @@ def draw_trials(directories: Sequence[Path], folder: Path) -> list[Path]:
     return written
 
 
+def draw_experiment(
+    path: Path, title: str, rows: Sequence[Mapping[str, Any]], searched: Sequence[str]
+) -> None:
+    """Draw what trials reached over each value that was searched; a dot is a trial.
+
+    Args:
+        path: File to write.
+        title: Above the graph.
+        rows: Trials, of which each has ``total_reward_ma``, ``strength`` and what was searched.
+        searched: Paths of the spec.
+    """
+    pyplot = _pyplot()
+    figures = ("total_reward_ma", "strength")
+    size = (3.2 * len(searched) + 0.8, 2.6 * len(figures) + 0.4)
+    figure, grid = pyplot.subplots(
+        *(len(figures), len(searched)),
+        figsize=size,
+        sharex="col",
+        sharey="row",
+        squeeze=False,
+        layout="constrained",
+    )
+    for line, name in zip(grid, figures, strict=True):
+        line[0].set_ylabel(name)
+        for axes, key in zip(line, searched, strict=True):
+            _scatter(axes, rows, key, name)
+    for axes, key in zip(grid[-1], searched, strict=True):
+        axes.set_xlabel(key, fontsize=8)
+    grid[0][0].legend(fontsize=7)
+    figure.suptitle(title, fontsize=9)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+def _scatter(axes: Any, rows: Sequence[Mapping[str, Any]], key: str, name: str) -> None:
+    values = [row[key] for row in rows]
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
+        values = [str(one) for one in values]
+    elif min(values) > 0 and max(values) > 20 * min(values):
+        axes.set_xscale("log")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
+    states = {"complete": ("o", _COLOURS[0]), "pruned": ("x", _COLOURS[1])}
+    for state, (marker, colour) in states.items():
+        dots = [
+            (x, row[name]) for x, row in zip(values, rows, strict=True) if row["state"] == state
+        ]
+        if dots:
+            axes.scatter(*zip(*dots, strict=True), marker=marker, color=colour, label=state)
+    axes.grid(alpha=0.3)
+
+
 def read_curves(directory: Path, manifest: Mapping[str, Any]) -> dict[int, Curve]:
     """Return the curves of a trial's sessions by number, without those that have no point.
 
@@ -139,8 +190,7 @@ def _pyplot() -> Any:
         import matplotlib
     except ImportError as error:
         raise ConfigurationError(
-            "Graphs need matplotlib. Install it with: pip install -c constraints.txt -e "
-            "'.[compare]'"
+            "Graphs need matplotlib. Install it with: pip install -c constraints.txt -e '.[lab]'"
         ) from error
     matplotlib.use("agg")
     from matplotlib import pyplot

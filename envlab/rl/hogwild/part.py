@@ -18,7 +18,7 @@ NO_EFFECT = {
     "agent.net": ("use_same_optim", "out_layer_activation"),
     "env": ("reward_clip", "frame_op_len", "image_downsize"),
     "meta": (
-        *("max_trial", "eval_frequency", "rigorous_eval", "num_eval", "param_spec_process"),
+        *("eval_frequency", "rigorous_eval", "num_eval", "param_spec_process"),
         *("resume", "search", "cuda_offset"),
     ),
 }
@@ -29,7 +29,7 @@ class Part:
     """A dictionary of a spec; what nobody has asked for has no effect."""
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
-        self.path, self._left, self._asked = path, dict(values), set(NO_EFFECT[path])
+        self.path, self._left, self._asked = path, dict(values), set(NO_EFFECT.get(path, ()))
 
     def take(self, key: str, default: Any = None) -> Any:
         """Return a value; null counts as absent."""
@@ -90,7 +90,5 @@ class Part:
         )
 
     def without_effect(self) -> list[str]:
-        return [
-            f"{self.path}.{key}{did_you_mean(key, self._asked - set(NO_EFFECT[self.path]), 1)}"
-            for key in self._left
-        ]
+        read = self._asked - set(NO_EFFECT.get(self.path, ()))
+        return [f"{self.path}.{key}{did_you_mean(key, read, 1)}" for key in self._left]

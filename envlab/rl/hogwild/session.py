@@ -39,8 +39,6 @@ class SessionOrder:
     plan: Plan
     number: int
     """Of the session, from 0."""
-    trial: int
-    """Number of the trial, from 0."""
     directory: Path
     """The session's own, ``sessions/<number>`` of the trial's."""
     device: str
@@ -85,7 +83,7 @@ def run_session(order: SessionOrder) -> None:
     The exit code is 0, 2 for bad input, 70 where it hung, 75 where a signal ended it and its state
     was saved; else that of Python or of the signal.
     """
-    _redirect_output(output_of(order.directory))
+    redirect_output(output_of(order.directory))
     if order.core is not None:
         os.sched_setaffinity(0, {order.core})
     torch.set_num_threads(1)
@@ -114,9 +112,7 @@ def run_session(order: SessionOrder) -> None:
 
 
 def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag) -> None:
-    session = compose_session(
-        order.plan, device=order.device, number=order.number, trial=order.trial
-    )
+    session = compose_session(order.plan, device=order.device, number=order.number)
     if order.resumes:
         session.directory = order.directory
         session.checkpoint, session.resumed = Checkpoints(order.directory / "checkpoints").find(
@@ -170,7 +166,7 @@ def _trained_values(learner: Any) -> dict[str, torch.Tensor]:
     }
 
 
-def _redirect_output(path: Path) -> None:
+def redirect_output(path: Path) -> None:
     """Send what this process prints to a file: lines of several sessions would be mixed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -25,8 +25,10 @@ PARTS = ("agent", "env", "meta")
 _OPTIONAL = ("body", "search", "spec_params", "name")
 """``body`` is version 4's pairing of agents with environments."""
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
-SPACES = ("choice", "uniform", "loguniform", "randint")
-"""How a range to search is written: ``lr__loguniform: [1e-4, 1e-2]``."""
+SPACES = ("choice", "uniform", "quniform", "loguniform", "randint", "qrandint", "lograndint")
+"""How a range to search is written: ``lr__loguniform: [1e-4, 1e-2]``. Names and bounds are Ray
+Tune's, as in SLM-Lab 5: ``randint`` and ``lograndint`` leave the upper bound out, and a range that
+begins with ``q`` has its step as third number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,17 +265,22 @@ def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
             found |= {f"{key}.{inner}": one for inner, one in _ranges(value, where).items()}
             continue
         kind = key.rpartition("__")[2] if "__" in key else ""
-        expected = "a list of values" if kind == "choice" else "a list of two rising numbers"
         if kind not in SPACES:
             raise ConfigurationError(
-                f"{where} searches {key!r}, which names no kind of range. Write "
-                f"{key.partition('__')[0]}__choice, or another of {', '.join(SPACES)}."
+                f"{where} searches {key!r}, which names no kind of range that can be searched. "
+                f"Write {key.partition('__')[0]}__choice, or another of {', '.join(SPACES)}."
             )
-        if not isinstance(value, list) or not value or (kind != "choice" and not _rise(value)):
+        if kind == "choice":
+            expected, is_right = "values", isinstance(value, list) and bool(value)
+        else:
+            has_step = kind.startswith("q")
+            expected = f"two rising numbers{' and a step above 0' if has_step else ''}"
+            is_right = isinstance(value, list) and _rise(value, with_step=has_step)
+        if not is_right:
             raise ConfigurationError(
-                f"{where} searches {key} = {value!r:.60}, but it must be {expected}."
+                f"{where} searches {key} = {value!r:.60}, but it must be a list of {expected}."
             )
-        if kind == "loguniform" and value[0] <= 0:
+        if "log" in kind and value[0] <= 0:
             raise ConfigurationError(
                 f"{where} searches {key} = {value!r}, but a logarithmic range begins above 0."
             )
@@ -281,6 +288,7 @@ def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
     return found
 
 
-def _rise(value: list[Any]) -> bool:
+def _rise(value: list[Any], *, with_step: bool) -> bool:
     numbers = [one for one in value if isinstance(one, int | float) and not isinstance(one, bool)]
-    return len(value) == len(numbers) == 2 and value[0] < value[1]
+    rises = len(value) == len(numbers) == 2 + with_step and value[0] < value[1]
+    return rises and (not with_step or value[2] > 0)

@@ -79,6 +79,8 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         raise ConfigurationError("env.max_frame is absent: say how many frames to train for.")
     log_frequency = meta.count("log_frequency", LOG_FREQUENCY)
     sessions = 1 if dev else meta.count("max_session", 1)
+    for key in ("max_trial", "search_resources", "search_scheduler"):
+        meta.take(key)  # of the mode search
     distributed = _distributed(meta)
     agent, parts, wants_gpu = _agent(spec, num_envs, distributed)
     steps = agent.pop("rollouts", None) or max(1, log_frequency // num_envs)

@@ -73,6 +73,8 @@ class Options:
     """Number of the trial, for its seeds."""
     resumes: Path | None = None
     """The trial's directory to go on in."""
+    destination: Path | None = None
+    """The directory to make; None: one of the spec's own."""
 
 
 def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
@@ -91,6 +93,7 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
     session = settle(compose_session(plan, device=device, trial=options.trial), context)
     plan = replace(plan, agent=replace(plan.agent, seed=session.agent_cfg.seed))
     _check_cores(plan)
+    session.destination = options.destination
     if options.resumes is not None:
         session.directory = options.resumes
         session.resumed = _resumed(plan, options.resumes)
@@ -174,7 +177,6 @@ class Trial:
             order = SessionOrder(
                 plan=self._plan,
                 number=number,
-                trial=self._options.trial,
                 directory=directory,
                 device=self._device,
                 frames=self._frames,

@@ -92,7 +92,7 @@ class Run:
 
         def make() -> Path:
             try:
-                directory = _make_directory(parent, run_name) if wanted is None else wanted
+                directory = make_directory(parent, run_name) if wanted is None else wanted
                 for folder in ("params", "checkpoints"):
                     (directory / folder).mkdir(parents=True)
                 for name, cfg in configs.items():
@@ -264,7 +264,7 @@ def cut_metrics(directory: Path, iteration: int) -> None:
     os.truncate(path, end)  # which needs no room on a full disk
 
 
-def _make_directory(parent: Path, run_name: str) -> Path:
+def make_directory(parent: Path, run_name: str) -> Path:
     """Make a folder that did not exist: a second run in the same second gets a number."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S") + (f"_{run_name}" if run_name else "")
     for attempt in range(1000):

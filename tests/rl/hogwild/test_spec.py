@@ -81,7 +81,7 @@ def test_a_spec_in_envlabs_terms():
     assert (settings["learning_rate"], agent.optimizer) == (1e-4, "adam")
     assert (agent.replay.size, agent.replay.use_cer) == (50_000, True)
     assert (agent.net.hidden_layers, agent.net.init) == ([64, 32], "orthogonal")
-    assert plan.without_effect == ("meta.max_trial",)
+    assert plan.without_effect == ()
 
 
 def test_a_variable_decays_by_frames_of_the_session():
@@ -167,7 +167,6 @@ def test_keys_without_effect_are_named():
     spec["agent"]["algorithm"]["gama"] = 0.9
     assert plan_of(spec).without_effect == (
         "agent.algorithm.gama Did you mean gamma?",
-        "meta.max_trial",
         "meta.rigorous_eval",
     )
 
