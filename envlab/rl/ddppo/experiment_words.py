@@ -65,7 +65,7 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
         parser.add_argument(name)
     for name in ("--max_frames", "--max_iterations"):
         parser.add_argument(name)
-    for name in ("--distributed", "--help", "-h"):
+    for name in ("--distributed", "--eval", "--help", "-h"):
         parser.add_argument(name, action="store_true")
     flags, _ = parser.parse_known_args(words)
     if flags.experiment is None:
@@ -78,6 +78,12 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
         return words
     experiment = experiment_of(flags)
     assert experiment is not None
+    if flags.eval and command in ("train", "play"):  # AllenAct's main.py tests by this flag
+        tag = flags.experiment_name or calling(Path(flags.experiment), "in tag", experiment.tag)
+        raise ConfigurationError(
+            f"--eval has no effect on {command}. To test the checkpoints of a run, give its "
+            f"directory: envlab validate logs/ddppo/{tag} {flags.experiment} --eval"
+        )
     told = (
         _train_words(experiment, flags)
         if command in ("train", "config")

@@ -183,6 +183,7 @@ WITHOUT_TASK = EXPERIMENT.replace('TASK = "Nav-PointNav-Depth-v0"', "pass")
         (EXPERIMENT, ["--config_kwargs", "{4}"], "is not JSON"),
         (TWO, [], "2 experiments, Point, Other. Name the one to run: .*py:Point"),
         ("x = 1", [], "no experiment: no class there derives"),
+        (EXPERIMENT, ["--eval"], r"envlab validate logs/ddppo/Point .*\.py --eval"),
         (EXPERIMENT, ["--machine_id=3"], "--machine_id is 3, but must be from 0 to 0"),
         (
             EXPERIMENT,
