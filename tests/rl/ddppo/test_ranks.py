@@ -1,4 +1,4 @@
-"""DD-PPO on real ranks: gradients of unequal batches, stragglers, and their replay."""
+"""DD-PPO on real ranks: gradients of unequal batches, stragglers and their replay, stages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from envlab.distributed.digest import digest
 from envlab.rl.ddppo.objective import Gradients
 from tests.launcher import run, torchrun
 from tests.rl.conftest import metrics_of, only_run
+from tests.rl.ddppo.test_stages import EXPERIMENT
 from tests.rl.ddppo.unequal import batch_of, concatenated, make_objective, share_of, terms
-from tests.rl.ddppo.worker_ranks import NUM_STEPS, WAITS_AT
+from tests.rl.ddppo.worker_ranks import EXPERIMENT_FILE, NUM_STEPS, WAITS_AT
 
 WORKER = Path(__file__).with_name("worker_ranks.py")
 NUM_ENVS = 8
@@ -38,6 +39,7 @@ def launch(folder: Path, num_ranks: int, *flags: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     folder = tmp_path_factory.mktemp("two")
+    (folder / EXPERIMENT_FILE).write_text(EXPERIMENT)
     return folder, launch(folder, 2, *SMALL)
 
 
@@ -97,9 +99,30 @@ def test_a_straggler_is_preempted_and_frames_are_counted_exactly(two):
 
 
 def test_a_run_is_repeated_by_the_lengths_of_its_rollouts(two):
-    for rank in two[1]:
-        cut, replayed = (
-            {name: digest(values) for name, values in flatten(rank[kind]).items()}
-            for kind in ("cut", "replayed")
-        )
-        assert cut == replayed
+    assert_alike(two[1], "cut", "replayed")
+
+
+def test_ranks_go_through_stages_together(two):
+    """Losses of the first stage have networks of their own; rank 0 alone asks for the last end."""
+    records = metrics_of(only_run(two[0] / "staged"))
+    assert [record["details"]["stage"] for record in records] == [0, 0, 1, 2]
+    assert [record["frames"] for record in records] == [64, 128, 192, 256]
+    learned = {name.partition("/")[0] for name in records[0]["losses"]}
+    assert learned == {"imitation", "inverse", "cpc", "grad_norm"}
+    first, second = (rank["staged"]["pipeline"] for rank in two[1])
+    assert first == second
+    assert first["stages"][-1]["stopped_early"]
+
+
+def test_a_resume_in_mid_stage_is_exact_on_two_ranks(two):
+    assert_alike(two[1], "staged", "resumed")
+
+
+def assert_alike(ranks: list[dict[str, Any]], one: str, other: str) -> None:
+    """Compare what two trainings ended with, bit by bit, and ranks with each other."""
+    found = [
+        {name: digest(values) for name, values in flatten(rank[kind]).items()}
+        for rank in ranks
+        for kind in (one, other)
+    ]
+    assert all(values == found[0] for values in found)

@@ -14,6 +14,8 @@ from tests.nav.houses import FOLDER
 from tests.rl.conftest import checkpoint_of, manifest_of, metrics_of, only_run
 
 EXPERIMENT = f"""
+import os
+
 from torch import optim
 from torch.optim.lr_scheduler import LambdaLR
 from envlab.rl.ddppo.auxiliary import CpcA, InverseDynamics
@@ -26,6 +28,9 @@ from envlab.rl.ddppo.schedules import Builder, LinearDecay
 
 class Stages(ExperimentConfig):
     TASK = "Nav-PointNav-Depth-v0"
+
+    def __init__(self, num_ranks=1):
+        self.num_ranks = num_ranks
 
     def tag(self):
         return "Stages"
@@ -49,16 +54,19 @@ class Stages(ExperimentConfig):
                 StageComponent(uuid="imitation", loss_names=["imitation"])])
         third = PipelineStage(
             loss_names=["a2c"], max_stage_steps=1000,
-            early_stopping_criterion=lambda stage_steps, **_: stage_steps >= 32)
+            early_stopping_criterion=self.is_enough)
         return TrainingPipeline(
             named_losses=losses, pipeline_stages=[first, second, third],
             num_steps=8, save_interval=128, update_repeats=1,
             optimizer_builder=Builder(optim.Adam, dict(lr=1e-3)),
             lr_scheduler_builder=Builder(LambdaLR, dict(lr_lambda=LinearDecay(steps=320))))
 
+    def is_enough(self, stage_steps, **kwargs):
+        return stage_steps >= 32 and os.environ.get("RANK", "0") == "0"  # each rank says another
+
     def machine_params(self, mode="train", **kwargs):
         from envlab.rl.ddppo.experiment import MachineParams
-        return MachineParams((4 if mode == "train" else 0,))
+        return MachineParams((4 if mode == "train" else 0,) * self.num_ranks)
 """
 
 

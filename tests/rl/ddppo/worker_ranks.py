@@ -1,7 +1,8 @@
 """What each of several ranks does for the tests of this folder, in one launch.
 
 Usage: worker_ranks.py FOLDER FLAGS...; writes ``rank<i>.pt`` into FOLDER. With flags, it trains
-there too: once with a straggler, and once more by the lengths of its rollouts, without one.
+there too: once with a straggler, and once more by the lengths of its rollouts, without one; then
+the experiment in FOLDER from its first stage to its last, and again from within the first.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.distributed.preemption import Preemption
 from envlab.rl.command.train import train_session
+from envlab.rl.ddppo.experiment_words import prepare
 from envlab.rl.ddppo.objective import Gradients
 from envlab.rl.loop.training import Training
 from tests.rl.conftest import session_of
@@ -29,6 +31,8 @@ from tests.rl.ddppo.unequal import batch_of, make_objective, share_of, terms
 
 NUM_STEPS, WAITS_AT = 16, 4
 """Of a rollout; the straggler's step, counted from 0, at which all others are done."""
+EXPERIMENT_FILE = "stages_experiment.py"
+STAGED = ["--headless", "--distributed", "agent.save_interval=1", "agent.audit_interval=1"]
 
 
 def wait_for_others(preemption: Preemption, needed: int) -> None:
@@ -79,7 +83,8 @@ def train(context: DistributedContext, folder: Path, arguments: list[str]) -> An
         found.append(training._learner.model_state())
 
     with mock.patch.object(Training, "run", watched_run):
-        train_session(session_of("ddppo", arguments), context, InterruptFlag())
+        words = prepare("train", arguments)
+        train_session(session_of("ddppo", words), context, InterruptFlag())
     return found[0]
 
 
@@ -111,6 +116,11 @@ def main() -> None:
         (run,) = (folder / "cut").glob("logs/*/*/*")
         replay = f"--replay_rollouts={run}"
         found["replayed"] = train(context, folder / "replayed", [*arguments, replay])
+        staged = [str(folder / EXPERIMENT_FILE), "--config_kwargs", '{"num_ranks": 2}', *STAGED]
+        found["staged"] = train(context, folder / "staged", staged)
+        (run,) = (folder / "staged").glob("logs/*/*/*")
+        resume = ["--resume", f"--checkpoint={run}/checkpoints/model_1.pt"]
+        found["resumed"] = train(context, folder / "resumed", [*staged, *resume])
     torch.save(found, folder / f"rank{context.rank}.pt")
     context.close()
 

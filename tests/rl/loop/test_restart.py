@@ -9,6 +9,7 @@ import pytest
 
 from tests.launcher import Launch, torchrun
 from tests.rl.conftest import SMALL, checkpoint_of, manifest_of
+from tests.rl.ddppo.test_learner import SMALL as DDPPO
 from tests.rl.loop.worker_killed import KILL_ITERATION, SAVE_ITERATION
 from tests.rl.rl_games.worker import CARTPOLE
 from tests.rl.rsl_rl.test_resume import digests
@@ -18,6 +19,7 @@ from tests.rl.skrl.torch.worker import PPO
 NAMES = "whole,killed"
 LIBRARIES = {
     "rsl_rl": [*SMALL, f"agent.run_name={NAMES}"],
+    "ddppo": [*DDPPO, f"agent.run_name={NAMES}"],
     "rl_games": [*CARTPOLE, f"agent.run_name={NAMES}"],
     "skrl": [*PPO, f"agent.agent.experiment.experiment_name={NAMES}"],
     "skrl_jax": [*PPO, "--ml_framework=jax", f"agent.agent.experiment.experiment_name={NAMES}"],
