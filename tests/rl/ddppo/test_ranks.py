@@ -115,6 +115,8 @@ def test_ranks_go_through_stages_together(two):
 
 
 def test_a_resume_in_mid_stage_is_exact_on_two_ranks(two):
+    records = metrics_of(only_run(two[0] / "resumed"))
+    assert [record["frames"] for record in records] == [128, 192, 256]
     assert_alike(two[1], "staged", "resumed")
 
 

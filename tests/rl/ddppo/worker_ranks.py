@@ -22,11 +22,14 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.distributed.preemption import Preemption
+from envlab.rl.command.arguments import train_parser
+from envlab.rl.command.resume import continue_session
+from envlab.rl.command.session import Session, compose_session
 from envlab.rl.command.train import train_session
 from envlab.rl.ddppo.experiment_words import prepare
 from envlab.rl.ddppo.objective import Gradients
+from envlab.rl.libraries import get_library
 from envlab.rl.loop.training import Training
-from tests.rl.conftest import session_of
 from tests.rl.ddppo.unequal import batch_of, make_objective, share_of, terms
 
 NUM_STEPS, WAITS_AT = 16, 4
@@ -69,12 +72,18 @@ def gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
     return {name: values.grad for name, values in objective.named_parameters()}
 
 
-def train(context: DistributedContext, folder: Path, arguments: list[str]) -> Any:
-    """Train in a folder; return what the model ends with on this rank."""
+def train(context: DistributedContext, folder: Path, arguments: list[str], number: int) -> Any:
+    """Train in a folder, as the launch's training of this number; return the model's end."""
     if context.is_main:
         folder.mkdir()
     context.gather(None)
     os.chdir(folder)
+    library = get_library("ddppo")
+    flags, overrides = train_parser(library).parse_with_overrides(prepare("train", arguments))
+
+    def compose(params: Path | None) -> Session:
+        return compose_session(flags, overrides, library, params)
+
     found: list[Any] = []
     run = Training.run
 
@@ -83,8 +92,9 @@ def train(context: DistributedContext, folder: Path, arguments: list[str]) -> An
         found.append(training._learner.model_state())
 
     with mock.patch.object(Training, "run", watched_run):
-        words = prepare("train", arguments)
-        train_session(session_of("ddppo", words), context, InterruptFlag())
+        session = continue_session(compose(None), context, compose, number=number)
+        assert session is not None
+        train_session(session, context, InterruptFlag())
     return found[0]
 
 
@@ -112,15 +122,15 @@ def main() -> None:
     if arguments:
         with straggler(context):
             threshold = "--preemption_threshold=0.7"
-            found["cut"] = train(context, folder / "cut", [*arguments, threshold])
+            found["cut"] = train(context, folder / "cut", [*arguments, threshold], 0)
         (run,) = (folder / "cut").glob("logs/*/*/*")
         replay = f"--replay_rollouts={run}"
-        found["replayed"] = train(context, folder / "replayed", [*arguments, replay])
+        found["replayed"] = train(context, folder / "replayed", [*arguments, replay], 1)
         staged = [str(folder / EXPERIMENT_FILE), "--config_kwargs", '{"num_ranks": 2}', *STAGED]
-        found["staged"] = train(context, folder / "staged", staged)
+        found["staged"] = train(context, folder / "staged", staged, 2)
         (run,) = (folder / "staged").glob("logs/*/*/*")
         resume = ["--resume", f"--checkpoint={run}/checkpoints/model_1.pt"]
-        found["resumed"] = train(context, folder / "resumed", [*staged, *resume])
+        found["resumed"] = train(context, folder / "resumed", [*staged, *resume], 3)
     torch.save(found, folder / f"rank{context.rank}.pt")
     context.close()
 
