@@ -36,9 +36,10 @@ def _check_counts(flags: argparse.Namespace) -> None:
             "second in all. Keep one."
         )
     for name in POSITIVE:
-        value = getattr(flags, name, None)
-        if value is not None and value <= 0:
-            raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")
+        given = getattr(flags, name, None)
+        for value in given if isinstance(given, list) else [given]:  # benchmarks take several
+            if value is not None and value <= 0:
+                raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")
 
 
 def _check_continuation(flags: argparse.Namespace) -> None:
