@@ -161,6 +161,11 @@ def launched_local_rank() -> int:
     return _launched("LOCAL_RANK")
 
 
+def launched_world_size() -> int:
+    """Return how many processes a launcher started, 1 without one."""
+    return max(1, _launched("WORLD_SIZE"))
+
+
 def launched_local_world_size() -> int:
     """Return how many processes a launcher started on this node, 1 without one."""
     return max(1, _launched("LOCAL_WORLD_SIZE"))

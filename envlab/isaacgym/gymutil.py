@@ -16,6 +16,7 @@ from envlab.errors import DeviceError
 from envlab.isaacgym.enums import SimType, UpAxis
 from envlab.isaacgym.gymapi import Gym
 from envlab.isaacgym.parameters import SimParams
+from envlab.isaacgym.ranks import own_device
 from envlab.isaacgym.values import Quat, Transform, Vec3
 from envlab.isaacgym.world import Env, Viewer
 
@@ -60,7 +61,7 @@ def parse_arguments(
         parser.add_argument("--headless", action="store_true", help="no window (always so)")
     if no_graphics:
         parser.add_argument("--nographics", action="store_true", help="no window (always so)")
-    parser.add_argument("--sim_device", default="cuda:0" if has_gpu else "cpu")
+    parser.add_argument("--sim_device", default=own_device("cuda:0") if has_gpu else "cpu")
     parser.add_argument("--pipeline", default="gpu" if has_gpu else "cpu", help="cpu or gpu")
     parser.add_argument("--graphics_device_id", type=int, default=0)
     engine = parser.add_mutually_exclusive_group()
@@ -76,6 +77,8 @@ def parse_arguments(
         if not has_gpu and default.startswith(("cuda", "gpu")):
             logger.warning("No GPU was found: %s is cpu instead of %s.", name, default)
             options["default"] = "cpu"
+        elif default == "cuda:0":
+            options["default"] = own_device(default)
         parser.add_argument(name, **options)
     flags = parser.parse_args()
     return _with_devices(flags, has_gpu)

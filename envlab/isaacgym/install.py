@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import sys
 import types
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -31,6 +33,10 @@ _NUMPY_NAMES = {
     "unicode_": np.str_,
 }
 """Names that numpy 1.24 and 2.0 took away, and task code of 2021 to 2023 uses."""
+
+
+_ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
+"""Modules that few tasks need, and what is imported from them."""
 
 
 def install() -> None:
@@ -68,6 +74,24 @@ def offer_gym() -> None:
         return
     for name in ("", ".core", ".spaces", ".utils", ".utils.seeding", ".vector", ".wrappers"):
         sys.modules[f"gym{name}"] = importlib.import_module(f"gymnasium{name}")
+
+
+def offer_absent() -> None:
+    """Let IsaacGymEnvs' tasks be imported, all of them as it does, without what two of them need.
+
+    Only the launcher does. What is taken from such a module says what is missing when it is used.
+    """
+    for module, name in _ABSENT.items():
+        if importlib.util.find_spec(module) is None:
+            sys.modules[module] = types.ModuleType(module)
+            setattr(sys.modules[module], name, _absent(module))
+
+
+def _absent(module: str) -> Callable[..., NoReturn]:
+    def tell(*arguments: Any, **keywords: Any) -> NoReturn:
+        raise ConfigurationError(f"The script needs {module}, which is not installed.")
+
+    return tell
 
 
 def restore_numpy_names() -> None:

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab.distributed.ranks import tell, tell_launcher
+from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.isaacgym.install import install, offer_gym, restore_numpy_names
+from envlab.isaacgym.install import install, offer_absent, offer_gym, restore_numpy_names
 
 # Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -21,11 +21,15 @@ logger = logging.getLogger(__name__)
 _MISSING_NAMED = 5
 """How many missing methods are named at the start."""
 
-USAGE = """usage: python -m envlab.isaacgym [--rsl-rl-1] SCRIPT ...
+_FLAGS = ("--distributed", "--rsl-rl-1")
+USAGE = """usage: python -m envlab.isaacgym [--distributed] [--rsl-rl-1] SCRIPT ...
 
 Run a script in which `import isaacgym` finds envlab's own implementation on MuJoCo, with the names
 that numpy has taken away since (np.float) in their places.
 
+  --distributed
+               be one of the ranks that torchrun has started, as is taken for granted where it has:
+               python -m torch.distributed.run --nproc_per_node=2 -m envlab.isaacgym SCRIPT ...
   --rsl-rl-1   let rsl_rl.runners.OnPolicyRunner be the one of rsl_rl 1, over the installed release;
                without it, it is where a script gives it rsl_rl 1's configuration
 
@@ -47,29 +51,38 @@ def main(arguments: Sequence[str]) -> int:
 def run(arguments: Sequence[str]) -> int:
     """Run a script as ``python SCRIPT ...`` would; the current folder stays importable."""
     words = list(arguments)
-    force_rsl_rl_1 = bool(words) and words[0] == "--rsl-rl-1"
-    words = words[force_rsl_rl_1:]
+    flags = set()
+    while words and words[0] in _FLAGS:
+        flags.add(words.pop(0))
     if not words or words[0] in ("-h", "--help"):
         print(USAGE)
         return 0
     script = Path(words[0])
     if words[0].startswith("-") or not script.is_file():
         raise ConfigurationError(
-            f"There is no script {words[0]!r}. Usage: python -m envlab.isaacgym [--rsl-rl-1] "
-            "SCRIPT ..."
+            f"There is no script {words[0]!r}. Usage: python -m envlab.isaacgym [--distributed] "
+            "[--rsl-rl-1] SCRIPT ..."
         )
     logging.basicConfig(level=logging.WARNING, format="envlab.isaacgym: %(message)s")
     restore_numpy_names()
     install()
     offer_gym()
+    offer_absent()
+    from envlab.isaacgym.ranks import join_ranks
     from envlab.isaacgym.rsl_rl_1 import offer_rsl_rl_1
 
-    offer_rsl_rl_1(always=force_rsl_rl_1)
+    offer_rsl_rl_1(always="--rsl-rl-1" in flags)
     folders = [script.resolve().parent, Path.cwd()]
-    _tell_missing(script, folders)
+    if launched_local_rank() == 0:
+        _tell_missing(script, folders)
     sys.argv = words
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
-    runpy.run_path(str(script), run_name="__main__")
+    context, is_done = join_ranks("--distributed" in flags), False
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+        is_done = True
+    finally:
+        context.close(abort=not is_done)
     return 0
 
 

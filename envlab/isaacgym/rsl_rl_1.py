@@ -15,7 +15,9 @@ from typing import Any
 
 import torch
 
+from envlab.distributed.audit import audit
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.isaacgym.ranks import context
 
 _POLICIES = ("ActorCritic", "ActorCriticRecurrent")
 _OLD_ORDER = ("std", "actor", "critic", "memory_a", "memory_c")
@@ -73,12 +75,9 @@ class RslRl1Runner:
         log_dir: str | None = None,
         device: str = "cpu",
     ) -> None:
-        module = importlib.import_module("rsl_rl.runners.on_policy_runner")
         self.cfg, self.env, self.device = train_cfg["runner"], env, device
         env.reset()
-        self._runner = module.OnPolicyRunner(
-            _environment(env), new_configuration(train_cfg, env), log_dir, device
-        )
+        self._runner = _runner(env, new_configuration(train_cfg, env), log_dir, device)
         self._runner.save = self.save
         self.alg = self._runner.alg
         self.alg.actor_critic = ActorCritic(self.alg)
@@ -94,7 +93,9 @@ class RslRl1Runner:
         first = self._runner.current_learning_iteration
         self._runner.learn(num_learning_iterations, init_at_random_ep_len)
         self._runner.current_learning_iteration = first + num_learning_iterations
-        if self.log_dir is not None:
+        equal = {"model": self.alg.actor_critic.state_dict(), "rate": self.alg.learning_rate}
+        audit(context(), equal, {}, iteration=self.current_learning_iteration)
+        if self.log_dir is not None and context().is_main:
             self.save(f"{self.log_dir}/model_{self.current_learning_iteration}.pt")
 
     def save(self, path: str, infos: Any = None) -> None:
@@ -186,7 +187,7 @@ class ActorCritic:
 
     def act_inference(self, observations: torch.Tensor) -> torch.Tensor:
         """Return the means of actions."""
-        means: torch.Tensor = self._alg.actor(_packed(observations, None))
+        means: torch.Tensor = self._alg.get_policy()(_packed(observations, None))
         return means
 
     def eval(self) -> ActorCritic:
@@ -277,6 +278,35 @@ def _packed(obs: torch.Tensor, privileged: torch.Tensor | None) -> Any:
 
     groups = {"policy": obs} if privileged is None else {"policy": obs, "critic": privileged}
     return TensorDict(groups, batch_size=[len(obs)])
+
+
+def _runner(env: Any, cfg: dict[str, Any], log_dir: str | None, device: str) -> Any:
+    """Return the installed release's runner, with the gradients and statistics of all ranks."""
+    from rsl_rl.algorithms import PPO
+    from rsl_rl.runners.on_policy_runner import OnPolicyRunner
+
+    from envlab.rl.rsl_rl.ppo import DistributedPPO
+
+    class RanksPPO(DistributedPPO):
+        """Without the final observations of episodes, which rsl_rl 1's environments do not tell."""
+
+        process_env_step = PPO.process_env_step
+
+    class Runner(OnPolicyRunner):
+        def _configure_multi_gpu(self) -> None:
+            """Take the ranks as they have met; the library knows NCCL only."""
+            where = context()
+            self.is_distributed, self.gpu_world_size = where.is_distributed, where.world_size
+            self.gpu_global_rank, self.gpu_local_rank = where.rank, where.local_rank
+            ranks = {"global_rank": where.rank, "world_size": where.world_size}
+            self.cfg["multi_gpu"] = ranks if where.is_distributed else None
+
+    if context().is_distributed:
+        cfg["algorithm"] |= {"class_name": RanksPPO, "context": context()}
+    runner = Runner(_environment(env), cfg, log_dir, device)
+    if context().is_distributed:
+        runner.alg.wrap()
+    return runner
 
 
 def _environment(env: Any) -> Any:

@@ -23,6 +23,7 @@ from envlab.isaacgym.parameters import (
     without_effect,
 )
 from envlab.isaacgym.physics import Physics
+from envlab.isaacgym.ranks import draw_apart
 from envlab.isaacgym.values import Record, Transform, Vec3
 from envlab.isaacgym.world import Actor, Env, HeightField, Sim
 
@@ -67,6 +68,8 @@ class Worlds:
     ) -> Sim:
         """Return an empty world. It lies on a GPU if ``params.use_gpu_pipeline`` says so.
 
+        The ranks of a launch draw apart from here on, so that they fill it differently.
+
         Raises:
             DeviceError: If it does, and there is no GPU.
         """
@@ -80,6 +83,7 @@ class Worlds:
                 )
             device = f"cuda:{max(0, compute_device)}"
         tell_ignored(params.physx)
+        draw_apart()
         return Sim(params, device)
 
     def destroy_sim(self, sim: Sim, /) -> None:

@@ -15,6 +15,7 @@ from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.foreign import check_file, parse_json
 from envlab.rl.run.manifest import read_manifest
 from envlab.rl.run.records import MOST_BYTES
+from envlab.tools.compare.events import event_folders, read_folder
 
 
 @dataclass(kw_only=True)
@@ -60,8 +61,9 @@ def find_results(places: Sequence[str], metric: str) -> list[RunResult]:
         found = list(_run_directories(place))
         if not found:
             raise RunDirectoryError(
-                f"There is no run at {place!r}. Give a run directory, a folder that contains some "
-                "(as logs/rsl_rl/cartpole), or a pattern in quotes ('logs/*/cartpole/*')."
+                f"There is no run at {place!r}. Give a run directory or one with TensorBoard's "
+                "event files, a folder that contains some (as logs/rsl_rl/cartpole), or a pattern "
+                "in quotes ('logs/*/cartpole/*')."
             )
         directories |= {directory.resolve(): directory for directory in found}
     runs = [read_result(directory, metric) for directory in directories.values()]
@@ -76,6 +78,7 @@ def _run_directories(place: str) -> Iterator[Path]:
             found = sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
             # A trial's record is its sessions' mean; these are compared where they are named.
             yield from (run for run in found if not set(run.parents) & set(found))
+            yield from event_folders(Path(path))
 
 
 def read_result(directory: Path, metric: str) -> RunResult:
@@ -84,6 +87,9 @@ def read_result(directory: Path, metric: str) -> RunResult:
     Raises:
         RunDirectoryError: If it is no run directory, or a line other than the last is broken.
     """
+    if not (directory / "run.json").is_file():
+        manifest, points, names = read_folder(directory, metric)
+        return _result(directory, manifest, points, names)
     manifest = read_manifest(directory)
     if manifest.get("task") is None:
         raise RunDirectoryError(
@@ -115,6 +121,16 @@ def read_result(directory: Path, metric: str) -> RunResult:
         else:
             names.update(f"{prefix}{name}" for name in dotted_names(record))
     points.sort()  # of validation, in the order in which checkpoints were judged
+    return _result(directory, manifest, points, names, is_truncated)
+
+
+def _result(
+    directory: Path,
+    manifest: dict[str, Any],
+    points: Sequence[tuple[float, float, float]],
+    names: set[str],
+    is_truncated: bool = False,
+) -> RunResult:
     frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
     return RunResult(
         directory=directory,

@@ -77,7 +77,7 @@ def note_lines(groups: Sequence[Group]) -> list[str]:
             if shared_range([getattr(run, name)[run.has_value] for run in group.runs]) is None:
                 notes.append(f"{group.label}: the runs share no range of {words}; no curve there.")
         seeds = Counter(run.manifest.get("seed") for run in group.runs)
-        for seed in [seed for seed, count in seeds.items() if count > 1]:
+        for seed in [seed for seed, count in seeds.items() if count > 1 and seed is not None]:
             notes.append(
                 f"{group.label}: {seeds[seed]} runs have the seed {seed}; they count as if "
                 "independent. Tell them apart with --by, or leave some out."

@@ -1,0 +1,85 @@
+"""Several processes of one launch, for scripts that know of one: legged_gym's, and others'.
+
+The launcher joins the ranks before a script runs. A script then gets its own GPU where it names
+``cuda:0``, draws of its own, and a process group that is there already, on NCCL or, without GPUs,
+on gloo.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.overrides import TorchFunctionMode
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ranks import launched_world_size
+
+_context = DistributedContext()
+
+
+def context() -> DistributedContext:
+    """Return where this process is: alone, unless :func:`join_ranks` found others."""
+    return _context
+
+
+def join_ranks(is_asked: bool) -> DistributedContext:
+    """Join the other processes of a launch, if it has any.
+
+    Args:
+        is_asked: Whether ``--distributed`` was given, so that there must be a launch.
+
+    Raises:
+        LaunchError: If there must be one and there is none, or the ranks cannot meet.
+        DeviceError: If there are fewer GPUs than processes.
+    """
+    global _context
+    if is_asked or launched_world_size() > 1:
+        _context = DistributedContext.create(True)
+        dist.init_process_group = _do_nothing  # type: ignore[attr-defined]
+        if _context.device.type == "cpu":
+            _CpuForCuda().__enter__()  # for as long as the process lives
+    return _context
+
+
+def own_device(name: str) -> str:
+    """Return this rank's GPU where a launch's ranks are asked for the first one."""
+    if _context.is_distributed and name.startswith("cuda"):
+        return str(_context.device)
+    return name
+
+
+def draw_apart() -> None:
+    """Let the ranks' generators differ, which scripts seed alike."""
+    if _context.rank:
+        seed = torch.initial_seed() + _context.rank
+        torch.manual_seed(seed)
+        np.random.seed(seed % 2**32)
+        random.seed(seed)
+
+
+def _do_nothing(*arguments: Any, **keywords: Any) -> None:
+    """Stand in for what has been done."""
+
+
+class _CpuForCuda(TorchFunctionMode):
+    """Takes ``cuda:N`` for ``cpu``: scripts for several processes name the GPU of each rank."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        named = {name: _on_cpu(value) for name, value in (kwargs or {}).items()}
+        return func(*map(_on_cpu, args), **named)
+
+
+def _on_cpu(value: Any) -> Any:
+    is_device = isinstance(value, (str, torch.device))
+    return "cpu" if is_device and str(value).startswith("cuda") else value
