@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from envlab.isaacgym.absent_records import *  # noqa: F403
 from envlab.isaacgym.assets import Asset as Asset
 from envlab.isaacgym.enums import *  # noqa: F403
 from envlab.isaacgym.enums import ENUMERATIONS
-from envlab.isaacgym.gym.descriptions import Actors, Assets
+from envlab.isaacgym.gym.actors import Actors
+from envlab.isaacgym.gym.assets import Assets
+from envlab.isaacgym.gym.attractors import Attractors
+from envlab.isaacgym.gym.cameras import Cameras
 from envlab.isaacgym.gym.missing import Missing
 from envlab.isaacgym.gym.states import States
 from envlab.isaacgym.gym.tensors import Tensors
@@ -26,7 +30,7 @@ for _kind in ENUMERATIONS:
     globals().update(_kind.__members__)
 
 
-class Gym(Worlds, Assets, Actors, States, Tensors, Viewers, Missing):
+class Gym(Worlds, Assets, Actors, Attractors, States, Tensors, Cameras, Viewers, Missing):
     """All methods of Isaac Gym's ``Gym``; those that are missing raise NotImplementedError."""
 
 

@@ -57,8 +57,15 @@ def _fix_or_free(spec: mujoco.MjSpec, body: mujoco.MjsBody, is_fixed: bool) -> N
     if is_fixed:
         for joint in free:
             spec.delete(joint)
-    elif not list(body.joints):
+    elif not free and not any(map(_moves, body.joints)):
+        for joint in list(body.joints):
+            spec.delete(joint)
         body.add_freejoint()
+
+
+def _moves(joint: mujoco.MjsJoint) -> bool:
+    """Return whether a joint has a range; tasks lock the roots of what floats by 0..0."""
+    return not (joint.limited == 1 and joint.range[0] == joint.range[1] == 0.0)
 
 
 def _with_includes(path: Path) -> ET.Element:

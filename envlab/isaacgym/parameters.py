@@ -5,20 +5,20 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from envlab.isaacgym.enums import (
     ContactCollection,
     MeshNormalMode,
-    SoftMaterialType,
     TendonType,
     UpAxis,
-    UsdMaterialMode,
 )
-from envlab.isaacgym.values import Mat33, Record, Transform, Vec2, Vec3
+from envlab.isaacgym.values import Mat33, Record, Transform, Vec3
+
+logger = logging.getLogger(__name__)
 
 DOF_PROPERTIES = np.dtype(
     [
@@ -314,97 +314,6 @@ class ActionEvent(Record):
     value: float = 0.0
 
 
-@dataclass(slots=True)
-class SpatialForce(Record):
-    """Force (N) and torque (N m)."""
-
-    force: Vec3 = field(default_factory=Vec3)
-    torque: Vec3 = field(default_factory=Vec3)
-
-
-@dataclass(slots=True)
-class PerformanceTimers(Record):
-    """Seconds spent in a frame."""
-
-    frame_idling: float = 0.0
-    graphics_image_retrieval: float = 0.0
-    graphics_sensor_rendering: float = 0.0
-    graphics_viewer_rendering: float = 0.0
-    physics_data_movement: float = 0.0
-    physics_sim: float = 0.0
-    total_time: float = 0.0
-
-
-@dataclass(slots=True)
-class RigidContact(Record):
-    """A contact between two bodies."""
-
-    env0: int = -1
-    env1: int = -1
-    body0: int = -1
-    body1: int = -1
-    local_pos0: Vec3 = field(default_factory=Vec3)
-    local_pos1: Vec3 = field(default_factory=Vec3)
-    offset0: Vec3 = field(default_factory=Vec3)
-    offset1: Vec3 = field(default_factory=Vec3)
-    normal: Vec3 = field(default_factory=Vec3)
-    lambda_: float = 0.0
-    lambda_friction: Vec2 = field(default_factory=Vec2)
-    friction: float = 0.0
-    torsion_friction: float = 0.0
-    rolling_friction: float = 0.0
-    initial_overlap: float = 0.0
-    min_dist: float = 0.0
-
-
-@dataclass(slots=True)
-class SoftContact(Record):
-    """A contact of a soft body."""
-
-    env0: int = -1
-    env1: int = -1
-    bodyIndex: int = -1
-    lambda_: float = 0.0
-    normal: Vec3 = field(default_factory=Vec3)
-    particleBarys: Vec3 = field(default_factory=Vec3)
-    particleIndices: Any = None
-
-
-@dataclass(slots=True)
-class SoftMaterial(Record):
-    """Material of a soft body."""
-
-    model: SoftMaterialType = SoftMaterialType.MAT_COROTATIONAL
-    youngs: float = 0.0
-    poissons: float = 0.0
-    damping: float = 0.0
-    activation: float = 0.0
-    activationMax: float = 0.0
-
-
-@dataclass(slots=True)
-class OmniConnectionParams(Record):
-    """A connection to Omniverse, which cannot be made."""
-
-    server: str = ""
-    username: str = ""
-    password: str = ""
-    enable_cache: bool = False
-    enable_debug_output: bool = False
-
-
-@dataclass(slots=True)
-class UsdExportOptions(Record):
-    """How USD is written, which cannot be done."""
-
-    export_physics: bool = True
-    material_mode: UsdMaterialMode = UsdMaterialMode.USD_MATERIAL_PREVIEW_SURFACE
-    scale: float = 1.0
-    single_file: bool = False
-    use_geom_subsets: bool = False
-    use_physics_visuals: bool = False
-
-
 WITHOUT_EFFECT = {
     PhysXParams: (
         *("solver_type", "num_position_iterations", "num_velocity_iterations", "num_subscenes"),
@@ -421,12 +330,28 @@ WITHOUT_EFFECT = {
     PlaneParams: ("static_friction", "restitution"),
     HeightFieldParams: ("static_friction", "restitution"),
     TriangleMeshParams: ("static_friction", "restitution"),
+    AttractorProperties: ("stiffness", "damping"),
+    TendonProperties: (
+        *("limit_stiffness", "is_fixed_limited", "fixed_lower_limit", "fixed_upper_limit"),
+        "fixed_spring_rest_length",
+    ),
     RigidShapeProperties: (
         *("rolling_friction", "torsion_friction", "restitution", "compliance", "thickness"),
         *("contact_offset", "rest_offset"),
     ),
 }
 """Names of what is read and then not used, by class."""
+
+_told: set[str] = set()
+
+
+def tell_ignored(parameters: Record) -> None:
+    """Name settings without effect in the log, once each."""
+    kind = type(parameters).__name__
+    names = {f"{kind}.{name}" for name in without_effect(parameters)} - _told
+    if names:
+        _told.update(names)
+        logger.warning("Without effect in MuJoCo: %s.", ", ".join(sorted(names)))
 
 
 def without_effect(parameters: Record) -> list[str]:

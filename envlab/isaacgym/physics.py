@@ -15,12 +15,13 @@ import torch
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.ranks import launched_local_world_size
 from envlab.errors import ConfigurationError
+from envlab.isaacgym.composition import build_scene
 from envlab.isaacgym.drives import StiffDrives
 from envlab.isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
 from envlab.isaacgym.enums import DofDriveMode
 from envlab.isaacgym.parameters import UNLIMITED
 from envlab.isaacgym.rotations import rotate, rotate_inverse
-from envlab.isaacgym.scene import CONTACT, FORCE_SENSOR, build_scene
+from envlab.isaacgym.scene import CONTACT, FORCE_SENSOR
 from envlab.isaacgym.values import Transform
 from envlab.isaacgym.world import Sim
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
@@ -191,9 +192,15 @@ class Physics:
         """Take over properties that have changed since the simulation was made, if it was."""
         if self.simulation is None:
             return
-        fields = build_scene(self._sim, tuple(self._fields)).fields
-        if set(fields) == set(self.simulation.params):
-            self.scene.fields = fields
+        scene = build_scene(self._sim, tuple(self._fields))
+        before = self.scene.shared
+        self._fields |= {
+            name
+            for name, values in scene.shared.items()
+            if name in before and not np.array_equal(values, before[name])
+        }
+        if self._fields <= set(scene.fields) == set(self.simulation.params):
+            self.scene.fields = scene.fields
             self._write_fields()
             self._index()
         else:
@@ -210,7 +217,7 @@ class Physics:
 
     def step(self) -> None:
         """Run one simulation step."""
-        simulation = self._flushed()
+        simulation = self.flushed()
         stiff = self._stiff
         controls = self.ctrl if stiff is None else stiff.bound(self.ctrl, self.state)
         simulation.ctrl.copy_(controls)
@@ -243,7 +250,7 @@ class Physics:
         self.state.index_copy_(1, self._speed_columns, bounded)
         simulation.set_velocity(is_over, self.state[:, self.scene.model.nq :].contiguous())
 
-    def _flushed(self) -> Simulation:
+    def flushed(self) -> Simulation:
         """Return the simulation, which has everything that has been set."""
         self.ensure()
         if self._built != self._sim.wanted:
@@ -281,7 +288,7 @@ class Physics:
     def refresh_bodies(self) -> None:
         """Rewrite :attr:`bodies`."""
         self.want(BODIES)
-        data, ids = self._flushed().data, self._body_ids
+        data, ids = self.flushed().data, self._body_ids
         positions, quats = data.xpos[:, ids], data.xquat[:, ids]
         velocities = data.cvel[:, ids]
         # Velocities are of the point of a body that is at its tree's centre of mass.
@@ -296,7 +303,7 @@ class Physics:
 
     def refresh_contacts(self) -> None:
         """Rewrite :attr:`contacts`, with those of the last physics step."""
-        simulation = self._flushed()
+        simulation = self.flushed()
         first = self._sensor_address(CONTACT)
         values = simulation.data.sensordata[:, first : first + 3 * self.num_bodies]
         # The sensor has the force that a body exerts.
@@ -304,7 +311,7 @@ class Physics:
 
     def refresh_dof_forces(self) -> None:
         """Rewrite :attr:`dof_forces`."""
-        data = self._flushed().data
+        data = self.flushed().data
         torch.index_select(
             data.qfrc_actuator,
             1,
@@ -316,7 +323,7 @@ class Physics:
 
     def refresh_force_sensors(self) -> None:
         """Rewrite the readings of force sensors."""
-        simulation = self._flushed()
+        simulation = self.flushed()
         self.force_sensors.refresh(simulation.data)
 
     def jacobian(self, actor: int) -> Jacobian:
@@ -342,13 +349,13 @@ class Physics:
 
     def refresh_jacobians(self) -> None:
         """Rewrite all Jacobians."""
-        data = self._flushed().data
+        data = self.flushed().data
         for jacobian in self._jacobians.values():
             jacobian.refresh(data)
 
     def refresh_mass_matrices(self) -> None:
         """Rewrite all mass matrices."""
-        data = self._flushed().data
+        data = self.flushed().data
         for matrix in self._mass_matrices.values():
             matrix.refresh(data)
 
@@ -465,17 +472,17 @@ class Physics:
     def body_quats(self) -> torch.Tensor:
         """Return all bodies' rotations (x, y, z, w), ``(num_envs, num_bodies, 4)``."""
         self.want(BODIES)
-        return self._flushed().data.xquat[:, self._body_ids].roll(-1, dims=-1)
+        return self.flushed().data.xquat[:, self._body_ids].roll(-1, dims=-1)
 
     def body_positions(self) -> torch.Tensor:
         """Return where all bodies' frames lie, ``(num_envs, num_bodies, 3)``."""
         self.want(BODIES)
-        return self._flushed().data.xpos[:, self._body_ids]
+        return self.flushed().data.xpos[:, self._body_ids]
 
     def body_centres(self) -> torch.Tensor:
         """Return all bodies' centres of mass, ``(num_envs, num_bodies, 3)``."""
         self.want(CENTRES)
-        return self._flushed().data.xipos[:, self._body_ids]
+        return self.flushed().data.xipos[:, self._body_ids]
 
     def _actor_mask(self, actors: torch.Tensor) -> torch.Tensor:
         mask = torch.zeros(self.num_envs * self.num_actors, dtype=torch.bool, device=self.device)

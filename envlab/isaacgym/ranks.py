@@ -42,6 +42,7 @@ def join_ranks(is_asked: bool) -> DistributedContext:
         _context = DistributedContext.create(True)
         dist.init_process_group = _do_nothing  # type: ignore[attr-defined]
         if _context.device.type == "cpu":
+            torch.cuda.set_device = _do_nothing
             _CpuForCuda().__enter__()  # for as long as the process lives
     return _context
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from envlab.isaacgym.assets import Asset
 from envlab.isaacgym.parameters import (
+    AttractorProperties,
     HeightFieldParams,
     PlaneParams,
     RigidBodyProperties,
@@ -40,6 +41,7 @@ class Actor:
     shapes: list[RigidShapeProperties]
     bodies: list[RigidBodyProperties]
     dof_states: np.ndarray
+    scale: float = 1.0
     has_dof_force_sensors: bool = False
     segmentation_ids: dict[int, int] = field(default_factory=dict)
 
@@ -67,6 +69,8 @@ class Env:
     index: int
     origin: Vec3
     actors: list[Actor] = field(default_factory=list)
+    cameras: list[Any] = field(default_factory=list)
+    attractors: list[AttractorProperties] = field(default_factory=list)
 
     def first_body(self, actor: int) -> int:
         """Return the index in this environment of an actor's first body."""

@@ -15,6 +15,7 @@ folder = sys.argv[1]
 torch.manual_seed(1)
 gymapi.acquire_gym().create_sim(0, -1, gymapi.SIM_PHYSX, gymapi.SimParams())
 torch.distributed.init_process_group("nccl", rank=0, world_size=2)  # as rl_games does
+torch.cuda.set_device(1)
 draws = torch.rand(4, device="cuda:0")
 env = Env()
 env.seed.manual_seed(torch.initial_seed())

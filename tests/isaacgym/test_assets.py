@@ -113,6 +113,25 @@ def test_unknown_attributes_of_an_mjcf_are_named(tmp_path, caplog):
     assert not asset.is_floating
 
 
+def test_roots_that_are_locked_float_and_tendons_can_be_changed(tmp_path):
+    """IsaacGymEnvs' Ingenuity locks its root by 0..0, and expects it to float."""
+    (tmp_path / "robot.xml").write_text(
+        '<mujoco><worldbody><body name="root"><joint name="locked" limited="true" range="0 0"/>'
+        '<geom size="0.1"/><body name="arm"><joint name="arm"/><geom size="0.1"/></body></body>'
+        '</worldbody><tendon><fixed name="t" damping="2"><joint joint="arm" coef="1"/></fixed>'
+        "</tendon></mujoco>"
+    )
+    asset = load_asset(str(tmp_path), "robot.xml", None)
+    assert asset.is_floating
+    assert asset.dof_names == ["arm"]
+    (tendon,) = GYM.get_asset_tendon_properties(asset)
+    assert tendon.damping == 2.0
+    tendon.damping = 0.5
+    GYM.set_asset_tendon_properties(asset, [tendon])
+    assert GYM.get_asset_tendon_properties(asset)[0].damping == 0.5
+    assert asset.spec.copy().compile().tendon_damping[0].max() == 0.5
+
+
 def test_meshes_are_found_in_the_package_above_or_named_as_missing(tmp_path):
     mesh = '<collision><geometry><mesh filename="package://robot/meshes/{}.obj"/></geometry></collision>'
     (tmp_path / "urdf").mkdir()

@@ -231,6 +231,20 @@ def test_limits_hold_and_differ_between_environments(tmp_path):
     torch.testing.assert_close(positions, torch.tensor([0.1, 0.2]), rtol=0, atol=5e-3)
 
 
+def test_properties_can_change_alike_in_all_environments_while_it_runs(tmp_path):
+    world = sliders(tmp_path, 2, driveMode=gymapi.DOF_MODE_EFFORT)
+    world.run(1)
+    for env in world.envs:
+        properties = world.gym.get_actor_dof_properties(env, 0)
+        properties["upper"] = 0.1
+        world.gym.set_actor_dof_properties(env, 0, properties)
+    for _ in range(200):
+        world.set("dof_actuation_force", torch.full((2,), 5.0))
+        world.run(1)
+    positions = world.refreshed("dof_state")[:, 0, 0]
+    torch.testing.assert_close(positions, torch.full((2,), 0.1), rtol=0, atol=5e-3)
+
+
 def test_masses_differ_between_environments_in_one_model():
     assets = []
 
@@ -409,3 +423,43 @@ def test_joints_measure_angles_as_the_file_says(tmp_path):
     half = math.sqrt(0.5)
     expected = torch.tensor([0, 0, 1.0, 0, 0, half, half])
     torch.testing.assert_close(bodies[0, 1, :7], expected, atol=1e-6, rtol=0)
+
+
+def test_scaled_actors_are_larger_and_heavier_by_their_volume():
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        assets[:] = assets or [box(world)]
+        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 0.5), "box", env.index, 0)
+        world.gym.set_actor_scale(env, actor, (1.0, 1.5)[env.index])
+
+    world = World(2, fill, ground=1.0)
+    world.run(400)
+    heights = world.refreshed("actor_root_state")[:, 0, 2]
+    torch.testing.assert_close(heights, torch.tensor([0.1, 0.15]), atol=2e-3, rtol=0)
+    weights = world.refreshed("net_contact_force")[:, 0, 2]
+    assert float(weights[1] / weights[0]) == pytest.approx(1.5**3, rel=1e-3)
+
+
+def test_attractors_hold_points_of_bodies_where_they_are_told():
+    def fill(world: World, env: gymapi.Env) -> None:
+        actor = world.gym.create_actor(env, box(world), pose(0, 0, 1), "box", env.index, 0)
+        assert actor == 0
+        properties = gymapi.AttractorProperties()
+        properties.axes, properties.rigid_handle = gymapi.AXIS_TRANSLATION, 0
+        properties.offset.p.z, properties.target.p.z = 0.1, 1.1  # the middle of its top
+        world.gym.create_rigid_body_attractor(env, properties)
+
+    world = World(1, fill)
+    world.run(200)
+    torch.testing.assert_close(
+        world.refreshed("actor_root_state")[0, 0, :3],
+        torch.tensor([0.0, 0.0, 1.0]),
+        atol=1e-3,
+        rtol=0,
+    )
+    world.gym.set_attractor_target(world.envs[0], 0, pose(0, 0, 1.3))
+    world.run(400)
+    assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(1.2, abs=2e-3)
+    with pytest.raises(NotImplementedError, match="axes are 0"):
+        world.gym.create_rigid_body_attractor(world.envs[0], gymapi.AttractorProperties())

@@ -48,31 +48,17 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_pneumatic_pressure(env, actor, index, value, /)",
         "set_pneumatic_target(env, actor, index, value, /)",
     ),
-    "rendering; envlab renders videos of its own tasks (--video)": (
-        "create_camera_sensor(env, properties, /)",
-        "destroy_camera_sensor(sim, env, camera, /)",
-        "attach_camera_to_body(camera, env, body, offset, mode, /)",
-        "render_all_camera_sensors(sim, /)",
+    "pictures in memory of a GPU; get_camera_image copies one": (
         "start_access_image_tensors(sim, /)",
         "end_access_image_tensors(sim, /)",
-        "get_camera_image(sim, env, camera, kind, /)",
         "get_camera_image_gpu_tensor(sim, env, camera, kind, /)",
-        "get_camera_proj_matrix(sim, env, camera, /)",
-        "get_camera_transform(sim, env, camera, /)",
-        "get_camera_view_matrix(sim, env, camera, /)",
-        "set_camera_location(camera, env, position, target, /)",
-        "set_camera_transform(camera, env, pose, /)",
-        "write_camera_image_to_file(sim, env, camera, kind, path, /)",
-        "write_viewer_image_to_file(viewer, path, /)",
-        "get_sensor(env, index, /)",
-        "get_rigid_body_color(env, actor, body, mesh, /)",
-        "get_rigid_body_texture(env, actor, body, mesh, /)",
     ),
     "a window, which is never there": (
         "get_viewer_camera_handle(viewer, /)",
         "get_viewer_camera_transform(viewer, env, /)",
         "get_viewer_mouse_position(viewer, /)",
         "get_viewer_size(viewer, /)",
+        "write_viewer_image_to_file(viewer, path, /)",
     ),
     "USD, Omniverse or OpenSim files; load URDF or MJCF": (
         "create_usd_exporter(options=None)",
@@ -94,14 +80,13 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "destroy_performance_timers(sim, timers, /)",
         "get_performance_timers(sim, timers, /)",
     ),
-    "a MuJoCo equality constraint for each attractor": (
-        "create_rigid_body_attractor(env, properties, /)",
-        "get_attractor_properties(env, attractor, /)",
-        "set_attractor_properties(env, attractor, properties, /)",
-        "set_attractor_target(env, attractor, target, /)",
+    "colours and textures of pictures, which show all shapes alike": (
+        "get_rigid_body_color(env, actor, body, mesh, /)",
+        "get_rigid_body_texture(env, actor, body, mesh, /)",
     ),
-    "the reading of one force sensor; acquire_force_sensor_tensor has all": (
+    "the reading of one sensor; acquire_force_sensor_tensor has all": (
         "get_actor_force_sensor(env, actor, index, /)",
+        "get_sensor(env, index, /)",
     ),
     "tendons' properties for each environment": (
         "find_actor_fixed_tendon_joint_index(env, actor, tendon, name, /)",
@@ -110,14 +95,11 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "get_actor_tendon_offset(env, actor, tendon, /)",
         "get_asset_fixed_tendon_joint_coefficients(asset, tendon, /)",
         "get_asset_fixed_tendon_joint_name(asset, tendon, joint, /)",
-        "get_asset_tendon_properties(asset, /)",
         "set_actor_fixed_tendon_joint_coefficients(env, actor, tendon, coefficients, /)",
         "set_actor_tendon_offset(env, actor, tendon, offset, /)",
         "set_actor_tendon_properties(env, actor, properties, /)",
         "set_asset_fixed_tendon_joint_coefficients(asset, tendon, coefficients, /)",
-        "set_asset_tendon_properties(asset, properties, /)",
     ),
-    "assets whose size differs between environments": ("set_actor_scale(env, actor, scale, /)",),
     "lists of single contacts; net contact forces are there": (
         "get_env_rigid_contacts(env, /)",
         "get_rigid_contacts(sim, /)",

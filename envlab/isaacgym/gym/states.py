@@ -159,15 +159,13 @@ class States:
 
     def get_rigid_transform(self, env: Env, body: int, /) -> Transform:
         """Return a body's pose; before the first step, as its actor was made."""
-        if not _is_running(env):
-            return _first_pose(env, body)
-        return Transform.from_buffer(self._body_row(env, body)[:7].tolist())
+        return pose_of(env, body)
 
     def get_rigid_linear_velocity(self, env: Env, body: int, /) -> Vec3:
-        return Vec3(*self._body_row(env, body)[7:10].tolist())
+        return Vec3(*_body_rows(env)[body, 7:10].tolist())
 
     def get_rigid_angular_velocity(self, env: Env, body: int, /) -> Vec3:
-        return Vec3(*self._body_row(env, body)[10:].tolist())
+        return Vec3(*_body_rows(env)[body, 10:].tolist())
 
     def get_vec_rigid_transform(self, envs: list[Env], bodies: int | list[int], /) -> np.ndarray:
         return self._rows(envs, bodies, slice(0, 7), Transform.dtype)
@@ -186,10 +184,10 @@ class States:
         """Return an array of ``RigidBodyState.dtype``."""
         first = env.first_body(actor)
         count = len(env.actors[actor].asset.body_names)
-        return _records(self._env_rows(env)[first : first + count], RigidBodyState.dtype)
+        return _records(_body_rows(env)[first : first + count], RigidBodyState.dtype)
 
     def get_env_rigid_body_states(self, env: Env, flags: int, /) -> np.ndarray:
-        return _records(self._env_rows(env), RigidBodyState.dtype)
+        return _records(_body_rows(env), RigidBodyState.dtype)
 
     def get_sim_rigid_body_states(self, sim: Sim, flags: int, /) -> np.ndarray:
         physics = physics_of(sim)
@@ -240,25 +238,32 @@ class States:
         centre = physics_of(env.sim).body_centres()[env.index, rigidHandle].tolist()
         point = pos or Vec3()
         if space == CoordinateSpace.LOCAL_SPACE:
-            pose = Transform.from_buffer(self._body_row(env, rigidHandle)[:7].tolist())
+            pose = pose_of(env, rigidHandle)
             point, force = pose.transform_point(point), pose.transform_vector(force)
         torque = (point - Vec3(*centre)).cross(force)
         self.apply_body_forces(env, rigidHandle, force, torque, CoordinateSpace.ENV_SPACE)
-
-    def _env_rows(self, env: Env) -> torch.Tensor:
-        physics = physics_of(env.sim)
-        physics.refresh_bodies()
-        return physics.bodies.view(physics.num_envs, -1, 13)[env.index].clone()
-
-    def _body_row(self, env: Env, body: int) -> torch.Tensor:
-        return self._env_rows(env)[body].cpu()
 
     def _rows(
         self, envs: list[Env], bodies: int | list[int], columns: slice, dtype: np.dtype
     ) -> np.ndarray:
         chosen = [bodies] * len(envs) if isinstance(bodies, int) else bodies
-        rows = [self._body_row(env, body)[columns] for env, body in zip(envs, chosen, strict=True)]
+        rows = [
+            _body_rows(env)[body, columns].cpu() for env, body in zip(envs, chosen, strict=True)
+        ]
         return _records(torch.stack(rows), dtype)
+
+
+def _body_rows(env: Env) -> torch.Tensor:
+    physics = physics_of(env.sim)
+    physics.refresh_bodies()
+    return physics.bodies.view(physics.num_envs, -1, 13)[env.index].clone()
+
+
+def pose_of(env: Env, body: int) -> Transform:
+    """Return a body's pose; before the first step, as its actor was made."""
+    if not _is_running(env):
+        return _first_pose(env, body)
+    return Transform.from_buffer(_body_rows(env)[body, :7].tolist())
 
 
 def _first_pose(env: Env, body: int) -> Transform:

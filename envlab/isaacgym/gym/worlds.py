@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import time
 
 import numpy as np
@@ -20,25 +19,12 @@ from envlab.isaacgym.parameters import (
     SimParams,
     TriangleMeshParams,
     Version,
-    without_effect,
+    tell_ignored,
 )
 from envlab.isaacgym.physics import Physics
 from envlab.isaacgym.ranks import draw_apart
-from envlab.isaacgym.values import Record, Transform, Vec3
+from envlab.isaacgym.values import Transform, Vec3
 from envlab.isaacgym.world import Actor, Env, HeightField, Sim
-
-logger = logging.getLogger(__name__)
-
-_ignored: set[str] = set()
-
-
-def tell_ignored(parameters: Record) -> None:
-    """Name settings without effect, once each."""
-    kind = type(parameters).__name__
-    names = {f"{kind}.{name}" for name in without_effect(parameters)} - _ignored
-    if names:
-        _ignored.update(names)
-        logger.warning("Without effect in MuJoCo: %s.", ", ".join(sorted(names)))
 
 
 def physics_of(sim: Sim) -> Physics:

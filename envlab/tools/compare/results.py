@@ -88,8 +88,7 @@ def read_result(directory: Path, metric: str) -> RunResult:
         RunDirectoryError: If it is no run directory, or a line other than the last is broken.
     """
     if not (directory / "run.json").is_file():
-        manifest, points, names = read_folder(directory, metric)
-        return _result(directory, manifest, points, names)
+        return _result(directory, *read_folder(directory, metric))
     manifest = read_manifest(directory)
     if manifest.get("task") is None:
         raise RunDirectoryError(

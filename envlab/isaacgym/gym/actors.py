@@ -1,14 +1,15 @@
-"""Methods that tell of assets and actors: counts, names, indices, handles and properties."""
+"""Methods that tell of actors: counts, names, indices, handles and properties."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 
+import mujoco
 import numpy as np
 
 from envlab.isaacgym.assets import Asset
-from envlab.isaacgym.enums import INVALID_HANDLE, DofType, IndexDomain, JointType
+from envlab.isaacgym.enums import INVALID_HANDLE, IndexDomain
+from envlab.isaacgym.gym.assets import Assets, find, numbered, shape_indices
 from envlab.isaacgym.parameters import (
     ActuatorProperties,
     IndexRange,
@@ -19,10 +20,6 @@ from envlab.isaacgym.parameters import (
 from envlab.isaacgym.world import Actor, Env
 
 
-def _find(names: Sequence[str], name: str) -> int:
-    return names.index(name) if name in names else INVALID_HANDLE
-
-
 def _in_domain(env: Env, index: int, first: int, domain: IndexDomain, counted: str) -> int:
     """Return an actor's index of a part as one of the environment or of the simulation."""
     if index == INVALID_HANDLE or domain == IndexDomain.DOMAIN_ACTOR:
@@ -31,123 +28,6 @@ def _in_domain(env: Env, index: int, first: int, domain: IndexDomain, counted: s
         return first + index
     before = sum(getattr(other, counted) for other in env.sim.envs[: env.index])
     return before + first + index
-
-
-def _numbered(names: Sequence[str]) -> dict[str, int]:
-    return {name: index for index, name in enumerate(names)}
-
-
-def _shape_indices(asset: Asset) -> list[IndexRange]:
-    return [IndexRange(*asset.shape_range(body)) for body in range(len(asset.body_names))]
-
-
-class Assets:
-    """See :class:`envlab.isaacgym.gymapi.Gym`."""
-
-    def get_asset_rigid_body_count(self, asset: Asset, /) -> int:
-        return len(asset.body_names)
-
-    def get_asset_rigid_body_name(self, asset: Asset, index: int, /) -> str:
-        return asset.body_names[index]
-
-    def get_asset_rigid_body_names(self, asset: Asset, /) -> list[str]:
-        return list(asset.body_names)
-
-    def get_asset_rigid_body_dict(self, asset: Asset, /) -> dict[str, int]:
-        return _numbered(asset.body_names)
-
-    def find_asset_rigid_body_index(self, asset: Asset, name: str, /) -> int:
-        return _find(asset.body_names, name)
-
-    def get_asset_rigid_shape_count(self, asset: Asset, /) -> int:
-        return len(asset.shapes)
-
-    def get_asset_rigid_shape_properties(self, asset: Asset, /) -> list[RigidShapeProperties]:
-        return copy.deepcopy(asset.shapes)
-
-    def set_asset_rigid_shape_properties(
-        self, asset: Asset, props: list[RigidShapeProperties], /
-    ) -> bool:
-        """Set what actors made from now on have."""
-        asset.shapes = copy.deepcopy(props)
-        return True
-
-    def get_asset_rigid_body_shape_indices(self, asset: Asset, /) -> list[IndexRange]:
-        return _shape_indices(asset)
-
-    def get_asset_dof_count(self, asset: Asset, /) -> int:
-        return len(asset.dof_names)
-
-    def get_asset_dof_name(self, asset: Asset, index: int, /) -> str:
-        return asset.dof_names[index]
-
-    def get_asset_dof_names(self, asset: Asset, /) -> list[str]:
-        return list(asset.dof_names)
-
-    def get_asset_dof_dict(self, asset: Asset, /) -> dict[str, int]:
-        return _numbered(asset.dof_names)
-
-    def find_asset_dof_index(self, asset: Asset, name: str, /) -> int:
-        return _find(asset.dof_names, name)
-
-    def get_asset_dof_properties(self, asset: Asset, /) -> np.ndarray:
-        """Return an array of :data:`envlab.isaacgym.parameters.DOF_PROPERTIES`."""
-        return asset.dof_properties.copy()
-
-    def get_asset_dof_type(self, asset: Asset, index: int, /) -> DofType:
-        return asset.dof_type(index)
-
-    def get_asset_joint_count(self, asset: Asset, /) -> int:
-        return len(asset.joint_names)
-
-    def get_asset_joint_name(self, asset: Asset, index: int, /) -> str:
-        return asset.joint_names[index]
-
-    def get_asset_joint_names(self, asset: Asset, /) -> list[str]:
-        return list(asset.joint_names)
-
-    def get_asset_joint_dict(self, asset: Asset, /) -> dict[str, int]:
-        return _numbered(asset.joint_names)
-
-    def get_asset_joint_type(self, asset: Asset, index: int, /) -> JointType:
-        return asset.joint_type(index)
-
-    def find_asset_joint_index(self, asset: Asset, name: str, /) -> int:
-        return _find(asset.joint_names, name)
-
-    def get_asset_actuator_count(self, asset: Asset, /) -> int:
-        return len(asset.actuators)
-
-    def get_asset_actuator_name(self, asset: Asset, index: int, /) -> str:
-        return asset.actuators[index].name
-
-    def get_asset_actuator_joint_name(self, asset: Asset, index: int, /) -> str:
-        return asset.actuators[index].joint
-
-    def get_asset_actuator_properties(self, asset: Asset, /) -> list[ActuatorProperties]:
-        return [copy.copy(actuator.properties) for actuator in asset.actuators]
-
-    def find_asset_actuator_index(self, asset: Asset, name: str, /) -> int:
-        return _find([actuator.name for actuator in asset.actuators], name)
-
-    def get_asset_soft_body_count(self, asset: Asset, /) -> int:
-        return 0
-
-    def get_dof_type_string(self, kind: DofType, /) -> str:
-        return DofType(kind).name.removeprefix("DOF_").capitalize()
-
-    def get_joint_type_string(self, kind: JointType, /) -> str:
-        return JointType(kind).name.removeprefix("JOINT_").capitalize()
-
-    def get_asset_tendon_count(self, asset: Asset, /) -> int:
-        return int(asset.model.ntendon)
-
-    def get_asset_tendon_name(self, asset: Asset, index: int, /) -> str:
-        return str(asset.model.tendon(index).name)
-
-    def find_asset_tendon_index(self, asset: Asset, name: str, /) -> int:
-        model = asset.model
-        return _find([model.tendon(index).name for index in range(model.ntendon)], name)
 
 
 class Actors:
@@ -172,13 +52,33 @@ class Actors:
         return env.actors[actor].asset
 
     def get_actor_scale(self, env: Env, actor: int, /) -> float:
-        return 1.0
+        return env.actors[actor].scale
+
+    def set_actor_scale(self, env: Env, actor: int, scale: float, /) -> bool:
+        """Set the size of an actor, of boxes, spheres and the like that are one body.
+
+        Its mass grows with its volume.
+
+        Raises:
+            NotImplementedError: If it has joints or meshes.
+        """
+        target = env.actors[actor]
+        model = target.asset.model
+        if model.nbody > 2 or (model.geom_type == mujoco.mjtGeom.mjGEOM_MESH).any():
+            raise NotImplementedError(
+                f"Gym.set_actor_scale: {target.asset.name} has joints or meshes; only primitive "
+                "shapes of one body can be scaled. See docs/isaacgym.md."
+            )
+        if target.scale != scale:
+            target.scale = float(scale)
+            _renew(env)
+        return True
 
     def get_actor_soft_body_count(self, env: Env, actor: int, /) -> int:
         return 0
 
     def find_actor_handle(self, env: Env, name: str, /) -> int:
-        return _find([actor.name for actor in env.actors], name)
+        return find([actor.name for actor in env.actors], name)
 
     def find_actor_index(self, env: Env, name: str, domain: IndexDomain, /) -> int:
         found = self.find_actor_handle(env, name)
@@ -202,7 +102,7 @@ class Actors:
         return list(env.actors[actor].asset.body_names)
 
     def get_actor_rigid_body_dict(self, env: Env, actor: int, /) -> dict[str, int]:
-        return _numbered(env.actors[actor].asset.body_names)
+        return numbered(env.actors[actor].asset.body_names)
 
     def get_actor_rigid_body_index(
         self, env: Env, actor: int, index: int, domain: IndexDomain, /
@@ -212,7 +112,7 @@ class Actors:
     def find_actor_rigid_body_index(
         self, env: Env, actor: int, name: str, domain: IndexDomain, /
     ) -> int:
-        index = _find(env.actors[actor].asset.body_names, name)
+        index = find(env.actors[actor].asset.body_names, name)
         return self.get_actor_rigid_body_index(env, actor, index, domain)
 
     def get_actor_rigid_body_handle(self, env: Env, actor: int, index: int, /) -> int:
@@ -261,8 +161,8 @@ class Actors:
     ) -> bool:
         return _set(env, env.actors[actor], "shapes", env.actors[actor].asset.shapes, props)
 
-    def get_actor_rigid_body_shape_indices(self, env: Env, actor: int, /) -> list[IndexRange]:
-        return _shape_indices(env.actors[actor].asset)
+    def get_actor_rigid_bodyshape_indices(self, env: Env, actor: int, /) -> list[IndexRange]:
+        return shape_indices(env.actors[actor].asset)
 
     def get_rigid_body_segmentation_id(self, env: Env, actor: int, body: int, /) -> int:
         return env.actors[actor].segmentation_ids.get(body, 0)
@@ -281,13 +181,13 @@ class Actors:
         return list(env.actors[actor].asset.dof_names)
 
     def get_actor_dof_dict(self, env: Env, actor: int, /) -> dict[str, int]:
-        return _numbered(env.actors[actor].asset.dof_names)
+        return numbered(env.actors[actor].asset.dof_names)
 
     def get_actor_dof_index(self, env: Env, actor: int, index: int, domain: IndexDomain, /) -> int:
         return _in_domain(env, index, env.first_dof(actor), domain, "num_dofs")
 
     def find_actor_dof_index(self, env: Env, actor: int, name: str, domain: IndexDomain, /) -> int:
-        index = _find(env.actors[actor].asset.dof_names, name)
+        index = find(env.actors[actor].asset.dof_names, name)
         return self.get_actor_dof_index(env, actor, index, domain)
 
     def get_actor_dof_handle(self, env: Env, actor: int, index: int, /) -> int:
@@ -317,7 +217,7 @@ class Actors:
         return list(env.actors[actor].asset.joint_names)
 
     def get_actor_joint_dict(self, env: Env, actor: int, /) -> dict[str, int]:
-        return _numbered(env.actors[actor].asset.joint_names)
+        return numbered(env.actors[actor].asset.joint_names)
 
     def get_actor_joint_index(
         self, env: Env, actor: int, index: int, domain: IndexDomain, /
@@ -327,7 +227,7 @@ class Actors:
     def find_actor_joint_index(
         self, env: Env, actor: int, name: str, domain: IndexDomain, /
     ) -> int:
-        index = _find(env.actors[actor].asset.joint_names, name)
+        index = find(env.actors[actor].asset.joint_names, name)
         return self.get_actor_joint_index(env, actor, index, domain)
 
     def get_actor_joint_handle(self, env: Env, actor: int, index: int, /) -> int:
@@ -361,7 +261,7 @@ class Actors:
         return [copy.copy(one.properties) for one in env.actors[actor].asset.actuators]
 
     def find_actor_actuator_index(self, env: Env, actor: int, name: str, /) -> int:
-        return _find([one.name for one in env.actors[actor].asset.actuators], name)
+        return find([one.name for one in env.actors[actor].asset.actuators], name)
 
     def get_actor_tendon_count(self, env: Env, actor: int, /) -> int:
         return int(env.actors[actor].asset.model.ntendon)
@@ -371,18 +271,11 @@ class Actors:
 
     def find_actor_tendon_index(self, env: Env, actor: int, name: str, /) -> int:
         model = env.actors[actor].asset.model
-        return _find([model.tendon(index).name for index in range(model.ntendon)], name)
+        return find([model.tendon(index).name for index in range(model.ntendon)], name)
 
     def get_actor_tendon_properties(self, env: Env, actor: int, /) -> list[TendonProperties]:
-        """Return stiffness and damping of each tendon, as the file has them."""
-        model = env.actors[actor].asset.model
-        return [
-            TendonProperties(
-                stiffness=float(np.ravel(model.tendon_stiffness[index])[0]),
-                damping=float(np.ravel(model.tendon_damping[index])[0]),
-            )
-            for index in range(model.ntendon)
-        ]
+        """Return stiffness and damping of each tendon, as its asset has them."""
+        return Assets().get_asset_tendon_properties(env.actors[actor].asset)
 
     def get_actor_force_sensor_count(self, env: Env, actor: int, /) -> int:
         return len(env.actors[actor].asset.force_sensors)

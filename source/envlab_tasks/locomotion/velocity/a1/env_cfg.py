@@ -1,0 +1,155 @@
+"""LeggedGym-Flat-A1-v0. The numbers are legged_gym's LeggedRobotCfg and A1RoughCfg (8fa29ac).
+
+Three things differ: accelerations of joints are those of the last physics step, not of two control
+steps; 3 % of the commands are to stand still, where legged_gym takes velocities below 0.2 m/s for
+that; and one coefficient of friction stands for its average with the ground's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
+from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg
+from envlab_tasks.locomotion.velocity.a1.env import scaled_commands
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    AXES,
+    ActionsCfg,
+    CommandsCfg,
+    EventsCfg,
+    ObservationsCfg,
+    PolicyCfg,
+    RewardsCfg,
+    VelocityEnvCfg,
+    in_contact,
+    reset_joints,
+)
+
+
+def scaled(func: Any, scale: float, noise: float) -> ObservationTermCfg:
+    """Return an observation with uniform noise of up to ``noise``, times ``scale``."""
+    bounds = UniformNoiseCfg(n_min=-noise, n_max=noise)
+    return ObservationTermCfg(func=func, noise=bounds, scale=scale)
+
+
+@dataclass(kw_only=True)
+class A1PolicyCfg(PolicyCfg):
+    """legged_gym's 48 observations, in its order and scales."""
+
+    base_lin_vel: ObservationTermCfg = default(scaled(mdp.base_lin_vel, 2.0, 0.1))
+    base_ang_vel: ObservationTermCfg = default(scaled(mdp.base_ang_vel, 0.25, 0.2))
+    velocity_commands: ObservationTermCfg = default(
+        ObservationTermCfg(func=scaled_commands, params={"command_name": "base_velocity"})
+    )
+    joint_vel: ObservationTermCfg = default(scaled(mdp.joint_vel_rel, 0.05, 1.5))
+
+
+@dataclass(kw_only=True)
+class A1ObservationsCfg(ObservationsCfg):
+    """One group."""
+
+    policy: PolicyCfg = field(default_factory=A1PolicyCfg)
+
+
+@dataclass(kw_only=True)
+class A1ActionsCfg(ActionsCfg):
+    """0.25 rad per unit of action."""
+
+    joint_pos: mdp.JointPositionActionCfg = default(
+        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
+    )
+
+
+@dataclass(kw_only=True)
+class A1CommandsCfg(CommandsCfg):
+    """Up to 1 m/s each way, and any heading."""
+
+    base_velocity: mdp.UniformVelocityCommandCfg = default(
+        mdp.UniformVelocityCommandCfg(resampling_time_range=(10.0, 10.0), rel_standing_envs=0.03)
+    )
+
+
+@dataclass(kw_only=True)
+class A1EventsCfg(EventsCfg):
+    """Episodes start where the world begins, moving; robots differ in friction, and are pushed."""
+
+    physics_material: EventTermCfg | None = default(
+        EventTermCfg(
+            func=mdp.randomize_rigid_body_material,
+            mode="startup",
+            # 0.5 to 1.25, averaged with the ground's 1 as in PhysX.
+            params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.75, 1.125)},
+        )
+    )
+    add_base_mass: EventTermCfg | None = None
+    base_com: EventTermCfg | None = None
+    base_external_force_torque: EventTermCfg | None = None
+    reset_base: EventTermCfg | None = default(
+        EventTermCfg(
+            func=mdp.reset_root_state_uniform,
+            mode="reset",
+            params={"pose_range": {}, "velocity_range": dict.fromkeys(AXES, (-0.5, 0.5))},
+        )
+    )
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
+    push_robot: EventTermCfg | None = default(
+        EventTermCfg(
+            func=mdp.push_by_setting_velocity,
+            mode="interval",
+            interval_range_s=(15.0, 15.0),
+            params={"velocity_range": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}},
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class A1RewardsCfg(RewardsCfg):
+    """What A1 changes; tracking, smoothness and the rest are as in all velocity tasks."""
+
+    dof_torques_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
+    )
+    feet_air_time: RewardTermCfg | None = default(
+        RewardTermCfg(
+            func=mdp.feet_air_time,
+            weight=1.0,
+            params={
+                "sensor_cfg": in_contact(".*_foot"),
+                "command_name": "base_velocity",
+                "threshold": 0.5,
+            },
+        )
+    )
+    undesired_contacts: RewardTermCfg | None = default(
+        RewardTermCfg(
+            func=mdp.undesired_contacts,
+            weight=-1.0,
+            params={"sensor_cfg": in_contact(".*_(thigh|calf)"), "threshold": 0.1},
+        )
+    )
+    flat_orientation_l2: RewardTermCfg | None = None
+    dof_pos_limits: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_pos_limits, weight=-10.0)
+    )
+
+
+@dataclass(kw_only=True)
+class A1FlatEnvCfg(VelocityEnvCfg):
+    """A1 on a plane."""
+
+    sim: SimulationCfg = default(
+        SimulationCfg(
+            dt=0.005,
+            data_fields=("sensordata", "actuator_force", "qacc"),
+            model_fields=("geom_friction",),
+        )
+    )
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=4096, model="envlab_tasks:locomotion/velocity/a1/a1.xml")
+    )
+    observations: ObservationsCfg = field(default_factory=A1ObservationsCfg)
+    actions: ActionsCfg = field(default_factory=A1ActionsCfg)
+    commands: CommandsCfg = field(default_factory=A1CommandsCfg)
+    events: EventsCfg = field(default_factory=A1EventsCfg)
+    rewards: RewardsCfg = field(default_factory=A1RewardsCfg)
