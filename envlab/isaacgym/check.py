@@ -163,7 +163,7 @@ class _File:
         elif self._is_gym(owner):
             yield from self._method(node)
         elif isinstance(node.ctx, ast.Store) and node.attr in _SETTINGS and self._imports:
-            yield Use(IGNORED, self._place, node.lineno, f".{node.attr}", "MuJoCo has none")
+            yield Use(IGNORED, self._place, node.lineno, f".{node.attr}", "has no effect in MuJoCo")
 
     def _is_gym(self, owner: ast.expr) -> bool:
         if isinstance(owner, ast.Attribute):
@@ -175,7 +175,7 @@ class _File:
         if name in MISSING:
             yield self._missing(line, f"Gym.{name}", f"needs {MISSING[name]}")
         elif name in _SHOWS_NOTHING:
-            yield Use(IGNORED, self._place, line, f"Gym.{name}", "shows nothing: no window")
+            yield Use(IGNORED, self._place, line, f"Gym.{name}", "there is no window")
         elif hasattr(gymapi.Gym, name):
             yield Use(SUPPORTED, self._place, line, f"Gym.{name}")
 
@@ -201,7 +201,10 @@ def _print_report(path: Path, found: list[Use]) -> None:
         (IGNORED, "Without effect:"),
         (MISSING_KIND, "Missing; raises NotImplementedError when it is reached:"),
     ):
-        lines = [use for use in found if use.kind == kind]
-        print(f"\n{headline}" if lines else f"\n{headline.split(';')[0].rstrip(':')}: nothing.")
-        for use in lines:
-            print(f"  {use.path}:{use.line}: {use.name} ({use.remark})")
+        uses = [use for use in found if use.kind == kind]
+        print(f"\n{headline}" if uses else f"\n{headline.split(';')[0].rstrip(':')}: nothing.")
+        places: dict[str, list[str]] = {}
+        for use in uses:
+            places.setdefault(f"{use.name} ({use.remark})", []).append(f"{use.path}:{use.line}")
+        for what, where in places.items():
+            print(f"  {what}: {', '.join(where)}")

@@ -43,6 +43,7 @@ def join_ranks(is_asked: bool) -> DistributedContext:
         dist.init_process_group = _do_nothing  # type: ignore[attr-defined]
         if _context.device.type == "cpu":
             torch.cuda.set_device = _do_nothing
+            torch.compiler.set_stance("force_eager")  # rl_games compiles, which the mode is not for
             _CpuForCuda().__enter__()  # for as long as the process lives
     return _context
 

@@ -20,7 +20,7 @@ class Task:
         options.armature = 0.01
         self.gym.simulate(self.sim)
         self.gym.create_viewer(self.sim, gymapi.CameraProperties())
-        self.gym.set_joint_position(self.env, 0, 2.0)
+        self.gym.set_joint_target_position(self.env, 0, 2.0)
         gym.make("CartPole-v1")
 """
 
@@ -35,10 +35,12 @@ def test_uses_are_told_apart_by_file_and_line(tmp_path, capsys):
     assert sorted(by_kind["ignored"]) == [(10, ".thickness"), (13, "Gym.create_viewer")]
     assert sorted(by_kind["missing"]) == [
         (4, "torch_utils.quat_invented"),
-        (14, "Gym.set_joint_position"),
+        (14, "Gym.set_joint_target_position"),
     ]
     assert main(["check", str(tmp_path)]) == 1
-    assert "task.py:14: Gym.set_joint_position" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "on DOFs): task.py:14\n" in printed
+    assert "Gym.set_joint_target_position (needs joints apart" in printed
 
 
 def test_checkout_without_isaacgym_is_refused(tmp_path):

@@ -161,7 +161,7 @@ class Actors:
     ) -> bool:
         return _set(env, env.actors[actor], "shapes", env.actors[actor].asset.shapes, props)
 
-    def get_actor_rigid_bodyshape_indices(self, env: Env, actor: int, /) -> list[IndexRange]:
+    def get_actor_rigid_body_shape_indices(self, env: Env, actor: int, /) -> list[IndexRange]:
         return shape_indices(env.actors[actor].asset)
 
     def get_rigid_body_segmentation_id(self, env: Env, actor: int, body: int, /) -> int:

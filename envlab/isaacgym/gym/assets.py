@@ -64,7 +64,7 @@ class Assets:
         asset.shapes = copy.deepcopy(props)
         return True
 
-    def get_asset_rigid_bodyshape_indices(self, asset: Asset, /) -> list[IndexRange]:
+    def get_asset_rigid_body_shape_indices(self, asset: Asset, /) -> list[IndexRange]:
         return shape_indices(asset)
 
     def get_asset_dof_count(self, asset: Asset, /) -> int:
