@@ -37,6 +37,7 @@ COMMANDS = {
     "warm": "envlab.tools.warm:main",
     "validate": "envlab.rl.command.validate:main",
     "compare": "envlab.tools.compare.command:main",
+    "dashboard": "envlab.web.dashboard.command:main",
     "lineage": "envlab.tools.lineage:main",
     "doctor": "envlab.doctor.command:main",
     "lab": "envlab.rl.hogwild.command:main",
@@ -77,6 +78,7 @@ USAGE = """usage: envlab COMMAND ...
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
   validate RUN                     judge a run's checkpoints by episodes it was not trained in
   compare RUN...                   runs of any library as a table and a picture, over seeds
+  dashboard [LOGS]                 runs in the browser: curves, ranks, checkpoints, videos, logs
   lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
   lineage RUN                      who came from whom in a population that evolved
   nav houses | evaluate            houses to navigate; what an expert or chance reaches there

@@ -45,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests that are marked long, too, and execute every launch instead of forking",
     )
+    parser.addoption(
+        "--screenshots",
+        metavar="FOLDER",
+        help="where tests of pages write their pictures; docs/images for those that docs show",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,14 @@ from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
 from envlab.rl.command.arguments import ArgumentParser
 from envlab.rl.run.manifest import read_manifests
-from envlab.rl.run.records import read_standing
+from envlab.rl.run.records import Standing, read_standing
 
 SILENT_S = 3600.0
 """A run that is said to be running and has written nothing for so long has probably died."""
+MUTE_S = 60.0
+"""The same of one that has written heartbeats, which come every 5 s."""
+FILES = ("run.json", "metrics.jsonl", "heartbeats.json")
+"""What changes in a run directory for as long as the run lives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +34,19 @@ class Row:
     library: str | None
     status: str
     """As the manifest has it; ``silent`` for one that runs and writes nothing."""
+    num_processes: int | None
+    seed: int | None
     iteration: int | None
+    total_iterations: int | None
+    """The iteration to end at."""
+    frames: int | None
+    """Environment steps of all processes."""
     mean_return: float | None
     """The last one."""
+    fps: float | None
+    """Environment steps per second, of the last iteration."""
+    eta_s: float | None
+    """Time until the end at the mean speed so far, in seconds; of one that runs."""
     age_s: float
     """Time since it last wrote, in seconds."""
 
@@ -58,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
             "'logs' where it is started."
         )
     rows = [
-        row(directory, manifest)
+        row(directory, manifest, read_standing(directory), last_writes(directory))
         for directory, manifest in read_manifests(folder, "**").items()
         if (flags.task or "").lower() in str(manifest.get("task")).lower()
         and flags.library in (None, manifest.get("library"))
@@ -72,25 +86,45 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def row(directory: Path, manifest: dict[str, Any]) -> Row:
-    """Return what is listed of a run."""
-    at = read_standing(directory)
-    age_s = datetime.now().timestamp() - _last_write(directory)
+def row(
+    directory: Path, manifest: dict[str, Any], at: Standing, writes: Mapping[str, float]
+) -> Row:
+    """Return what is listed of a run.
+
+    Args:
+        directory: The run directory.
+        manifest: What ``run.json`` holds.
+        at: How far it is.
+        writes: See :func:`last_writes`.
+    """
+    age_s = time.time() - max(writes.values(), default=0.0)
     status = str(manifest.get("status", "unknown"))
+    limit_s = MUTE_S if "heartbeats.json" in writes else SILENT_S
+    total = manifest.get("total_iterations")
+    eta_s = None
+    if status == "running" and at.iteration and at.wall_s is not None and total is not None:
+        eta_s = max(0, total - at.iteration) * at.wall_s / at.iteration
     return Row(
         directory=str(directory),
         task=manifest.get("task"),
         library=manifest.get("library"),
-        status="silent" if status == "running" and age_s > SILENT_S else status,
+        status="silent" if status == "running" and age_s > limit_s else status,
+        num_processes=(manifest.get("world") or {}).get("size"),
+        seed=manifest.get("seed"),
         iteration=at.iteration,
+        total_iterations=total,
+        frames=at.frames,
         mean_return=at.mean_return,
+        fps=at.fps,
+        eta_s=eta_s,
         age_s=round(age_s, 1),
     )
 
 
-def _last_write(directory: Path) -> float:
-    files = (directory / name for name in ("run.json", "metrics.jsonl", "heartbeats.json"))
-    return max(file.stat().st_mtime for file in files if file.exists())
+def last_writes(directory: Path) -> dict[str, float]:
+    """Return when each of :data:`FILES` that is there was last written, in seconds."""
+    files = (directory / name for name in FILES)
+    return {file.name: file.stat().st_mtime for file in files if file.exists()}
 
 
 def table(rows: Sequence[Row]) -> str:

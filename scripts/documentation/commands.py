@@ -44,7 +44,7 @@ SKIPPED = {
     r"my_dog": "needs a robot of your own",
     r"^envlab cluster (?!slurm|trainjob|sky)": "needs machines with ssh; run by tests/cluster",
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
-    r"^tensorboard": "is a server",
+    r"^tensorboard|^envlab dashboard|^ssh -N": "is a server",
     r"benchmarks.distance": "needs root",
     r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
 }

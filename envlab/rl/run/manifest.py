@@ -30,7 +30,7 @@ REPORT = "stall.txt"
 _TYPES: dict[type, tuple[str, ...]] = {
     str: ("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
     int: ("seed", "global_num_envs", "num_envs", "total_iterations", "version", "pid"),
-    dict: ("world", "launch", "services", "audit", "flags"),
+    dict: ("world", "launch", "services", "audit", "versions", "git"),
     list: ("restarts",),
 }
 """Of what commands read; each may be absent or null."""

@@ -44,7 +44,7 @@ def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> li
     known = {name for run in runs for name in [*dotted_names(run.manifest), *run.manifest]}
     facts = [run.manifest for run in runs]
     if not known.issuperset(by or ()):  # these files take longer to read than all the rest
-        facts = [run.manifest | _params(run.directory) for run in runs]
+        facts = [run.manifest | params_of(run.directory) for run in runs]
         _check_keys(keys, known, facts)
     members: dict[str, list[RunResult]] = {}
     for run, values_of in zip(runs, facts, strict=True):
@@ -59,7 +59,7 @@ def group_runs(runs: Sequence[RunResult], by: Sequence[str] | None = None) -> li
     return sorted(labelled, key=lambda group: [_order(value) for value in group.keys.values()])
 
 
-def _params(directory: Path) -> dict[str, Any]:
+def params_of(directory: Path) -> dict[str, Any]:
     """Return a run's ``params/*.yaml``, as ``{"env": ..., "agent": ...}``."""
     return {path.stem: load_yaml(path) for path in sorted(directory.glob("params/*.yaml"))}
 

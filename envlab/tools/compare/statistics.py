@@ -36,12 +36,13 @@ class SeedCurve:
     """Lower and upper bound, each ``(num_points,)``; None for a single run."""
 
 
-def require(module: str, purpose: str = "envlab compare") -> Any:
+def require(module: str, purpose: str = "envlab compare", extra: str = "compare") -> Any:
     """Import a module that not every installation has.
 
     Args:
         module: Its name.
         purpose: What needs it.
+        extra: Of the extras in pyproject.toml, the one that has it.
 
     Raises:
         ConfigurationError: If its package is not installed.
@@ -51,7 +52,7 @@ def require(module: str, purpose: str = "envlab compare") -> Any:
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"{purpose} needs the package {error.name!r}, which is not installed. Install it with: "
-            "pip install -c constraints.txt -e '.[compare]'"
+            f"pip install -c constraints.txt -e '.[{extra}]'"
         ) from error
 
 
@@ -102,12 +103,15 @@ def shared_range(xs: Sequence[np.ndarray]) -> tuple[float, float] | None:
     return (start, end) if start <= end else None
 
 
-def over_seeds(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> SeedCurve | None:
+def over_seeds(
+    xs: Sequence[np.ndarray], ys: Sequence[np.ndarray], num_points: int = NUM_POINTS
+) -> SeedCurve | None:
     """Return the curve of several runs, over the range that all of them have.
 
     Args:
         xs: Frames or seconds of each run, ``(num_values,)`` of its own, rising.
         ys: The metric at these.
+        num_points: Of the grid.
 
     Returns:
         The curve, linearly interpolated onto a common grid; of a single run, its own points. None
@@ -118,6 +122,6 @@ def over_seeds(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> SeedCurve 
     shared = shared_range(xs)
     if shared is None:
         return None
-    grid = np.linspace(*shared, NUM_POINTS if shared[0] < shared[1] else 1)
+    grid = np.linspace(*shared, num_points if shared[0] < shared[1] else 1)
     values = np.stack([np.interp(grid, x, y) for x, y in zip(xs, ys, strict=True)])
     return SeedCurve(x=grid, middle=interquartile_mean(values), interval=bootstrap_interval(values))

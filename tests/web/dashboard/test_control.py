@@ -1,0 +1,153 @@
+"""Stop and resume: what is signalled and started, and what never is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from envlab.errors import RunDirectoryError
+from envlab.web.dashboard import control, details
+from envlab.web.dashboard.catalogue import Catalogue
+from tests.web.dashboard.logs import write_run
+
+NAME = "rsl_rl/ant/run"
+WRITER = "import signal, sys, time; file = open(sys.argv[1]); print(flush=True); time.sleep(60)"
+
+
+def listed(root: Path, **manifest):
+    write_run(root, "Isaac-Ant-v0", name="run", iterations=5, **manifest)
+    return Catalogue(root).run(NAME)
+
+
+def test_the_process_that_holds_the_lock_is_asked_to_end_and_none_that_files_name(tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as bystander:
+        run = listed(tmp_path / "logs", status="running", size=1, pid=bystander.pid)
+        lock = run.directory / "lock"
+        lock.write_text(f"here\n{bystander.pid}\nanything\n")
+        try:
+            with pytest.raises(RunDirectoryError, match="No process of yours"):
+                control.stop(run)
+            words = [sys.executable, "-c", WRITER, str(lock)]
+            with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
+                assert writer.stdout is not None
+                writer.stdout.readline()
+                assert str(writer.pid) in control.stop(run)
+                assert writer.wait(timeout=30) == -signal.SIGTERM
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+
+
+def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
+    run = listed(tmp_path / "logs", status="running")
+    lock = run.directory / "lock"
+    lock.touch()
+    launcher = tmp_path / "torchrun"
+    launcher.write_text(
+        "import signal, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', *sys.argv[1:]])\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (child.kill(), child.wait(), sys.exit(7)))\n"
+        "signal.pause()\n"
+    )
+    words = [sys.executable, str(launcher), WRITER, str(lock)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert str(process.pid) in control.stop(run)
+        assert process.wait(timeout=30) == 7
+
+
+def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path, monkeypatch):
+    command = shlex.join(
+        ["python", "/x/train.py", "--task=Isaac-Ant-v0", "--load_run", "a", "--resume",
+         "--checkpoint=b", "agent.x=$(touch pwned); touch pwned", "--distributed"]
+    )  # fmt: skip
+    run = listed(tmp_path / "logs", status="interrupted", command=command)
+    started = []
+    real = subprocess.Popen
+
+    def popen(words, **options):
+        started.append((words, options))
+        program = "import sys; print(sys.argv[1:])"
+        return real([sys.executable, "-c", program, *words[1:]], **options)
+
+    monkeypatch.setattr(control.subprocess, "Popen", popen)
+    control.resume(run)
+    ((words, options),) = started
+    newest = run.directory / "checkpoints" / "model_5.pt"
+    assert words[1:] == [
+        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "envlab"),
+        *("train", "rsl_rl", "--task=Isaac-Ant-v0", "agent.x=$(touch pwned); touch pwned"),
+        *("--distributed", "--resume", f"--checkpoint={newest}"),
+    ]
+    assert options["cwd"] == tmp_path
+    assert not options.get("shell")
+    with pytest.raises(RunDirectoryError, match="has been resumed already"):
+        control.resume(run)
+    assert control._started.pop(run.directory).wait(timeout=30) == 0
+    assert "torch.distributed.run" in (run.directory / control.OUTPUT).read_text()
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_foreign_command_is_never_started(tmp_path: Path):
+    """A stranger's run directory names no program, and only a library that is installed."""
+    evil = [
+        {"command": "sh -c 'touch pwned'"},
+        {"command": "python train.py --task='"},
+        {"library": "../../evil"},
+        {"library": None},
+        {"command": None},
+    ]
+    run = listed(tmp_path / "logs", status="failed")
+    whole = run.manifest
+    for manifest in evil:
+        run.manifest = whole | manifest
+        with pytest.raises(RunDirectoryError, match="cannot be resumed from here"):
+            control.resume(run)
+
+
+REFUSED = {
+    "goes on": {"status": "running"},
+    "cannot be resumed from here": {
+        "status": "failed",
+        "world": {"size": 4, "local_size": 2},
+    },
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_cannot_be_resumed_is_said(tmp_path: Path, reason: str):
+    run = listed(tmp_path / "logs", **REFUSED[reason])
+    with pytest.raises(RunDirectoryError, match=reason):
+        control.resume(run)
+
+
+def test_commands_play_and_resume_from_where_the_dashboard_was_started(tmp_path, monkeypatch):
+    from envlab.rl.command.arguments import play_parser, train_parser
+    from envlab.rl.libraries import get_library
+
+    monkeypatch.chdir(tmp_path)
+    run = listed(tmp_path / "logs", size=1, age_s=-time.timezone)
+    newest = details.checkpoints(run)[0]
+    checkpoint = f"--checkpoint=logs/{NAME}/checkpoints/model_5.pt"
+    assert newest.play == f"envlab play rsl_rl --task=Isaac-Ant-v0 {checkpoint}"
+    assert newest.resume.startswith("envlab train rsl_rl --task=Isaac-Ant-v0 ")
+    assert newest.resume.endswith(f" --resume {checkpoint}")
+    for parser, command in ((play_parser, newest.play), (train_parser, newest.resume)):
+        flags, _ = parser(get_library("rsl_rl")).parse_with_overrides(shlex.split(command)[3:])
+        assert os.path.samefile(flags.checkpoint, run.directory / "checkpoints/model_5.pt")
+
+
+def test_the_audit_is_told(tmp_path: Path):
+    assert details.audit({"world": {"size": 1}})[0] == "unknown"
+    passed = details.audit({"audit": json.loads('{"iteration": 50, "is_passed": true}')})
+    assert passed == ("ok", "Passed at iteration 50: all ranks agree.")
+    assert details.audit({"audit": {"iteration": 7, "is_passed": False}})[0] == "lost"

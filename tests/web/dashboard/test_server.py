@@ -1,0 +1,323 @@
+"""The dashboard's answers: who is admitted, what is said of errors, and what is never read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+pytest.importorskip("starlette", reason="the dashboard needs the extra 'web'")
+from starlette.testclient import TestClient
+
+from envlab.web.address import REFUSAL, Address
+from envlab.web.dashboard import catalogue
+from envlab.web.dashboard.server import make_app
+from tests.web.dashboard.logs import write_metrics, write_run
+
+SECRET = "tell nobody"
+
+
+@pytest.fixture
+def logs(tmp_path: Path, monkeypatch) -> Path:
+    monkeypatch.setattr(catalogue, "FRESH_S", 0.0)
+    root = tmp_path / "logs"
+    for seed, age_s in ((0, 300), (1, 200)):
+        write_run(root, "Isaac-Ant-v0", name=f"ant_{seed}", seed=seed, age_s=age_s, iterations=20)
+    write_run(
+        root, "Isaac-Cartpole-v0", library="skrl", name="pole", status="running", iterations=30
+    )
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "secret.mp4").write_text(SECRET)
+    return root
+
+
+@pytest.fixture
+def visitor(logs: Path):
+    """One who has the token, and runs may not be controlled."""
+    yield from _visitor(logs, allow_control=False)
+
+
+@pytest.fixture
+def controller(logs: Path):
+    yield from _visitor(logs, allow_control=True)
+
+
+def _visitor(logs: Path, *, allow_control: bool):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = Address(listener=listener)
+        app = make_app(logs, address, allow_control=allow_control)
+        client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+        assert client.get(f"/?token={address.token}").status_code == 200
+        client.token = address.token  # type: ignore[attr-defined]
+        yield client
+
+
+ANT = "rsl_rl/ant/ant_0"
+POLE = "skrl/cartpole/pole"
+PAGES = ["/", f"/runs?run={ANT}", "/api/list", f"/api/details?run={ANT}", f"/api/curves?run={ANT}"]
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/static/list.js", "/video", "/nowhere"])
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_without_the_token_nothing_is_shown(visitor, path: str, token: str):
+    visitor.cookies.clear()
+    if token:
+        path += ("&" if "?" in path else "?") + f"token={token}"
+    answer = visitor.get(path)
+    assert (answer.status_code, answer.text) == (403, REFUSAL)
+
+
+def test_the_token_leaves_the_address_and_stays_in_a_cookie_of_this_port_only(visitor):
+    visitor.cookies.clear()
+    path = f"/runs?run={quote(ANT, safe='')}&token={visitor.token}"
+    answer = visitor.get(path, follow_redirects=False)
+    assert answer.status_code == 303
+    assert visitor.token not in answer.headers["location"]
+    assert re.match(r"envlab_\d+=", answer.headers["set-cookie"])
+    assert "httponly" in answer.headers["set-cookie"].lower()
+    assert visitor.get(answer.headers["location"]).status_code == 200
+    elsewhere = visitor.get(f"//example.org/?token={visitor.token}", follow_redirects=False)
+    assert not elsewhere.headers.get("location", "/").startswith("//")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_answers_and_loads_nothing_from_elsewhere(visitor, path: str):
+    answer = visitor.get(path)
+    assert answer.status_code == 200
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    assert not re.search(r"""(src|href|action)=["'](https?:)?//""", answer.text)
+    assert visitor.token not in answer.text
+
+
+def test_the_list_tells_of_each_run_the_newest_first(visitor):
+    answer = visitor.get("/api/list")
+    rows = answer.json()["rows"]
+    assert [row["name"] for row in rows] == [POLE, "rsl_rl/ant/ant_1", ANT]
+    pole = rows[0]
+    assert (pole["task"], pole["library"], pole["status"]) == (
+        "Isaac-Cartpole-v0",
+        "skrl",
+        "running",
+    )
+    assert (pole["num_processes"], pole["iteration"], pole["total_iterations"]) == (2, 30, 300)
+    assert pole["eta_s"] == pytest.approx(270 * 2.1)
+    same = visitor.get("/api/list", headers={"If-None-Match": answer.headers["etag"]})
+    assert (same.status_code, same.content) == (304, b"")
+
+
+def test_only_what_has_changed_is_read_again(logs, visitor, monkeypatch):
+    visitor.get("/api/list")
+    read: list[Path] = []
+    real = catalogue.read_manifest
+    monkeypatch.setattr(catalogue, "read_manifest", lambda run: read.append(run) or real(run))
+    write_metrics(logs / POLE, 31, 32)
+    rows = visitor.get("/api/list").json()["rows"]
+    assert rows[0]["iteration"] == 32
+    assert read == [logs / POLE]
+
+
+def test_curves_are_those_of_compare_with_an_interval_over_seeds(visitor):
+    both = f"run={ANT}&run=rsl_rl/ant/ant_1"
+    (line,) = visitor.get(f"/api/curves?{both}").json()["lines"]
+    assert line["label"] == "rsl_rl, 2 processes (2 runs)"
+    assert len(line["x"]) == len(line["low"]) == 200
+    assert all(
+        low <= y <= high for low, y, high in zip(line["low"], line["y"], line["high"], strict=True)
+    )
+    apart = visitor.get(f"/api/curves?{both}&group=0&x=wall_s").json()
+    assert [line["label"] for line in apart["lines"]] == [ANT, "rsl_rl/ant/ant_1"]
+    assert apart["lines"][0]["x"][-1] == pytest.approx(42.0)
+    assert "losses.value" in apart["metrics"]
+    assert "seed" in visitor.get(f"/runs?{both}").text
+
+
+def test_what_differs_is_told_by_parameter(logs, visitor):
+    (logs / ANT / "params" / "agent.yaml").write_text("algorithm:\n  learning_rate: 0.0625\n")
+    page = visitor.get(f"/runs?run={ANT}&run=rsl_rl/ant/ant_1").text
+    assert "agent.algorithm.learning_rate" in page
+    assert "0.0625" in page
+    assert "env.decimation" not in page
+
+
+SENTENCES = {
+    "/runs": (400, "0 runs are chosen"),
+    "/runs?run=rsl_rl/ant/gone": (404, "There is no run &#39;rsl_rl/ant/gone&#39;"),
+    f"/api/curves?run={ANT}&run={POLE}": (404, "The runs are of 2 tasks"),
+    f"/api/curves?run={ANT}&x=banana": (400, "x is 'banana'"),
+    f"/api/curves?run={ANT}&metric=no.such": (200, '"lines":[]'),
+    f"/video?run={ANT}&name=none.mp4": (404, "has no video"),
+    "/nowhere": (404, "Not Found"),
+}
+
+
+@pytest.mark.parametrize("path", SENTENCES)
+def test_what_cannot_be_shown_is_one_sentence(visitor, path: str):
+    status, sentence = SENTENCES[path]
+    answer = visitor.get(path)
+    assert (answer.status_code, sentence in answer.text) == (status, True)
+    assert "Traceback" not in answer.text
+
+
+def test_a_run_that_vanishes_while_it_is_shown_is_said(logs, visitor, monkeypatch):
+    monkeypatch.setattr(catalogue, "FRESH_S", 60.0)
+    assert visitor.get(f"/api/details?run={ANT}").status_code == 200
+    shutil.rmtree(logs / ANT)
+    answer = visitor.get(f"/api/details?run={ANT}")
+    assert (answer.status_code, answer.text) == (
+        404,
+        f"The run {ANT!r} was removed while it was shown.",
+    )
+
+
+def test_a_run_of_a_newer_version_is_shown_as_far_as_it_is_known(logs, visitor):
+    file = logs / ANT / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 2}))
+    assert "A newer envlab wrote this run" in visitor.get(f"/api/details?run={ANT}").text
+
+
+DAMAGE = {
+    "run.json": ("{", "cannot be read"),
+    "metrics.jsonl": ("{}\n{}\n", "Line 1 of"),
+    "heartbeats.json": ('{"ranks": [{"rank": "x"}]}', "has written no heartbeats"),
+    "params/agent.yaml": ("{", "learning_rate"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_in_one_file_leaves_the_rest_shown(logs, visitor, name: str):
+    text, sentence = DAMAGE[name]
+    (logs / ANT / name).write_text(text)
+    answers = [visitor.get(f"{path}?run={ANT}&run=rsl_rl/ant/ant_1") for path in (
+        "/api/list", "/api/details", "/api/curves", "/runs")]  # fmt: skip
+    assert all(answer.status_code in (200, 404) for answer in answers)
+    assert any(sentence in answer.text for answer in answers)
+    assert len(answers[0].json()["rows"]) == 3
+
+
+def test_a_line_that_is_being_written_does_not_count_yet(logs, visitor):
+    with (logs / ANT / "metrics.jsonl").open("a") as file:
+        file.write('{"iteration": 21, "fra')
+    (line,) = visitor.get(f"/api/curves?run={ANT}").json()["lines"]
+    assert len(line["x"]) == 20
+
+
+def test_an_error_that_nobody_foresaw_is_a_sentence_too(visitor, monkeypatch):
+    from envlab.web.dashboard import details
+
+    monkeypatch.setattr(details, "logs", lambda run: 1 / 0)
+    answer = visitor.get(f"/api/details?run={ANT}")
+    assert answer.status_code == 500
+    assert answer.text == "The dashboard failed here; its terminal says how. Other pages go on."
+
+
+OUTSIDE = [
+    "../secret.txt",
+    "..%2fsecret.txt",
+    "%2e%2e/secret.txt",
+    "../../etc/passwd",
+    "/etc/passwd",
+]
+
+
+@pytest.mark.parametrize("typed", [*OUTSIDE, "..\\secret.txt", "%00", "$(id)", "a;id", "."])
+def test_nothing_that_a_visitor_types_leads_out_of_the_folder(logs, visitor, typed: str):
+    for path in (
+        f"/static/{typed}",
+        f"/runs?run={typed}",
+        f"/runs?run={ANT}/{typed}",
+        f"/api/details?run={typed}",
+        f"/api/curves?run={ANT}&metric={typed}",
+        f"/video?run={ANT}&name={typed}",
+        f"/video?run={ANT}&name=videos/{typed}",
+        f"/{typed}",
+    ):
+        answer = visitor.get(path)
+        assert SECRET not in answer.text
+        assert "root:" not in answer.text
+        assert answer.status_code in (200, 400, 404)
+
+
+LINKS = ["log.txt", "videos/one.mp4", "run.json", "metrics.jsonl", "params/agent.yaml", "params"]
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_link_out_of_the_folder_is_not_followed(logs, visitor, name: str):
+    path = logs / ANT / name
+    target = logs.parent / "elsewhere"
+    target.mkdir()
+    text = json.dumps({"iteration": 1, "frames": 1, "wall_s": 1.0, "mean_return": 77.125})
+    if name == "run.json":
+        text = json.dumps({"task": SECRET, "created_at": "2026-01-01"})
+    if name.startswith("params"):
+        text = f"{SECRET.replace(' ', '_')}: 77.125\n"
+    for file in ("file", "agent.yaml"):
+        (target / file).write_text(SECRET if name in ("log.txt", "videos/one.mp4") else text)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target if name == "params" else target / "file")
+    both = f"run={ANT}&run=rsl_rl/ant/ant_1"
+    for page in (*PAGES, f"/video?run={ANT}&name={name}", f"/runs?{both}", f"/api/curves?{both}"):
+        answer = visitor.get(page)
+        assert SECRET not in answer.text
+        assert "77.125" not in answer.text
+
+
+def test_what_a_run_says_of_itself_is_text_on_the_page(logs, visitor):
+    file = logs / ANT / "run.json"
+    evil = "<script>alert(1)</script>"
+    values = json.loads(file.read_text()) | {"task": evil, "command": evil, "error": evil}
+    file.write_text(json.dumps(values))
+    (logs / ANT / "log.txt").write_text(f"{evil}\x1b[31m")
+    for path in PAGES[1:4:2]:
+        assert "<script>alert" not in visitor.get(path).text
+    assert "\x1b" not in visitor.get(PAGES[3]).text
+
+
+def test_a_video_is_served_in_parts(logs, visitor):
+    folder = logs / ANT / "videos" / "train"
+    folder.mkdir(parents=True)
+    (folder / "step_0.mp4").write_bytes(bytes(range(100)))
+    assert "videos/train/step_0.mp4" in visitor.get(f"/api/details?run={ANT}").text.replace(
+        "%2F", "/"
+    )
+    answer = visitor.get(
+        f"/video?run={ANT}&name=videos/train/step_0.mp4", headers={"Range": "bytes=10-19"}
+    )
+    assert (answer.status_code, answer.content) == (206, bytes(range(10, 20)))
+
+
+@pytest.mark.parametrize("action", ["stop", "resume"])
+def test_nothing_is_controlled_unless_that_is_allowed(visitor, action: str):
+    headers = {"X-Envlab-Token": visitor.token}
+    answer = visitor.post(f"/control/{action}?run={ANT}", headers=headers)
+    assert (answer.status_code, "--allow-control" in answer.text) == (403, True)
+
+
+def test_a_form_of_another_site_controls_nothing(controller):
+    assert "data-act" in controller.get(f"/api/details?run={POLE}").text
+    path = f"/control/stop?run={POLE}"
+    assert controller.post(path).status_code == 403
+    assert controller.post(f"{path}&token={controller.token}").status_code == 403
+    assert controller.post(path, headers={"X-Envlab-Token": "wrong"}).status_code == 403
+    assert controller.get(path).status_code == 405
+    answer = controller.post(path, headers={"X-Envlab-Token": controller.token})
+    assert (answer.status_code, "No process of yours" in answer.text) == (404, True)
+
+
+def test_a_folder_of_cluster_shows_what_its_processes_printed(logs, visitor):
+    write_run(logs, "Isaac-Ant-v0", name="far", iterations=2, launch={"name": "abc"})
+    ranks = logs / "runs" / "abc" / "ranks"
+    ranks.mkdir(parents=True)
+    (ranks / "0.txt").write_text("0 %\r50 %\r100 %\nall is well\n")
+    page = visitor.get("/api/details?run=rsl_rl/ant/far").text
+    assert "all is well" in page
+    assert "50 %" not in page
+    assert os.path.relpath(ranks / "0.txt", logs / "rsl_rl/ant/far") in page
