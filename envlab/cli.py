@@ -13,6 +13,7 @@ from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import (
     ArgumentParser,
+    export_parser,
     play_parser,
     train_parser,
 )
@@ -39,6 +40,7 @@ COMMANDS = {
     "compare": "envlab.tools.compare.command:main",
     "dashboard": "envlab.web.dashboard.command:main",
     "lineage": "envlab.tools.lineage:main",
+    "deploy": "envlab.tools.deploy:main",
     "doctor": "envlab.doctor.command:main",
     "lab": "envlab.rl.hogwild.command:main",
     "nav": "envlab.tools.navigation:main",
@@ -51,13 +53,15 @@ OF_LIBRARIES = {
     "train": "envlab.rl.command.launch:run_training",
     "play": "envlab.rl.command.play:run_playing",
     "config": "envlab.rl.command.config:run_config",
+    "export": "envlab.rl.command.play:run_export",
 }
 """What runs a command that a library's name follows."""
+PARSERS = {"play": play_parser, "export": export_parser}
+"""Flags of the commands that take a trained policy; the others have those of ``train``."""
 ELSEWHERE = {
     "list_envs": "envlab list",
     "random_agent": "envlab random",
     "zero_agent": "envlab zero",
-    "export": "envlab play, which exports the policy",
     "sweep": "envlab train ... -m, with several values in an override",
     "train_multigpu": "python -m torch.distributed.run --nproc_per_node=2 -m envlab train ... "
     "--distributed",
@@ -70,6 +74,8 @@ USAGE = """usage: envlab COMMAND ...
   train LIBRARY --task ID ...      train; what scripts/reinforcement_learning/LIBRARY/train.py does
   play LIBRARY --task ID ...       run and export a trained policy; of train and play, LIBRARY may
                                    also be given as --rl_library LIBRARY, or left out
+  export LIBRARY --task ID ...     write a policy and all that belongs to it, to run it elsewhere
+  deploy DIRECTORY                 run what was exported in MuJoCo alone, without torch
   config LIBRARY --task ID ...     print the configuration that train would start with, as YAML
   new task NAME                    write a package with a task, to be changed into your own
   runs [FOLDER]                    run directories: how far each is, and how it ended
@@ -207,14 +213,14 @@ def _run_library(command: str, library: str, arguments: Sequence[str] | None) ->
 
 
 def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -> int:
-    """Train or play with a library, or print a configuration.
+    """Train, play or export with a library, or print a configuration.
 
     Flags and the task are checked before torch and the library take their seconds to load.
     """
     library = get_library(name)
     if library.prepare is not None:
         arguments = library.load("prepare")(command, arguments)
-    parser = play_parser(library) if command == "play" else train_parser(library)
+    parser = PARSERS.get(command, train_parser)(library)
     flags, overrides = parser.parse_with_overrides(arguments)
     get_task(flags.task)
     _check_early(command, flags, overrides)
@@ -232,7 +238,7 @@ def _check_early(command: str, flags: argparse.Namespace, overrides: Sequence[st
     from envlab.config import check_grammar
 
     check_grammar(overrides)
-    if command == "play":
+    if command in PARSERS:
         checkpoint_file(flags)
         return
     given_config(flags)

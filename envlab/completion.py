@@ -10,7 +10,7 @@ import argcomplete
 from envlab.cluster.verbs import VERBS
 from envlab.errors import ConfigurationError
 from envlab.registry import list_tasks
-from envlab.rl.command.arguments import agent_parser, play_parser, train_parser
+from envlab.rl.command.arguments import agent_parser, export_parser, play_parser, train_parser
 from envlab.rl.libraries import libraries
 from envlab.tools.terms import KINDS
 
@@ -35,7 +35,12 @@ def complete(commands: Iterable[str]) -> None:
     children = parser.add_subparsers()
     for name in commands:
         children.add_parser(name)
-    of_library = {"train": train_parser, "play": play_parser, "config": train_parser}
+    of_library = {
+        "train": train_parser,
+        "play": play_parser,
+        "config": train_parser,
+        "export": export_parser,
+    }
     for name, parser_of in of_library.items():
         child = children.choices[name]
         child.add_argument("--rl_library", choices=libraries())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -38,3 +40,14 @@ def tests() -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_tests_that_pages_name_exist(page, tests: set[str]):
     assert not set(re.findall(r"`(test_\w+)`", page.read_text())) - tests
+
+
+@pytest.mark.long
+def test_the_site_builds_and_its_links_lead_somewhere(tmp_path):
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", f"--site-dir={tmp_path}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    reference = (tmp_path / "api.html").read_text()
+    for name in ("envlab.registry", "ManagerEnv", "joint_pos_rel", "JointPositionActionCfg"):
+        assert name in reference

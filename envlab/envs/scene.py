@@ -53,6 +53,11 @@ def build_model(cfg: SceneCfg, dt: float | None = None) -> mujoco.MjModel:
         SimulationError: If its model is missing or MuJoCo refuses it.
         ConfigurationError: For joints that do not exist.
     """
+    return build_spec(cfg, dt)[1]
+
+
+def build_spec(cfg: SceneCfg, dt: float | None = None) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
+    """Return the scene of ``cfg``, and what it compiles to; see :func:`build_model`."""
     path = find_model(cfg.model)
     spec = read_spec(path)
     if dt is not None:
@@ -69,10 +74,10 @@ def build_model(cfg: SceneCfg, dt: float | None = None) -> mujoco.MjModel:
         add_terrain(spec, cfg.terrain)
     add_sky(spec)
     model = compile_spec(spec, path)
-    if cfg.init_state is None and not cfg.actuators:
-        return model
-    set_home(spec, model, cfg.init_state)
-    return compile_spec(spec, path)
+    if cfg.init_state is not None or cfg.actuators:
+        set_home(spec, model, cfg.init_state)
+        model = compile_spec(spec, path)
+    return spec, model
 
 
 def load_model(source: str) -> mujoco.MjModel:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tabulate import tabulate
 
 from envlab.registry import Task, list_tasks
 from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.run.pretrained import policies
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,12 +21,22 @@ def main(arguments: Sequence[str]) -> int:
     tasks = list_tasks(flags.keyword)
     if tasks:
         print(table(tasks))
+        print(
+            "\n* comes with a trained policy: envlab play LIBRARY --task ID --checkpoint pretrained"
+        )
     else:
         print(f"No task matches {flags.keyword!r}.")
     return 0
 
 
 def table(tasks: Sequence[Task]) -> str:
-    """Return tasks as aligned columns under a heading."""
-    rows = [(task.id, task.kind, " ".join(task.libraries), task.description) for task in tasks]
+    """Return tasks as aligned columns under a heading; a star marks a policy that is installed."""
+    trained = {(one.manifest["task"], one.manifest["library"]) for one in policies()}
+    rows = [(task.id, task.kind, _libraries(task, trained), task.description) for task in tasks]
     return tabulate(rows, headers=("Task", "Kind", "Libraries", "Description"))
+
+
+def _libraries(task: Task, trained: Collection[tuple[str, str]]) -> str:
+    return " ".join(
+        name + ("*" if (task.trained_id, name) in trained else "") for name in task.libraries
+    )

@@ -40,6 +40,13 @@ class ActionTerm:
         """Write controls from ``actions``, ``(num_envs, dim)``, which have their noise."""
         raise NotImplementedError
 
+    def describe(self) -> dict[str, Any] | None:
+        """Return what makes controls of actions, for ``deploy.yaml``; None where it is code.
+
+        It has ``joint_names`` in the order of the action, and a ``scale`` and ``offset`` for each.
+        """
+        return None
+
     def reset(self, mask: torch.Tensor) -> None:
         """Forget the ended episodes of ``mask``, whose ``env.reset_qpos`` is staged by now."""
 
@@ -71,6 +78,20 @@ class ActionManager:
     def active_terms(self) -> list[str]:
         """Names of the terms."""
         return list(self._terms)
+
+    def describe(self) -> dict[str, dict[str, Any] | None]:
+        """Return :meth:`ActionTerm.describe` of each term, with its class as ``type``."""
+        described = {name: term.describe() for name, term in self._terms.items()}
+        return {
+            name: None
+            if one is None
+            else {
+                "type": type(self._cfgs[name]).__name__.removesuffix("Cfg"),
+                **one,
+                "clip": None if (clip := self._cfgs[name].clip) is None else list(clip),
+            }
+            for name, one in described.items()
+        }
 
     def process_action(self, actions: torch.Tensor) -> None:
         """Remember ``actions``, ``(num_envs, total_action_dim)``, and write all controls."""

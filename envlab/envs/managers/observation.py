@@ -64,6 +64,12 @@ class ObservationManager:
         """Names of the terms by group."""
         return {group: list(terms) for group, terms in self._terms.items()}
 
+    def terms(
+        self, group: str = "policy"
+    ) -> dict[str, tuple[ObservationTermCfg, Callable[[], torch.Tensor]]]:
+        """Return the terms of a group: what is configured, and the function with its parameters."""
+        return dict(self._terms[group])
+
     def columns(self, group: str = "policy") -> dict[str, slice]:
         """Return which columns of a group each term fills, once observations were computed."""
         end = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -64,14 +64,24 @@ class JointAction(ActionTerm):
     """The term of a :class:`JointActionCfg`."""
 
     def __init__(self, cfg: JointActionCfg, env: VectorEnv, offset: torch.Tensor | float) -> None:
-        actuators = joint_actuators(env.sim.model, cfg.joint_names)
+        model = env.sim.model
+        actuators = joint_actuators(model, cfg.joint_names)
         self.dim = len(actuators)
+        self._joint_names = [model.joint(model.actuator_trnid[i, 0]).name for i in actuators]
         self._ctrl = env.sim.ctrl
         self._ids = torch.tensor(actuators, device=env.device)
         self._covers_all = actuators == list(range(env.sim.model.nu))
-        self._scale, self._clip = _scale(cfg.scale, actuators, env), cfg.clip
+        self._scale, self._clip = _scale(cfg.scale, self._joint_names, env), cfg.clip
         has_offset = isinstance(offset, torch.Tensor) or offset != 0.0
         self._offset = offset if has_offset else None
+
+    def describe(self) -> dict[str, Any]:
+        settings = {"scale": self._scale, "offset": 0.0 if self._offset is None else self._offset}
+        lists = {
+            name: torch.as_tensor(value, device="cpu").flatten().expand(self.dim).tolist()
+            for name, value in settings.items()
+        }
+        return {"joint_names": list(self._joint_names), **lists}
 
     def apply(self, actions: torch.Tensor) -> None:
         if self._covers_all and self._offset is None and self._clip is None:
@@ -89,11 +99,9 @@ class JointAction(ActionTerm):
 
 
 def _scale(
-    scale: float | dict[str, float], actuators: list[int], env: VectorEnv
+    scale: float | dict[str, float], names: list[str], env: VectorEnv
 ) -> float | torch.Tensor:
-    """Return one factor for all, or those of the joints that ``actuators`` drive, ``(dim,)``."""
+    """Return one factor for all, or those of the named joints, ``(dim,)``."""
     if not isinstance(scale, dict):
         return scale
-    model = env.sim.model
-    names = [model.joint(model.actuator_trnid[i, 0]).name for i in actuators]
     return torch.tensor(joint_values(scale, names), device=env.device)

@@ -232,18 +232,7 @@ def play_parser(library: Library) -> ArgumentParser:
         metavar="N",
         help="episodes to run (default: one per environment)",
     )
-    parser.add_argument(
-        "--load_run",
-        metavar="RUN",
-        help="the run's folder, a name or a pattern (default: the newest)",
-    )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--checkpoint",
-        metavar="CKPT",
-        default="latest",
-        help="latest (default), best, a file name, or a path",
-    )
+    which = _add_choice_of_policy(parser)
     which.add_argument(
         "--use_last_checkpoint",
         action="store_const",
@@ -256,15 +245,45 @@ def play_parser(library: Library) -> ArgumentParser:
         action="store_true",
         help="wait after each step until it is over in the world, too",
     )
-    parser.add_argument(
-        "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
-    )
-    parser.add_argument(
-        "--no_export", action="store_true", help="do not write exported/policy.pt and policy.onnx"
-    )
+    parser.add_argument("--no_export", action="store_true", help="do not write exported/")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary there, too")
     _add_video_flags(parser)
     return parser
+
+
+def export_parser(library: Library) -> ArgumentParser:
+    """Return the parser of ``envlab export``."""
+    description = f"Write a policy trained with {library.name} as files to run it elsewhere."
+    parser = _parser(library, "export", description)
+    parser.add_argument(
+        "--joint_order",
+        choices=("envlab", "isaaclab"),
+        default="envlab",
+        help="whose order the joints in observations and actions have (default: envlab)",
+    )
+    parser.set_defaults(num_envs=None, num_episodes=None, video=False)
+    _add_choice_of_policy(parser)
+    return parser
+
+
+def _add_choice_of_policy(parser: ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """Add the flags that name a checkpoint; return the group that is about which of a run."""
+    parser.add_argument(
+        "--load_run",
+        metavar="RUN",
+        help="the run's folder, a name or a pattern (default: the newest)",
+    )
+    parser.add_argument(
+        "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--checkpoint",
+        metavar="CKPT",
+        default="latest",
+        help="latest (default), best, a file name, a path, or pretrained: one that envlab brings",
+    )
+    return which
 
 
 def agent_parser(kind: str) -> ArgumentParser:

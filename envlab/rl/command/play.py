@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,21 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import multi_agent_to_single_agent
+from envlab.envs.joint_order import Convention
 from envlab.foreign import printable
 from envlab.rl.command.evaluation import evaluate, write_json
 from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.command.train import make_env
 from envlab.rl.learner import Player
 from envlab.rl.libraries import Library
+from envlab.rl.loop.deployment import NotDeployable, write_deployment
 from envlab.rl.loop.video import start_recording
-from envlab.rl.run.directory import refuse_links
+from envlab.rl.run.directory import LOG_ROOT, refuse_links
+from envlab.rl.run.pretrained import SELECTOR
 
 NUM_ENVS = 64
+NUM_ENVS_EXPORT = 2
+"""Enough to make the networks; nothing is stepped."""
 
 
 def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
@@ -40,6 +46,52 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
         EnvlabError: For bad input.
     """
     configure_logging(verbose=flags.verbose)
+    opened = open_policy(library, flags, overrides, NUM_ENVS)
+    num_envs = opened.session.env_cfg.scene.num_envs
+    episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
+    try:
+        _play(opened.env, opened.player, episodes_per_env, opened.session, opened.directory)
+        if not flags.no_export:
+            _export(opened, opened.directory / "exported")
+    finally:
+        opened.env.close()
+    return 0
+
+
+def run_export(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
+    """Run ``envlab export``: what play writes, without playing, and for Isaac Lab's joint order.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        EnvlabError: For bad input, and a policy that cannot be exported as asked.
+    """
+    configure_logging(verbose=flags.verbose)
+    opened = open_policy(library, flags, overrides, NUM_ENVS_EXPORT)
+    folder = "exported" if flags.joint_order == "envlab" else f"exported_{flags.joint_order}"
+    try:
+        _export(opened, opened.directory / folder, flags.joint_order)
+    finally:
+        opened.env.close()
+    return 0
+
+
+@dataclass(kw_only=True)
+class OpenedPolicy:
+    """A policy in its environment."""
+
+    session: Session
+    env: Any
+    player: Player
+    directory: Path
+    """Where to write: the run's."""
+
+
+def open_policy(
+    library: Library, flags: argparse.Namespace, overrides: Sequence[str], num_envs: int
+) -> OpenedPolicy:
+    """Load a checkpoint, and make up to ``num_envs`` environments, or as many as flags say."""
     session = compose_session(flags, overrides, library)
     path, values, run_directory = open_checkpoint(
         session,
@@ -48,10 +100,12 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
     )
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(flags, overrides, library, params=run_directory)
-    if (run_directory / "run.json").is_file():
+    if flags.checkpoint == SELECTOR:  # which lies in a package, where nothing is to be written
+        experiment = session.agent_cfg.experiment_name
+        run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
+    elif (run_directory / "run.json").is_file():
         refuse_links(run_directory)  # policies and videos are written there
-    num_envs = flags.num_envs or min(NUM_ENVS, flags.num_episodes or NUM_ENVS)
-    episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
+    num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
     seed = session.agent_cfg.seed
     changes = {"scene": {"num_envs": num_envs}, "seed": seed}
     session.env_cfg = merge(session.env_cfg, changes, "env")
@@ -63,14 +117,30 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
         f"Playing {printable(os.path.relpath(path))} (iteration {values['iteration']}, "
         f"{values['frames']} frames)"
     )
-    try:
-        _play(env, player, episodes_per_env, session, run_directory)
-        if not flags.no_export:
-            for exported in player.export(run_directory / "exported"):
-                print(f"Exported {os.path.relpath(exported)}")
-    finally:
-        env.close()
-    return 0
+    return OpenedPolicy(session=session, env=env, player=player, directory=run_directory)
+
+
+def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab") -> None:
+    """Write the policy, and what it needs to run elsewhere.
+
+    Raises:
+        NotDeployable: If it is to have another order of joints, and what they are cannot be said.
+    """
+    task, run = opened.session.task, os.path.relpath(opened.directory)
+    facts = {"task": task.id, "library": opened.session.library.name, "run": run}
+    written = opened.player.export(directory)
+    if any(path.name == "policy.onnx" for path in written):
+        try:
+            written += write_deployment(opened.env, directory, facts, order)
+        except NotDeployable as obstacle:
+            if order != "envlab":
+                raise
+            print(f"No deploy.yaml: {obstacle}")
+    if order != "envlab":  # TorchScript's has our order still
+        (directory / "policy.pt").unlink()
+    for path in written:
+        if path.is_file():
+            print(f"Exported {os.path.relpath(path)}")
 
 
 def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> None:

@@ -35,6 +35,7 @@ from envlab.rl.libraries import Library
 from envlab.rl.run.checkpoints import Accept, Checkpoints, check_header
 from envlab.rl.run.find import find_run, flags_of
 from envlab.rl.run.manifest import read_manifest
+from envlab.rl.run.pretrained import SELECTOR, find_policy
 
 logger = logging.getLogger(__name__)
 
@@ -210,8 +211,8 @@ def open_checkpoint(
     """Return the checkpoint that the flags name, what it holds, and its run directory.
 
     ``--load_run`` is a run's folder, a name or a pattern, or else the newest run with a checkpoint;
-    ``--checkpoint`` is ``latest``, ``best``, a file name, or a path. Only the first of these falls
-    back to an earlier one.
+    ``--checkpoint`` is ``latest``, ``best``, ``pretrained``, a file name, or a path. Only the
+    first of these falls back to an earlier one.
 
     Args:
         session: Names library, experiment and algorithm, where no path is given.
@@ -222,6 +223,11 @@ def open_checkpoint(
         EnvlabError: If there is none, or it cannot be read or is refused.
     """
     agent_cfg, path = session.agent_cfg, checkpoint_file(session.flags)
+    if session.flags.checkpoint == SELECTOR:
+        policy = find_policy(session.library.name, agent_cfg.origin, tasks)
+        values = load_checkpoint(policy.checkpoint)
+        accept(values, policy.checkpoint)
+        return policy.checkpoint, values, policy.folder
     if path is not None:
         values = load_checkpoint(path)
         accept(values, path)

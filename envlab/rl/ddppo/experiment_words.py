@@ -50,8 +50,8 @@ def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
 def prepare(command: str, words: Sequence[str]) -> list[str]:
     """Return the words of a command with what an experiment says.
 
-    A command is ``train``, ``config``, ``play`` or ``launch``, or what is validated: ``valid`` or
-    ``test``.
+    A command is ``train``, ``config``, ``play``, ``export`` or ``launch``, or what is validated:
+    ``valid`` or ``test``.
 
     Words without an experiment are returned as they are.
 
@@ -92,7 +92,13 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
     return [*told, *words]  # of two overrides of the same value, the last one wins
 
 
-_MODES: dict[str, Mode] = {"launch": "train", "play": "test", "test": "test", "valid": "valid"}
+_MODES: dict[str, Mode] = {
+    "launch": "train",
+    "play": "test",
+    "export": "test",
+    "test": "test",
+    "valid": "valid",
+}
 """What commands that train nothing here ask an experiment for."""
 
 

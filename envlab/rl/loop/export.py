@@ -51,7 +51,7 @@ def export_policy(
         RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
-    with _made(directory):
+    with exporting(directory):
         return _export(policy, reference, obs_shape, directory, is_traced=is_traced)
 
 
@@ -179,7 +179,7 @@ def export_steps(
         RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
-    with _made(directory):
+    with exporting(directory):
         return _export_steps(policy.cpu().eval(), inputs, outputs, directory)
 
 
@@ -235,7 +235,7 @@ def _lacks_onnx() -> bool:
 
 
 @contextlib.contextmanager
-def _made(directory: Path) -> Iterator[None]:
+def exporting(directory: Path) -> Iterator[None]:
     """Make a directory for what is written inside the block."""
     try:
         directory.mkdir(parents=True, exist_ok=True)

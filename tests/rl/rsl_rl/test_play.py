@@ -42,10 +42,13 @@ def test_returns_lengths_and_joints_are_printed(played: Path):
 
 
 def test_policies_are_exported_as_single_files(played: Path, trained: Path):
-    assert sorted(path.name for path in (trained / "exported").iterdir()) == [
+    assert {path.name for path in (trained / "exported").iterdir()} == {
+        "deploy.py",
+        "deploy.yaml",
         "policy.onnx",
         "policy.pt",
-    ]
+        "scene.xml",
+    }
 
 
 def test_exported_policies_act_like_the_trained_one(played: Path, trained: Path):

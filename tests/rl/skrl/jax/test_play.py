@@ -47,7 +47,7 @@ def test_returns_are_printed_and_policies_written(played: Path):
     text = (played / "out.txt").read_text()
     assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 4 episodes$", text, re.M)
     assert "Not exported" not in text
-    names = sorted(path.name for path in (only_run(played) / "exported").iterdir())
+    names = sorted(path.name for path in (only_run(played) / "exported").glob("policy.*"))
     assert names == ["policy.onnx", "policy.pt"]
 
 

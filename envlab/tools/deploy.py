@@ -1,0 +1,339 @@
+"""``envlab deploy``: an exported policy moves its robot in MuJoCo, without torch or envlab.
+
+This one file needs ``mujoco``, ``numpy`` and ``onnxruntime``, and reads ``policy.onnx`` and an
+MJCF; ``envlab export`` puts a copy of it beside them. A controller of a real robot has to do the
+same: :data:`TERMS` has the formula of each observation, and :meth:`Player.step` says what becomes
+of an action. An observation of your own is one more entry there::
+
+    python exported/deploy.py --command 1 0 0 --seconds 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+Array = np.ndarray
+
+
+class DeployError(Exception):
+    """What is wrong with the folder, the model or the command line, in a sentence for the user."""
+
+
+class Player:
+    """A policy, its robot, and the loop between them.
+
+    Attributes:
+        cfg: What ``deploy.yaml`` holds, too.
+        model: The robot and its surroundings.
+        data: Their state.
+        commands: What the robot is to do, by the name of the command; may be changed at any time.
+        last_action: The latest output of the policy, ``(num_actions,)``.
+    """
+
+    def __init__(self, directory: Path, mjcf: Path | None = None) -> None:
+        """Load a folder that ``envlab export`` wrote.
+
+        Args:
+            directory: Has ``policy.onnx``.
+            mjcf: Another model of the robot in place of ``scene.xml`` there.
+
+        Raises:
+            DeployError: If something is missing, or model and policy do not fit.
+        """
+        self._session, self.cfg = _open_policy(directory / "policy.onnx")
+        self.model = _load_model(mjcf or directory / "scene.xml")
+        self.data = mujoco.MjData(self.model)
+        self._joints = _joints(self.model, mjcf or directory / "scene.xml", self.cfg)
+        self._default = dict(
+            zip(self.cfg["joint_names"], self.cfg["default_joint_pos"], strict=True)
+        )
+        for name, term in self.cfg["observations"].items():
+            if term["func"].rpartition(":")[2] not in TERMS:
+                raise DeployError(
+                    f"The policy observes {name!r}, which {term['func']} computes, and this player "
+                    "does not know it. Add a function of that name to TERMS in deploy.py."
+                )
+        self._actuators = {
+            name: [
+                _actuator(self.model, self._joints[joint], joint) for joint in term["joint_names"]
+            ]
+            for name, term in self.cfg["actions"].items()
+        }
+        num_actions = sum(map(len, self._actuators.values()))
+        self.last_action = np.zeros(num_actions, np.float32)
+        self.commands = {
+            name: np.asarray(one["value"], float) for name, one in self.cfg["commands"].items()
+        }
+        self.model.opt.timestep = self.cfg["physics_dt"]
+        self.reset()
+
+    def reset(self, qpos: Array | None = None, qvel: Array | None = None) -> None:
+        """Start again, in the pose in which training's episodes start or in a given state."""
+        mujoco.mj_resetData(self.model, self.data)
+        key = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_KEY, "home")
+        if key >= 0:
+            mujoco.mj_resetDataKeyframe(self.model, self.data, key)
+            self.data.ctrl[:] = 0.0
+        if qpos is not None:
+            self.data.qpos[:] = qpos
+        if qvel is not None:
+            self.data.qvel[:] = qvel
+        self.last_action[:] = 0.0
+        mujoco.mj_forward(self.model, self.data)
+
+    def observe(self) -> Array:
+        """Return the observation, float32 ``(num_obs,)``: each term clipped, then scaled."""
+        parts = []
+        for term in self.cfg["observations"].values():
+            values = np.atleast_1d(TERMS[term["func"].rpartition(":")[2]](self, term["params"]))
+            if term["clip"] is not None:
+                values = values.clip(*term["clip"])
+            parts.append(values * np.asarray(term["scale"]))
+        return np.concatenate(parts).astype(np.float32)
+
+    def act(self) -> Array:
+        """Return the policy's action for the present state, ``(num_actions,)``."""
+        action: Array = self._session.run(["actions"], {"obs": self.observe()[None]})[0][0]
+        return action
+
+    def step(self, action: Array) -> None:
+        """Write controls ``clip(scale * action + offset)`` and let one control step pass."""
+        self.last_action[:] = action
+        start = 0
+        for name, term in self.cfg["actions"].items():
+            own = action[start : start + len(term["joint_names"])]
+            controls = own * np.float32(term["scale"]) + np.float32(term["offset"])
+            if term["clip"] is not None:
+                controls = controls.clip(*term["clip"])
+            self.data.ctrl[self._actuators[name]] = controls
+            start += len(own)
+        for _ in range(self.cfg["decimation"]):
+            mujoco.mj_step(self.model, self.data)
+        mujoco.mj_step1(self.model, self.data)  # sensors of the state that the step ended in
+
+    # What observations are made of ---------------------------------------------------------------
+
+    def root(self) -> tuple[Array, Array, Array, Array]:
+        """Return the root's position, orientation (w, x, y, z), linear and angular velocity."""
+        body = self.model.body(self.cfg["root_body"])
+        start, dof = int(body.jntadr[0]), int(body.dofadr[0])
+        start = int(self.model.jnt_qposadr[start])
+        qpos, qvel = self.data.qpos[start : start + 7], self.data.qvel[dof : dof + 6]
+        return qpos[:3], qpos[3:], qvel[:3], qvel[3:]
+
+    def in_root(self, vector: Array) -> Array:
+        """Return a vector of the world in the root's frame."""
+        rotated, inverse = np.zeros(3), np.zeros(4)
+        mujoco.mju_negQuat(inverse, self.root()[1])
+        mujoco.mju_rotVecQuat(rotated, vector, inverse)
+        return rotated
+
+    def positions(self, params: dict[str, Any]) -> Array:
+        """Return joint positions in the policy's order, in rad or m."""
+        names = params.get("joint_names", self.cfg["joint_names"])
+        return self.data.qpos[[self.model.jnt_qposadr[self._joints[name]] for name in names]]
+
+    def velocities(self, params: dict[str, Any]) -> Array:
+        """Return joint velocities in the policy's order, in rad/s or m/s."""
+        names = params.get("joint_names", self.cfg["joint_names"])
+        return self.data.qvel[[self.model.jnt_dofadr[self._joints[name]] for name in names]]
+
+    def relative(self, params: dict[str, Any]) -> Array:
+        """Return joint positions less the default ones."""
+        names = params.get("joint_names", self.cfg["joint_names"])
+        return self.positions(params) - np.array([self._default[name] for name in names])
+
+    def normalised(self, params: dict[str, Any]) -> Array:
+        """Return joint positions as shares of their ranges, from -1 to 1."""
+        names = params.get("joint_names", self.cfg["joint_names"])
+        low, high = self.model.jnt_range[[self._joints[name] for name in names]].T
+        return (2.0 * self.positions(params) - (low + high)) / (high - low)
+
+    def base_lin_vel(self) -> Array:
+        """Return the velocity of the root's centre of mass in the root's frame, in m/s."""
+        _, _, velocity, turning = self.root()
+        centre = self.model.body(self.cfg["root_body"]).ipos
+        return self.in_root(velocity) + np.cross(turning, centre)
+
+    def sensors(self, params: dict[str, Any]) -> Array:
+        """Return the readings of named sensors."""
+        return np.concatenate([self.data.sensor(name).data for name in params["sensor_names"]])
+
+    def euler(self) -> tuple[float, float, float]:
+        """Return the root's roll, pitch and yaw, in rad."""
+        w, x, y, z = self.root()[1]
+        roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+        pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
+        return roll, pitch, np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+    def bearing(self, params: dict[str, Any]) -> float:
+        """Return the turn that would face a point on the ground, in rad, in [-pi, pi)."""
+        x, y = np.subtract(params["target_pos"][:2], self.root()[0][:2])
+        turn = np.arctan2(y, x) - self.euler()[2]
+        return float((turn + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+def _facing(player: Player, params: dict[str, Any]) -> float:
+    w, x, y, z = player.root()[1]
+    forward = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)
+    way = np.subtract(params["target_pos"][:2], player.root()[0][:2])
+    return float(np.dot(forward, way) / np.linalg.norm(way))
+
+
+TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
+    "base_pos_z": lambda player, _: player.root()[0][2],
+    "base_lin_vel": lambda player, _: player.base_lin_vel(),
+    "base_ang_vel": lambda player, _: player.root()[3],
+    "projected_gravity": lambda player, _: player.in_root(np.array([0.0, 0.0, -1.0])),
+    "generated_commands": lambda player, params: player.commands[params["command_name"]],
+    "joint_pos": Player.positions,
+    "joint_pos_rel": Player.relative,
+    "joint_pos_limit_normalized": Player.normalised,
+    "joint_vel": Player.velocities,
+    "joint_vel_rel": Player.velocities,
+    "last_action": lambda player, _: player.last_action,
+    "sensor": Player.sensors,
+    "base_yaw_roll": lambda player, _: np.array(player.euler())[[2, 0]],
+    "base_angle_to_target": Player.bearing,
+    "base_up_proj": lambda player, _: 1.0 - 2.0 * np.square(player.root()[1][1:3]).sum(),
+    "base_heading_proj": _facing,
+}
+"""Observations by the name of the function that computed them in training."""
+
+
+def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise DeployError(
+            f"onnxruntime cannot be imported ({error}). Install it: pip install onnxruntime."
+        ) from None
+    if not path.is_file():
+        raise DeployError(
+            f"There is no {path}. Give the folder that 'envlab export' or 'envlab play' wrote, "
+            "such as logs/rsl_rl/.../exported."
+        )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=["CPUExecutionProvider"]
+        )
+        cfg = json.loads(session.get_modelmeta().custom_metadata_map["deploy"])
+    except KeyError:
+        raise DeployError(
+            f"{path} has no metadata, so nothing says what its inputs and outputs mean. Export "
+            "it again with this envlab: envlab export LIBRARY --task ID."
+        ) from None
+    except Exception as error:  # onnxruntime has an exception of its own for each kind of damage
+        raise DeployError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    return session, cfg
+
+
+def _load_model(path: Path) -> Any:
+    if not path.is_file():
+        raise DeployError(f"There is no model {path}. Give the robot's MJCF: --mjcf FILE.")
+    try:
+        return mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        raise DeployError(f"MuJoCo refuses {path}: {str(error).splitlines()[0]}") from None
+
+
+def _joints(model: Any, path: Path, cfg: dict[str, Any]) -> dict[str, int]:
+    """Return the number of each joint in the model, which must have all of the policy's."""
+    found = {
+        name: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
+        for name in cfg["joint_names"]
+    }
+    missing = [name for name, joint in found.items() if joint < 0]
+    if missing:
+        has = [model.joint(joint).name for joint in range(model.njnt)]
+        raise DeployError(
+            f"{path} has no joint {', '.join(missing)}, which deploy.yaml names; it has "
+            f"{', '.join(filter(None, has)) or 'none'}. Give the MJCF of the robot that was "
+            "trained, or rename its joints."
+        )
+    return found
+
+
+def _actuator(model: Any, joint: int, name: str) -> int:
+    """Return the actuator that drives a joint."""
+    is_joints = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT
+    found = np.flatnonzero(is_joints & (model.actuator_trnid[:, 0] == joint))
+    if len(found) != 1:
+        raise DeployError(
+            f"The model has {len(found)} actuators on the joint {name}, but the policy drives it "
+            "by one. Give it one, with the gains that deploy.yaml names."
+        )
+    return int(found[0])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a policy and tell where it went; bad input is one sentence and exit code 2."""
+    parser = argparse.ArgumentParser(prog="envlab deploy", description="Run an exported policy.")
+    beside = Path(__file__).parent
+    parser.add_argument(
+        "directory", nargs="?", type=Path, metavar="DIRECTORY",
+        default=beside if (beside / "policy.onnx").is_file() else Path("exported"),
+        help="what 'envlab export' wrote (default: exported)",
+    )  # fmt: skip
+    parser.add_argument("--mjcf", type=Path, metavar="FILE", help="model (default: its scene.xml)")
+    parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="default: 10")
+    parser.add_argument("--command", type=float, nargs="+", metavar="X", help="what it is to do")
+    parser.add_argument("--viewer", action="store_true", help="show it, in real time")
+    flags = parser.parse_args(arguments)
+    try:
+        player = Player(flags.directory, flags.mjcf)
+        for name, value in player.commands.items():
+            if flags.command is not None and len(flags.command) != len(value):
+                raise DeployError(
+                    f"--command has {len(flags.command)} numbers, but the command {name!r} has "
+                    f"{len(value)}, such as {' '.join(f'{one:g}' for one in value)}."
+                )
+            player.commands[name] = np.asarray(flags.command or value, float)
+        _run(player, flags.seconds, flags.viewer)
+    except DeployError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(player: Player, seconds: float, shows: bool) -> None:
+    viewer = None
+    if shows:
+        import mujoco.viewer
+
+        viewer = mujoco.viewer.launch_passive(player.model, player.data)
+    steps, trail = round(seconds / player.cfg["step_dt"]), []
+    for _ in range(steps):
+        began = time.monotonic()
+        player.step(player.act())
+        trail.append(player.data.qpos.copy())
+        if viewer is not None:
+            if not viewer.is_running():
+                break
+            viewer.sync()
+            time.sleep(max(0.0, player.cfg["step_dt"] - (time.monotonic() - began)))
+    passed = len(trail) * player.cfg["step_dt"]
+    print(f"{player.cfg['task']}: {len(trail)} steps, {passed:.1f} s")
+    for name, value in player.commands.items():
+        print(f"Command {name}: {' '.join(f'{one:g}' for one in value)}")
+    if player.cfg["root_body"] is not None:
+        ended, height = player.root()[0], player.root()[0][2]
+        way = float(np.linalg.norm(ended[:2] - trail[0][:2]))
+        print(
+            f"The {player.cfg['root_body']} went {way:.2f} m and is at a height of {height:.2f} m"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""Pack trained runs into envlab_policies, and write docs/policies.md: what each of them reaches.
+
+A policy is a checkpoint without optimizer and environments, with its run's manifest and parameters,
+and how it did when played::
+
+    python scripts/documentation/policies.py --pack RUN_DIRECTORY...  # new policies
+    python scripts/documentation/policies.py --evaluate TASK...       # how they do when played
+    python scripts/documentation/policies.py                          # the page
+    python scripts/documentation/policies.py --pictures TASK...      # README's moving pictures
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envlab.rl.loop.opengl import choose_opengl
+
+if __name__ == "__main__":
+    choose_opengl()  # before MuJoCo is imported
+
+from envlab.cli import guarded, play
+from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
+from envlab.errors import ConfigurationError
+from envlab.registry import list_tasks
+from envlab.rl.command.arguments import ArgumentParser, play_parser
+from envlab.rl.command.play import open_policy
+from envlab.rl.libraries import get_library
+from envlab.rl.run.checkpoints import Checkpoints
+from envlab.rl.run.manifest import read_manifest
+from envlab.rl.run.pretrained import EVALUATION, FILE, OWN, SELECTOR, Policy, policies
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/policies.md"
+PICTURES = ROOT / "docs/images/policies"
+LARGEST = 3 << 20
+"""Bytes of a policy, at most."""
+NUM_EPISODES = 64
+PRIVATE = ("host", "pid", "launch", "flags", "services", "resumed_from")
+"""What a manifest says of the machine and the moment, which is nothing to others."""
+SIZE, FRAMES_PER_S, SECONDS = (288, 162), 12.5, 3.2
+HEAD = """# Pretrained policies
+
+<!-- Written by scripts/documentation/policies.py from source/envlab_policies: edit that. -->
+
+envlab brings these policies. `--checkpoint pretrained` plays one:
+
+    envlab play rsl_rl --task Isaac-Ant-v0 --checkpoint pretrained
+
+`envlab export` writes one for a robot or another simulator: [deploy.md](deploy.md). Each was
+trained on CPU cores with the settings in its `params/`. Returns are means and standard deviations
+over {episodes} whole episodes, played without exploration in the task that the table names.
+
+| task | library | frames | played in | return | steps of an episode | |
+|---|---|---|---|---|---|---|
+"""
+TAIL = """
+What is missing here was not learned in the hours of CPU that we had: rough ground, humanoids,
+lifting and turning cubes need Isaac Lab's 50 to 300 million frames, that is, a GPU. A policy that
+does not do its task is not shipped.
+
+A package of your own can bring policies, too, in a folder `TASK/LIBRARY` for each, as
+`python scripts/documentation/policies.py --pack RUN --package FOLDER` writes them. It names itself
+in its `pyproject.toml`:
+
+```toml
+[project.entry-points."envlab.policies"]
+mine = "my_policies"
+```
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Pack runs, play policies, draw pictures, and write the page."""
+    parser = ArgumentParser(description="Pack policies, and write docs/policies.md.")
+    parser.add_argument("--pack", type=Path, nargs="+", default=[], metavar="RUN")
+    parser.add_argument(
+        "--package", type=Path, default=ROOT / "source/envlab_policies", metavar="FOLDER"
+    )
+    parser.add_argument("--checkpoint", default="best", metavar="CKPT", help="latest or best")
+    parser.add_argument("--evaluate", nargs="+", default=[], metavar="TASK")
+    parser.add_argument("--pictures", nargs="+", default=[], metavar="TASK")
+    flags = parser.parse_args(list(arguments))
+    for run in flags.pack:
+        pack(run, flags.checkpoint, flags.package)
+    for policy in policies(flags.evaluate):
+        evaluate(policy)
+    for task in flags.pictures:
+        print(animate(next(one for one in policies([task]))))
+    PAGE.write_text(page())
+    return 0
+
+
+def pack(run: Path, selector: str, package: Path) -> None:
+    """Write a run's policy into a package.
+
+    Raises:
+        ConfigurationError: If it is too large.
+    """
+    manifest = read_manifest(run)
+    task, library = manifest["task"], manifest["library"]
+    name = f"{library}_{manifest['algorithm']}" if "algorithm" in manifest else library
+    folder = package / task / name
+    folder.mkdir(parents=True, exist_ok=True)
+    _, values = Checkpoints(run / "checkpoints").find(selector, lambda *_: None)
+    values |= {"ranks": [{}] * values["world_size"], "services": {}, "metrics": {}}
+    values["model"] = _without_moments(values["model"])
+    save_checkpoint(folder / FILE, {k: v for k, v in values.items() if k != "format_version"})
+    size = (folder / FILE).stat().st_size
+    if size > LARGEST:
+        shutil.rmtree(folder)
+        raise ConfigurationError(f"{run} has {size} bytes; a policy has at most {LARGEST}.")
+    shutil.copytree(run / "params", folder / "params", dirs_exist_ok=True)
+    public = {key: value for key, value in manifest.items() if key not in PRIVATE}
+    public["command"] = re.sub(r"(?<!\S)/\S*/(?=scripts/|envlab\s)", "", manifest["command"])
+    (folder / "run.json").write_text(json.dumps(public, indent=2) + "\n")
+
+
+def evaluate(policy: Policy) -> None:
+    """Play a policy and write down how it does.
+
+    Raises:
+        ConfigurationError: If it cannot be played.
+    """
+    of, file = policy.manifest, policy.folder / EVALUATION
+    words = [f"--task={_played_in(of['task'])}", f"--checkpoint={policy.checkpoint}", "--no_export"]
+    words += [f"--num_episodes={NUM_EPISODES}", f"--json={file}", "--device=cpu"]
+    words += [f"--{key}={of[key]}" for key in ("algorithm", "ml_framework") if key in of]
+    if play(of["library"], words):
+        raise ConfigurationError(f"{policy.folder} cannot be played.")
+    evaluation = json.loads(file.read_text())
+    del evaluation["run"]
+    file.write_text(json.dumps(evaluation, indent=1) + "\n")
+
+
+def _played_in(task: str) -> str:
+    """Return the task's variant for playing, where there is one."""
+    variant = task.replace("-v0", "-Play-v0")
+    return variant if any(one.id == variant for one in list_tasks()) else task
+
+
+def _without_moments(value: Any) -> Any:
+    """Return a model's state whose optimizers remember nothing, which makes it a third as large."""
+    if isinstance(value, dict):
+        if set(value) == {"state", "param_groups"}:
+            return {"state": {}, "param_groups": value["param_groups"]}
+        return type(value)({key: _without_moments(item) for key, item in value.items()})
+    return value
+
+
+def page() -> str:
+    """Return the text of docs/policies.md."""
+    own = [one for one in policies() if one.folder.parts[-3] == OWN]
+    rows = "".join(_row(one) for one in own if (one.folder / EVALUATION).exists())
+    return HEAD.format(episodes=NUM_EPISODES) + rows + TAIL
+
+
+def _row(policy: Policy) -> str:
+    of, frames = policy.evaluation, _frames(policy)
+    name = " ".join([policy.manifest["library"], str(policy.manifest.get("algorithm", ""))]).strip()
+    measure = of.get("navigation", {}).get("success")
+    success = f"success {measure['mean']:.0%}" if measure else ""
+    picture = PICTURES / f"{policy.manifest['task']}.webp"
+    shown = f"![](images/policies/{picture.name})" if picture.exists() else success
+    return (
+        f"| `{policy.manifest['task']}` | {name} | {frames / 1e6:.1f} M | `{of['task']}` "
+        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {shown} |\n"
+    )
+
+
+def _frames(policy: Policy) -> int:
+    return int(load_checkpoint(policy.checkpoint)["frames"])
+
+
+def animate(policy: Policy) -> Path:
+    """Draw a policy at work as a moving picture that repeats."""
+    from PIL import Image
+
+    library, task = get_library(policy.manifest["library"]), policy.manifest["task"]
+    words = [f"--task={_played_in(task)}", f"--checkpoint={SELECTOR}", "--num_envs=1", "--seed=3"]
+    flags, overrides = play_parser(library).parse_with_overrides([*words, "--device=cpu"])
+    opened = open_policy(library, flags, overrides, 1)
+    env = opened.env
+    env.render_mode = "rgb_array"
+    frames, every = [], max(1, round(1.0 / (FRAMES_PER_S * env.step_dt)))
+    obs = env.obs_buf
+    with torch.inference_mode():
+        for step in range(round(SECONDS / env.step_dt)):
+            obs = env.step(opened.player.act(obs))[0]
+            if step % every == 0:
+                frame = Image.fromarray(env.render()[0])
+                frames.append(frame.resize(SIZE, Image.Resampling.LANCZOS))
+    env.close()
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    path = PICTURES / f"{task}.webp"
+    duration = round(1000.0 * every * env.step_dt)
+    frames[0].save(
+        path,
+        save_all=True,
+        append_images=frames[1:],
+        duration=duration,
+        loop=0,
+        quality=40,
+        method=6,
+    )
+    return path
+
+
+if __name__ == "__main__":
+    raise SystemExit(guarded(main, sys.argv[1:]))

@@ -1,0 +1,157 @@
+"""What is exported moves the robot as ``play`` does, without torch; bad input is one sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import torch
+import yaml
+
+from envlab.cli import main
+from envlab.distributed.context import DistributedContext
+from envlab.registry import get_task, load_env_cfg
+from envlab.rl.loop.deployment import NotDeployable, write_deployment
+from envlab.tools import deploy
+from envlab.tools.deploy import Player
+
+CARTPOLE, ANT = "Isaac-Cartpole-v0", "Isaac-Ant-v0"
+GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
+EXPERIMENTS = {CARTPOLE: "cartpole", ANT: "ant", GO2: "unitree_go2_flat"}
+RANDOM = ("physics_material", "add_base_mass", "push_robot")
+"""Events that make a robot another than the one that is exported."""
+STEPS = {CARTPOLE: 100, ANT: 60, GO2: 60}
+CHAOTIC = {ANT}
+"""Whose landings turn the last bit into 1e-4 within a second; the others go their way alone."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Any:
+    """Export pretrained policies, each once: ``folder(task, order)``."""
+    root, done = tmp_path_factory.mktemp("deploy"), {}
+
+    def export(task: str, order: str = "envlab") -> Path:
+        if (task, order) not in done:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(root)
+                words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu"]
+                assert main(["export", "rsl_rl", *words, f"--joint_order={order}"]) == 0
+            name = "exported" if order == "envlab" else f"exported_{order}"
+            done[task, order] = root / "logs/rsl_rl" / EXPERIMENTS[task] / "pretrained" / name
+        return done[task, order]
+
+    return export
+
+
+def environment(task: str) -> Any:
+    """The task with one robot, the one that is exported."""
+    cfg = load_env_cfg(get_task(task))
+    cfg.observations.policy.enable_corruption = False
+    for name in RANDOM:
+        if hasattr(cfg.events, name):
+            setattr(cfg.events, name, None)
+    return get_task(task).make(cfg, num_envs=1, context=DistributedContext.single("cpu"), seed=0)
+
+
+@pytest.mark.parametrize("task", STEPS)
+def test_the_player_acts_as_play_does(folder, task):
+    env, player = environment(task), Player(folder(task))
+    policy = torch.jit.load(str(folder(task) / "policy.pt"))
+    obs, data = env.obs_buf, env.sim.data
+    player.reset(data.qpos[0].numpy(), data.qvel[0].numpy())
+    for _ in range(STEPS[task]):
+        for name in player.commands:
+            player.commands[name] = env.command_manager.get_command(name)[0].numpy()
+        with torch.inference_mode():
+            action = policy(obs["policy"])
+        np.testing.assert_allclose(player.act(), action[0], atol=1e-4)
+        player.step(player.act())
+        obs = env.step(action)[0]
+        if task in CHAOTIC:
+            player.data.qpos[:], player.data.qvel[:] = data.qpos[0].numpy(), data.qvel[0].numpy()
+
+
+def test_a_policy_in_isaac_labs_order_moves_the_robot_alike(folder):
+    ours, other = Player(folder(GO2)), Player(folder(GO2, "isaaclab"))
+    assert other.cfg["joint_names"] == ours.cfg["isaaclab_joint_names"] != ours.cfg["joint_names"]
+    names = [player.cfg["actions"]["joint_pos"]["joint_names"] for player in (ours, other)]
+    for _ in range(20):
+        actions = [player.act() for player in (ours, other)]
+        by_name = [dict(zip(*pair, strict=True)) for pair in zip(names, actions, strict=True)]
+        assert by_name[0] == pytest.approx(by_name[1], abs=1e-5)
+        for player, action in zip((ours, other), actions, strict=True):
+            player.step(action)
+    assert not (folder(GO2, "isaaclab") / "policy.pt").exists()
+
+
+def test_deploy_yaml_is_the_metadata_under_known_names(folder):
+    metadata = {
+        one.key: one.value for one in onnx.load(str(folder(GO2) / "policy.onnx")).metadata_props
+    }
+    cfg = yaml.safe_load((folder(GO2) / "deploy.yaml").read_text())
+    assert cfg == json.loads(metadata["deploy"])
+    assert metadata["joint_names"].split(",") == cfg["joint_names"]
+    assert (cfg["step_dt"], cfg["stiffness"][0], cfg["damping"][0]) == (0.02, 25.0, 0.5)
+    assert cfg["actions"]["joint_pos"]["scale"] == [0.25] * 12
+    assert cfg["actions"]["joint_pos"]["offset"] == pytest.approx(cfg["default_joint_pos"])
+    gravity = cfg["observations"]["projected_gravity"]
+    assert (gravity["size"], gravity["frame"], gravity["noise"]["n_max"]) == (3, "root", 0.05)
+
+
+def test_the_copy_beside_a_policy_runs_alone_and_loads_no_torch(folder, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(folder(CARTPOLE), copy)
+    code = (
+        "import runpy, sys; sys.argv = ['deploy.py', '--seconds', '0.5']\n"
+        "try: runpy.run_path(sys.path.pop(0) + '/deploy.py', run_name='__main__')\n"
+        "except SystemExit as end: assert not end.code\n"
+        "assert not {'torch', 'envlab', 'yaml', 'gymnasium'} & set(sys.modules)"
+    )
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(copy)!r})\n{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"{CARTPOLE}: 30 steps")
+
+
+def refused(capsys, *words: str) -> str:
+    """What ``envlab deploy`` says in one line as it ends with exit code 2."""
+    capsys.readouterr()
+    assert main(["deploy", *words]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    return told
+
+
+def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
+    good = str(folder(CARTPOLE))
+    assert "There is no" in refused(capsys, str(tmp_path))
+    other = str(folder(GO2) / "scene.xml")
+    assert "has no joint slider_to_cart, cart_to_pole, which" in refused(
+        capsys, good, "--mjcf", other
+    )
+    told = refused(capsys, str(folder(GO2)), "--command", "1", "0")
+    assert "--command has 2 numbers, but the command 'base_velocity' has 3" in told
+    (tmp_path / "policy.onnx").write_bytes(b"no policy")
+    assert "cannot be read" in refused(capsys, str(tmp_path))
+    network = onnx.load(good + "/policy.onnx")
+    del network.metadata_props[:]
+    onnx.save(network, str(tmp_path / "policy.onnx"))
+    assert "has no metadata" in refused(capsys, str(tmp_path))
+    monkeypatch.delitem(deploy.TERMS, "joint_vel_rel")
+    assert "observes 'joint_vel_rel'" in refused(capsys, good)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert "pip install onnxruntime" in refused(capsys, good)
+
+
+def test_a_direct_task_says_what_is_missing(tmp_path):
+    task = get_task("Isaac-Cartpole-Direct-v0")
+    env = task.make(load_env_cfg(task), num_envs=1, context=DistributedContext.single("cpu"))
+    with pytest.raises(NotDeployable, match="is not manager-based"):
+        write_deployment(env, tmp_path, {"task": task.id})
