@@ -25,7 +25,6 @@ ISAAC = "--task=Isaac-Cartpole-v0"
 EARLY = {
     "trian rsl_rl": "Did you mean train",
     "sweep": "-m, with several values",
-    "export": "envlab play",
     "list_envs": "envlab list",
     "train": "Name a library and a task",
     "train rslrl --task=Isaac-Ant": "there are rsl_rl",
@@ -57,6 +56,8 @@ EARLY = {
     f"train rsl_rl {ISAAC} --video_length=5": "no effect without --video",
     f"train rl_games {ISAAC} --checkpoint=x.pt": "Add --resume",
     f"train skrl {ISAAC} --load_run=x": "Add --resume",
+    f"train rsl_rl {ISAAC} --resume --checkpoint=pretrained": "holds no optimizer",
+    f"play rsl_rl {ISAAC} --load_run=x --checkpoint=pretrained": "--load_run has no effect",
     f"train rsl_rl {ISAAC} --distributed": "torch.distributed.run --nproc_per_node=2",
     f"train rsl_rl {ISAAC} --nproc_per_node=2": "is a flag of the launcher",
     f"train skrl {ISAAC} --nnodes=2": "is a flag of the launcher",

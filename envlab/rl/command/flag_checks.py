@@ -9,6 +9,7 @@ from envlab.config import load_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.rl.run.manifest import read_manifest
+from envlab.rl.run.pretrained import SELECTOR
 
 POSITIVE = (
     *("num_envs", "global_num_envs", "num_episodes", "num_steps"),
@@ -49,12 +50,29 @@ def _check_continuation(flags: argparse.Namespace) -> None:
             "Give a name, or leave the flag out."
         )
     if getattr(flags, "resume", True):
+        _check_pretrained(flags)
         return
     for name in ("checkpoint", "load_run"):
         if getattr(flags, name) is not None:
             raise ConfigurationError(
                 f"--{name} has no effect on a new run. Add --resume to continue one."
             )
+
+
+def _check_pretrained(flags: argparse.Namespace) -> None:
+    """Refuse what has no effect beside ``--checkpoint pretrained``, and training on from one."""
+    if getattr(flags, "checkpoint", None) != SELECTOR:
+        return
+    if hasattr(flags, "resume"):
+        raise ConfigurationError(
+            "--checkpoint pretrained is a policy to play or export: it holds no optimizer, so no "
+            "training goes on from it. Resume a run of your own."
+        )
+    if flags.load_run is not None:
+        raise ConfigurationError(
+            f"--load_run has no effect beside --checkpoint pretrained ({flags.load_run}). Leave "
+            "one out."
+        )
 
 
 def checkpoint_file(flags: argparse.Namespace) -> Path | None:
