@@ -166,8 +166,8 @@ def page() -> str:
 def _row(policy: Policy) -> str:
     of, frames = policy.evaluation, _frames(policy)
     name = " ".join([policy.manifest["library"], str(policy.manifest.get("algorithm", ""))]).strip()
-    measure = of.get("navigation", {}).get("success")
-    success = f"success {measure['mean']:.0%}" if measure else ""
+    navigation = of.get("navigation")
+    success = f"success {navigation['all']['success'][0]:.0%}" if navigation else ""
     picture = PICTURES / f"{policy.manifest['task']}.webp"
     shown = f"![](images/policies/{picture.name})" if picture.exists() else success
     return (

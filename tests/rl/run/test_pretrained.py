@@ -17,7 +17,7 @@ ANT = "Isaac-Ant-v0"
 
 
 def test_a_policy_is_small_and_holds_what_plays():
-    assert len({one.manifest["task"] for one in policies()}) >= 6
+    assert len({one.manifest["task"] for one in policies()}) >= 7
     for one in policies():
         values = load_checkpoint(one.checkpoint)
         assert one.checkpoint.stat().st_size < 3 << 20
@@ -34,6 +34,8 @@ def test_where_there_is_none_those_there_are_are_named():
         find_policy("skrl", {"algorithm": "ppo"}, {ANT})
     with pytest.raises(CheckpointError, match=f"There are some of {ANT}, "):
         find_policy("rsl_rl", {}, {"Isaac-Humanoid-v0"})
+    with pytest.raises(CheckpointError, match="There is one by ddppo, skrl --algorithm=ppo"):
+        find_policy("rsl_rl", {}, {"Nav-PointNav-Depth-v0", "Nav-PointNav-Depth-Play-v0"})
 
 
 def test_another_package_brings_policies(tmp_path: Path, monkeypatch):
