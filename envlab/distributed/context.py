@@ -13,14 +13,14 @@ import os
 import re
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
-from envlab.distributed.gathering import gather_to_main, scatter_from_main
+from envlab.distributed.gathering import gather_to_main, scatter_from_main, transfer
 from envlab.distributed.interrupt import default_signals
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.network import settle_network
@@ -128,6 +128,10 @@ class DistributedContext:
             torch.cuda.set_device(resolved)
         return cls(device=resolved, num_threads=usable_cores())
 
+    def alone(self) -> DistributedContext:
+        """Return the context of this process as if it were the only one."""
+        return replace(self, rank=0, world_size=1)
+
     def broadcast(self, value: Any) -> Any:
         """Return rank 0's ``value`` on every rank (any picklable object)."""
         if not self.is_distributed:
@@ -194,6 +198,16 @@ class DistributedContext:
             return values[0]
         with self.progress.during(REDUCE, "scatter_from_main"):
             return scatter_from_main(values, self.world_size, self.rank, moved=self.progress.mark)
+
+    def transfer(self, value: Any, *, source: int, target: int) -> Any:
+        """Return a rank's value on another one, its tensors on the CPU; None on all others.
+
+        Every rank may call this; only the two take part. The source keeps its own.
+        """
+        if self.rank not in (source, target):
+            return None
+        with self.progress.during(REDUCE, "transfer"):
+            return transfer(value, source, target, self.rank, moved=self.progress.mark)
 
     def close(self, *, abort: bool = False) -> None:
         """Leave the process group. Safe to call twice, and after an error on another rank.

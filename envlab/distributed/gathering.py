@@ -71,6 +71,26 @@ def scatter_from_main(
     return values[0]
 
 
+def transfer(value: Any, source: int, target: int, rank: int, moved: Moved) -> Any:
+    """Return one rank's value on another; the two of them must call this.
+
+    Args:
+        value: One of :func:`gather_to_main`'s kind, on ``source``; elsewhere ignored.
+        source: Rank that has it, which keeps its own.
+        target: Rank that gets it, another one.
+        rank: This process's.
+        moved: Called for each piece.
+    """
+    if rank == target:
+        box: list[Any] = [None]
+        dist.recv_object_list(box, src=source)
+        return _received(box[0], source, moved)
+    light, parcels = _packed(value)
+    dist.send_object_list([light], dst=target)
+    _send(parcels, target, moved)
+    return value
+
+
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
     """Return nested containers with ``replace`` applied to all that they hold, in order."""
     if isinstance(value, dict):

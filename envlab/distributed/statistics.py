@@ -71,6 +71,11 @@ class WeightedMeans:
             totals, weight = old_totals + totals, old_weight + weight
         self._sums[key] = (totals, weight)
 
+    def add_all(self, other: WeightedMeans) -> None:
+        """Add all that another one has, which keeps it."""
+        for names, (totals, weight) in other._sums.items():
+            self.add(names, totals, weight)
+
     def reduce(self, context: DistributedContext) -> dict[str, Mean]:
         """Return the means over all ranks and start anew; names without a sample are left out.
 

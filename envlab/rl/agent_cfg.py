@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, merge
+from envlab.errors import ConfigurationError
+
+SAVED_RATES = (
+    "lr",
+    "initial_lr",
+    "base_lrs",
+    "_last_lr",
+    "learning_rate",
+    "policy_learning_rate",
+    "value_learning_rate",
+    "critic_learning_rate",
+)
+"""Names of learning rates in checkpoints: of torch's optimizers and schedulers, and libraries'."""
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """What a policy's hidden layers are computed in, see :mod:`envlab.rl.precision`."""
@@ -79,6 +92,13 @@ class AgentCfg:
         """
         return callable(target)
 
+    def check_members(self, paths: Sequence[str]) -> None:
+        """Refuse a population whose members differ in what is at paths such as ``agent.seed``.
+
+        Raises:
+            ConfigurationError: If the library would undo what they differ in, or trains none.
+        """
+
     @property
     def is_multi_agent(self) -> bool:
         """Whether several agents are trained; otherwise a multi-agent task is converted."""
@@ -129,6 +149,27 @@ class BasicAgentCfg(AgentCfg):
     """Folder of the runs: ``logs/<library>/<experiment_name>``."""
     run_name: str = ""
     """Appended to the run's timestamp."""
+
+
+def refuse_schedule(cfg: AgentCfg, paths: Sequence[str], key: str, fixed: str) -> None:
+    """Refuse learning rates of one's own that a schedule rewrites.
+
+    Args:
+        cfg: The agent's configuration.
+        paths: What members differ in.
+        key: Where the schedule is.
+        fixed: What leaves learning rates as they are.
+
+    Raises:
+        ConfigurationError: Naming the schedule, and how to be without it.
+    """
+    rates = [path for path in paths if path.removeprefix("agent.") in cfg.LEARNING_RATES]
+    if rates:
+        raise ConfigurationError(
+            f"population.ranges names {rates[0]}, but agent.{key} is {value_at(cfg, key)!r}, which "
+            f"rewrites learning rates while a member trains. Add agent.{key}={fixed}, or explore "
+            "what the schedule goes by instead."
+        )
 
 
 def value_at(cfg: Any, path: str) -> Any:

@@ -93,6 +93,9 @@ class Learner(abc.ABC):
     frame_budget: int | None = None
     """Frames of all ranks to end at, where iterations may differ in frames; None: iterations are
     counted."""
+    tracker: Any = None
+    """An :class:`~envlab.rl.loop.metrics.EpisodeTracker` that counts this rank's episodes in place
+    of the loop's own, where these are not those of one batch of environments."""
     steps_alike = True
     """Whether the environments of all ranks make the same number of steps."""
 
@@ -142,6 +145,10 @@ class Learner(abc.ABC):
     def progress(self, record: IterationRecord) -> str:
         """Return what the progress line should tell beside returns and speed."""
         return ""
+
+    def merit(self, record: IterationRecord) -> float | None:
+        """Return by what the best checkpoint is chosen, the greatest: the same on all ranks."""
+        return record.mean_return
 
     def is_save_due(self, record: IterationRecord) -> bool:
         """Return whether a checkpoint is due that the intervals don't ask for: alike on all ranks.

@@ -42,6 +42,9 @@ class Library:
     that is imported to see whether it loads, or nothing."""
     flags: str | None = None
     """``(parser) -> None``: adds the library's own flags to those of all libraries."""
+    has_members: bool = False
+    """Whether ``--population_size`` trains several learners of it at once, see
+    :mod:`envlab.rl.population`."""
     prepare: str | None = None
     """``(command, words) -> words``: what the words after ``train``, ``play`` or ``config LIBRARY``
     stand for, where the library has more to say than flags and overrides, such as a file."""
@@ -68,6 +71,7 @@ BUILT_IN = (
         player="envlab.rl.rsl_rl.play:RslRlPlayer",
         description="PPO by rsl_rl, as legged robots are trained with",
         packages={"rsl-rl-lib": "rsl_rl.runners", "tensordict": ""},
+        has_members=True,
     ),
     Library(
         name="rl_games",
@@ -76,6 +80,7 @@ BUILT_IN = (
         player="envlab.rl.rl_games.play:RlGamesPlayer",
         description="PPO, continuous and discrete, and SAC by rl_games",
         packages={"rl-games": "rl_games.torch_runner"},
+        has_members=True,
     ),
     Library(
         name="skrl",
@@ -85,6 +90,7 @@ BUILT_IN = (
         flags="envlab.rl.skrl.main:add_flags",
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
+        has_members=True,
     ),
     Library(
         name="ddppo",

@@ -95,7 +95,11 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
     values["the number of runs"] = str(len(sessions))
     for number, session in enumerate(sessions, 1):
         run = f"run {number}'s " if len(sessions) > 1 else ""
-        for root, cfg in (("env", session.env_cfg), ("agent", session.agent_cfg)):
+        for root, cfg in (
+            ("env", session.env_cfg),
+            ("agent", session.agent_cfg),
+            ("population", session.population_cfg),
+        ):
             for name, value in leaves(to_dict(cfg, root), root):
                 if name not in _PER_NODE:
                     values[f"{run}{name}"] = _of_any_node(value)

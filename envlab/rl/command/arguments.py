@@ -122,6 +122,14 @@ def train_parser(library: Library) -> ArgumentParser:
         metavar="N",
         help="environment steps of all processes, instead of iterations",
     )
+    if library.has_members:
+        parser.add_argument(
+            "--population_size",
+            type=int,
+            metavar="N",
+            help="train so many members with hyper-parameters of their own, which the least fit "
+            "copy from the fittest (population.*)",
+        )
     _add_process_flags(parser)
     _add_continuation_flags(parser)
     parser.add_argument(

@@ -35,6 +35,8 @@ def config_text(session: Session) -> str:
         "env": to_dict(env_cfg, "env"),
         "agent": to_dict(session.agent_cfg, "agent"),
     }
+    if session.population_cfg.size:
+        values["population"] = to_dict(session.population_cfg, "population")
     return (
         f"# To train with it: envlab train {library} --task={session.task.id}{origin} "
         f"--config=THIS_FILE\n{yaml_text(values, '')}"

@@ -28,6 +28,7 @@ from envlab.rl.learner import Player
 from envlab.rl.libraries import Library
 from envlab.rl.loop.deployment import NotDeployable, write_deployment
 from envlab.rl.loop.video import start_recording
+from envlab.rl.population.checkpoint import of_leader
 from envlab.rl.run.directory import LOG_ROOT, refuse_links
 from envlab.rl.run.pretrained import SELECTOR
 
@@ -100,6 +101,7 @@ def open_policy(
     )
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(flags, overrides, library, params=run_directory)
+    values = of_leader(values)
     if flags.checkpoint == SELECTOR:  # which lies in a package, where nothing is to be written
         experiment = session.agent_cfg.experiment_name
         run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)

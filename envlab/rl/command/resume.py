@@ -20,6 +20,7 @@ from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
 from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
 from envlab.rl.agent_cfg import set_value
 from envlab.rl.command.session import Session, check_origin, open_checkpoint
+from envlab.rl.population.checkpoint import dealt
 from envlab.rl.run.checkpoints import Accept, Checkpoints
 from envlab.rl.run.directory import LOG_ROOT
 from envlab.rl.run.manifest import read_manifest, read_manifests
@@ -73,7 +74,7 @@ def continue_session(
 
 def _differences(continued: Session, session: Session) -> dict[str, Any]:
     """Return where a session that goes on differs from the command line's, its checkpoint apart."""
-    names = ("env_cfg", "agent_cfg", "params", "checkpoint", "directory")
+    names = ("env_cfg", "agent_cfg", "population_cfg", "params", "checkpoint", "directory")
     parts = {name: getattr(continued, name) for name in names}
     return {name: part for name, part in parts.items() if part is not getattr(session, name)}
 
@@ -87,6 +88,8 @@ def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[
     if resumed is not None:
         if len(resumed["ranks"]) == context.world_size:
             parts = resumed["ranks"]
+        else:
+            parts = dealt(resumed, context.world_size)
         resumed = {name: value for name, value in resumed.items() if name != "ranks"}
     resumed = context.broadcast(resumed)
     if resumed is None:

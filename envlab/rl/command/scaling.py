@@ -24,25 +24,13 @@ from typing import Any
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.rl.agent_cfg import set_value, value_at
+from envlab.rl.agent_cfg import SAVED_RATES, set_value, value_at
 from envlab.rl.command.session import Session
 
 logger = logging.getLogger(__name__)
 
 RULES = {"none": lambda size: 1.0, "linear": float, "sqrt": math.sqrt}
 """Factor of the learning rates, by the number of processes."""
-
-SAVED_RATES = (
-    "lr",
-    "initial_lr",
-    "base_lrs",
-    "_last_lr",
-    "learning_rate",
-    "policy_learning_rate",
-    "value_learning_rate",
-    "critic_learning_rate",
-)
-"""Names of learning rates in checkpoints: of torch's optimizers and schedulers, and libraries'."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,7 @@ from envlab.rl.agent_cfg import set_value, value_at
 from envlab.rl.command.flag_checks import checkpoint_file
 from envlab.rl.command.sweep import folder_label
 from envlab.rl.libraries import Library
+from envlab.rl.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
 from envlab.rl.run.checkpoints import Accept, Checkpoints, check_header
 from envlab.rl.run.find import find_run, flags_of
 from envlab.rl.run.manifest import read_manifest
@@ -54,6 +55,8 @@ class Session:
     env_cfg: Any
     agent_cfg: Any
     """See :class:`envlab.rl.agent_cfg.AgentCfg`."""
+    population_cfg: PopulationCfg = field(default_factory=PopulationCfg)
+    """How many are trained at once, and what they differ in."""
     overrides: list[str]
     flags: argparse.Namespace
     sets_num_envs: bool = False
@@ -103,6 +106,7 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
+    given, overrides = overrides, with_ranges(overrides)
     trust = _trust(flags, overrides)
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
@@ -111,6 +115,8 @@ def compose_session(
     else:
         agent_cfg = _lay_task_values(task, library.name, flags.agent, agent_cfg)
     roots = {"env": env_cfg, "agent": agent_cfg}
+    if library.has_members:
+        roots["population"] = _given_population(params)
     composed = compose(roots, overrides)
     agent_cfg, undone = composed["agent"], {}
     if params is not None and agent_cfg.references():
@@ -130,17 +136,56 @@ def compose_session(
                 "digit."
             )
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
+    population_cfg = _check_population(composed.get("population"), agent_cfg, flags)
     return Session(
         library=library,
         task=task,
         env_cfg=composed["env"],
         agent_cfg=agent_cfg,
-        overrides=list(overrides),
+        population_cfg=population_cfg,
+        overrides=list(given),
         flags=flags,
         sets_num_envs=_sets_num_envs(roots, overrides, composed["env"].scene.num_envs),
         undone=undone,
         params=params,
     )
+
+
+def _given_population(params: Path | None) -> PopulationCfg:
+    """Return the population of a run, or of a file of ``envlab config``, if it has one."""
+    if params is None:
+        return PopulationCfg()
+    path = params / "params" / "population.yaml" if params.is_dir() else params
+    if not path.is_file():
+        return PopulationCfg()
+    return read_yaml(path, PopulationCfg(), root="population", part=not params.is_dir())
+
+
+def _check_population(
+    cfg: PopulationCfg | None, agent_cfg: Any, flags: argparse.Namespace
+) -> PopulationCfg:
+    """Return the population that is to be trained, if there can be one.
+
+    Raises:
+        ConfigurationError: If there can't, or a flag has no effect on it.
+    """
+    cfg = with_size(cfg or PopulationCfg(), getattr(flags, "population_size", None))
+    check_ranges({"population": cfg})
+    spans_of(cfg, agent_cfg)
+    if cfg.size == 0 or not hasattr(flags, "population_size"):
+        return cfg
+    for name, is_given in (
+        ("global_num_envs", flags.global_num_envs is not None),
+        ("lr_scaling", agent_cfg.lr_scaling != "none"),
+        ("grad_sync", flags.grad_sync == "library"),
+        ("video", flags.video),
+    ):
+        if is_given:
+            raise ConfigurationError(
+                f"--{name} has no effect with --population_size: each member is trained by one "
+                "process, in --num_envs environments of its own. Leave one of them out."
+            )
+    return cfg
 
 
 def _sets_num_envs(roots: Mapping[str, Any], overrides: Sequence[str], num_envs: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 import os
@@ -20,7 +21,7 @@ from envlab.distributed.interrupt import InterruptFlag, Preempted
 from envlab.distributed.log import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
-from envlab.errors import ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError
 from envlab.rl.agent_cfg import AgentCfg, set_value
 from envlab.rl.command.agreement import own_packages
 from envlab.rl.command.scaling import Scaling, scale, settle_batches
@@ -30,6 +31,8 @@ from envlab.rl.learner import Learner
 from envlab.rl.loop.curves import Curves, check_logger, open_curves
 from envlab.rl.loop.training import Training
 from envlab.rl.loop.video import check_recording, render_mode, start_recording
+from envlab.rl.population.environments import MemberEnvs
+from envlab.rl.population.learner import PopulationLearner
 from envlab.rl.run.directory import Run
 
 logger = logging.getLogger(__name__)
@@ -138,10 +141,19 @@ def prepare(
     scaling = scale(session, context)
     seed_everything(cfg.seed)
     context.progress.mark("reset")
-    env = make_env(session, context)
-    learner = build(scaling.session, env, context)
+    if session.population_cfg.size:
+        env, learner = make_population(scaling.session, context, build)
+    else:
+        env = make_env(session, context)
+        learner = build(scaling.session, env, context)
     seed_everything(cfg.seed + context.rank)
     if resumed is not None:
+        if "population" in resumed["model"] and not session.population_cfg.size:
+            raise CheckpointError(
+                "The checkpoint is of a population of "
+                f"{resumed['model']['population']['size']}. Resume it with --population_size, or "
+                "choose a checkpoint of a single learner."
+            )
         learner.load_models(scaling.fit(resumed))
     frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
     if learner.frame_budget is not None:  # an iteration has at least one step of all environments
@@ -156,6 +168,31 @@ def prepare(
             cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
         ),
     )
+
+
+def make_population(
+    session: Session,
+    context: DistributedContext,
+    build: Callable[[Session, Any, DistributedContext], Learner],
+) -> tuple[MemberEnvs, Learner]:
+    """Build this process's members, and the environments of each.
+
+    Raises:
+        EnvlabError: For bad input.
+    """
+    cfg, agent_cfg = session.population_cfg, session.agent_cfg
+    envs = MemberEnvs(cfg.size, context, functools.partial(make_env, session))
+
+    def build_member(agent_cfg: Any, env: Any) -> Learner:
+        return build(dataclasses.replace(session, agent_cfg=agent_cfg), env, context.alone())
+
+    facts = {
+        "library": session.library.name,
+        "task": session.task.id,
+        **agent_cfg.origin,
+        "num_envs": session.env_cfg.scene.num_envs,
+    }
+    return envs, PopulationLearner(cfg, agent_cfg, envs, build_member, context, facts)
 
 
 def total_iterations(
@@ -248,7 +285,7 @@ def open_run(
         **session.agent_cfg.origin,
         "seed": session.agent_cfg.seed,
         "num_envs": num_envs,
-        "global_num_envs": num_envs * context.world_size,
+        "global_num_envs": num_envs * (session.population_cfg.size or context.world_size),
         "grad_sync": flags.grad_sync if context.is_distributed else None,
         "scaling": dict(scaling),
         "overrides": session.overrides,
@@ -269,13 +306,16 @@ def open_run(
         logger.info("Going on in %s from iteration %d.", run.directory, done["iteration"])
         _say_on_other_nodes(run, context)
         return run
+    configs = {"env": session.env_cfg, "agent": session.agent_cfg}
+    if session.population_cfg.size:
+        configs["population"] = session.population_cfg
     run = Run.create(
         context,
         library=session.library.name,
         experiment=session.agent_cfg.experiment_name,
         run_name=session.run_name,
         facts=facts,
-        configs={"env": session.env_cfg, "agent": session.agent_cfg},
+        configs=configs,
         directory=session.destination,
     )
     run.interrupt_signal = lambda: flag.signal_number

@@ -245,9 +245,12 @@ class Validator:
 
         from envlab.nav.metrics import MEASURES, summarise
         from envlab.rl.command.evaluation import evaluate
+        from envlab.rl.population.checkpoint import of_leader
 
         self._env.reset(seed=self._flags.seed)  # the same episodes for every checkpoint
-        player = self._library.load("player")(self._session, self._env, self._context, values)
+        player = self._library.load("player")(
+            self._session, self._env, self._context, of_leader(values)
+        )
         episodes_per_env = math.ceil(self._flags.num_episodes / self._env.num_envs)
         with torch.inference_mode():
             result = evaluate(self._env, player.act, episodes_per_env)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import logging
 import time
@@ -17,7 +16,6 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.rl.command.session import Session
-from envlab.rl.evolution import lineage
 from envlab.rl.evolution.cfg import EvolutionCfg
 from envlab.rl.evolution.member import Member, Nursery
 from envlab.rl.evolution.models import check_actions
@@ -25,6 +23,7 @@ from envlab.rl.evolution.mutations import Mutations
 from envlab.rl.evolution.replay import ReplayMemory
 from envlab.rl.evolution.tournament import TournamentSelection
 from envlab.rl.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.rl.population import lineage
 from envlab.rl.skrl.env import SkrlVectorEnv
 from envlab.rl.skrl.learner import UNEQUAL, summary
 from envlab.rl.skrl.library import ON_POLICY
@@ -63,7 +62,7 @@ class EvolutionLearner(Learner):
         population = cfg.population
         self._cfg, self._context = cfg, context
         self._is_shared = population.parallel == "members" and context.is_distributed
-        self._together = alone(context) if self._is_shared else context
+        self._together = context.alone() if self._is_shared else context
         join_ranks(self._together)
         self.env = SkrlVectorEnv(env, bounded=cfg.algorithm in ("ddpg", "td3", "sac"))
         self._eval_env = eval_env
@@ -167,12 +166,12 @@ class EvolutionLearner(Learner):
         self._evaluate(generation)
         self._meet()
         scores = [self.tournament.fitness(member) for member in self.members]
-        record = lineage.generation_record(
-            self.members,
-            generation=generation,
-            frames=self._frames,
-            elite=self.members[int(np.argmax(scores))].index,
-        )
+        record = {
+            "generation": generation,
+            "frames": self._frames,
+            "elite": self.members[int(np.argmax(scores))].index,
+            "members": [member.told() for member in self.members],
+        }
         self._generations.append(record)
         logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))
         self._trained, self._trained_s = 0, 0.0
@@ -228,16 +227,7 @@ class EvolutionLearner(Learner):
         curves = [Curve(record.frames, losses)]
         if record.iteration % every == 0 and self._generations:
             lineage.write(self._generations, Path(self.env.env.log_dir or "."))
-            members = self._generations[-1]["members"]
-            scores = [member["fitness"] for member in members]
-            scalars: dict[str, float | None] = {
-                "Population/best_fitness": max(scores),
-                "Population/mean_fitness": sum(scores) / len(scores),
-            }
-            for place, member in enumerate(members):
-                values = {"fitness": member["fitness"], **member["hyperparameters"]}
-                scalars |= {f"Member {place}/{name}": value for name, value in values.items()}
-            curves.append(Curve(record.frames, scalars))
+            curves.append(Curve(record.frames, lineage.scalars(self._generations[-1])))
         return curves
 
     def is_finished(self, record: IterationRecord) -> bool:
@@ -297,14 +287,9 @@ def build(session: Session, env: Any, context: DistributedContext) -> EvolutionL
     is_shared = cfg.population.parallel == "members"
     changes = {"scene": {"num_envs": cfg.population.eval_episodes}}
     eval_env = session.task.make(
-        merge(session.env_cfg, changes, "env"), context=alone(context) if is_shared else context
+        merge(session.env_cfg, changes, "env"), context=context.alone() if is_shared else context
     )
     return EvolutionLearner(env, eval_env, cfg, context)
-
-
-def alone(context: DistributedContext) -> DistributedContext:
-    """Return the context of a process as if it were the only one."""
-    return dataclasses.replace(context, rank=0, world_size=1)
 
 
 def _own_positions(size: int, context: DistributedContext, is_shared: bool) -> list[int]:

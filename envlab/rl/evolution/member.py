@@ -200,6 +200,18 @@ class Member:
         self.fitness.append(float(total[0] / total[1]))
         return self.fitness[-1]
 
+    def told(self) -> dict[str, Any]:
+        """Return what is told of it, see :mod:`envlab.rl.population.lineage`."""
+        return {
+            "index": self.index,
+            "parent": self.parent,
+            "mutation": self.mutation,
+            "architecture": str(self.genes.architecture),
+            "hyperparameters": dict(self.genes.hyperparameters),
+            "fitness": self.fitness[-1],
+            "frames": self.frames,
+        }
+
     def state(self) -> dict[str, Any]:
         """Return all of it, by reference: weights, moments, genes and history."""
         return {

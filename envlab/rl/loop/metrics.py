@@ -83,6 +83,8 @@ class RunMetrics:
         """Environment steps of all ranks so far, those before a resume included."""
         self.best_return: float | None = None
         """Best mean return at a checkpoint so far."""
+        self.latest: Mean | None = None
+        """Mean return of the episodes that ended in the last iteration, if any did."""
 
     @property
     def wall_s(self) -> float:
@@ -100,6 +102,7 @@ class RunMetrics:
         per_rank = reduced.pop(_FRAMES)
         frames = round(per_rank.value * per_rank.weight)
         self.frames += frames
+        self.latest = reduced.get("return")
         if "return" in reduced:
             self._window.append((reduced.pop("return"), reduced.pop("length")))
             self._trim_window()
@@ -125,6 +128,10 @@ class RunMetrics:
         """Note the mean return at a checkpoint, the same on all ranks."""
         known = [value for value in (mean_return, self.best_return) if value is not None]
         self.best_return = max(known, default=None)
+
+    def forget_returns(self) -> None:
+        """Begin again with the window of last episodes, which were another policy's."""
+        self._window.clear()
 
     def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""

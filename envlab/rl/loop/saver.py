@@ -68,7 +68,7 @@ class Saver:
             "learner": self._learner.rank_state(),
         }
         ranks = self._context.gather_to_main(mine)
-        mean_return = record.mean_return
+        mean_return = self._learner.merit(record)
         self._metrics.note_return(mean_return)
         self._saved_at = time.monotonic()
         if ranks is None:

@@ -71,7 +71,7 @@ class Training:
         self._is_audited = False
         self._steps_left = 0
         self._line: ProgressLine | None = None
-        self.tracker = EpisodeTracker(env.num_envs, env.device)
+        self.tracker = learner.tracker or EpisodeTracker(env.num_envs, env.device)
         self.metrics = RunMetrics(context, self.tracker)
         self.saver = Saver(learner, env, context, run, self.tracker, self.metrics, cfg, origin)
 

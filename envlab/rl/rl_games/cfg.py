@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -25,7 +25,7 @@ from envlab.config import (
     UnitInterval,
     merge,
 )
-from envlab.rl.agent_cfg import AgentCfg, Precision
+from envlab.rl.agent_cfg import AgentCfg, Precision, refuse_schedule
 
 SAC = "sac"
 
@@ -337,6 +337,10 @@ class RlGamesCfg(AgentCfg):
     def is_sac(self) -> bool:
         """Whether the algorithm is soft actor-critic rather than PPO."""
         return self.params.algo.name == SAC
+
+    def check_members(self, paths: Sequence[str]) -> None:
+        if self.params.config.lr_schedule == "adaptive":
+            refuse_schedule(self, paths, "params.config.lr_schedule", "identity")
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
         """Return this configuration with a task's own values over it; its networks replace ours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ from envlab.config import (
     UnitInterval,
     leaves,
 )
-from envlab.rl.agent_cfg import BasicAgentCfg, Precision
+from envlab.rl.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
 
@@ -121,6 +121,10 @@ class RslRlCfg(BasicAgentCfg):
     """Value network."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
     """Learning algorithm."""
+
+    def check_members(self, paths: Sequence[str]) -> None:
+        if self.algorithm.schedule == "adaptive":
+            refuse_schedule(self, paths, "algorithm.schedule", "fixed")
 
     def references(self) -> Mapping[str, str]:
         """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.

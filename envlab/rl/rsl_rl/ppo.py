@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from rsl_rl.algorithms import PPO
+from rsl_rl.modules import EmpiricalNormalization
 from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 
@@ -21,6 +22,26 @@ from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 
 logger = logging.getLogger(__name__)
+
+
+class LocalNormalization(EmpiricalNormalization):
+    """rsl_rl's normaliser, over this process's samples alone whatever process group there is.
+
+    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one. Moments are
+    merged as there: Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance".
+    """
+
+    def update(self, x: torch.Tensor) -> None:
+        if not self.training or (self.until is not None and self.count >= self.until):
+            return
+        self.count += len(x)
+        rate = len(x) / self.count
+        mean = x.mean(dim=0, keepdim=True)
+        delta = mean - self._mean
+        self._mean += rate * delta
+        spread = x.var(dim=0, unbiased=False, keepdim=True)
+        self._var += rate * (spread - self._var + delta * (mean - self._mean))
+        self._std = torch.sqrt(self._var)
 
 
 class DistributedPPO(PPO):
@@ -110,6 +131,16 @@ def make_ppo(
     dtype = settle_precision(cfg.precision, context)
     for network in (algorithm.actor, algorithm.critic):
         compute_in(network, dtype)
+    if torch.distributed.is_initialized() and not context.is_distributed:
+        _keep_normalisers(algorithm)
     if context.is_distributed and grad_sync == "ddp":
         algorithm.wrap()
     return algorithm
+
+
+def _keep_normalisers(algorithm: DistributedPPO) -> None:
+    """Have normalisers learn from this process alone, as one of a population."""
+    for model in filter(None, (algorithm.actor, algorithm.critic, algorithm.rnd)):
+        for module in model.modules():
+            if type(module) is EmpiricalNormalization:
+                module.__class__ = LocalNormalization

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 from envlab.config import NonNegativeInt, PositiveInt, Range, merge
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.rl.agent_cfg import AgentCfg, Precision
+from envlab.rl.agent_cfg import AgentCfg, Precision, refuse_schedule
 from envlab.rl.skrl.defaults import default_memories, default_models, default_settings
 from envlab.rl.skrl.legacy import modernised
 from envlab.rl.skrl.library import (
@@ -157,6 +157,15 @@ class SkrlCfg(AgentCfg):
     trainer: dict[str, Any] = field(default_factory=_trainer)
     """``timesteps`` of each environment; and whether ``play`` draws actions from the policy's
     distribution (``stochastic_evaluation``) rather than takes the best."""
+
+    def check_members(self, paths: Sequence[str]) -> None:
+        if self.ml_framework == "jax":
+            raise ConfigurationError(
+                "--population_size has no effect with --ml_framework jax, whose processes train "
+                "one learner together. Use torch, or leave it out."
+            )
+        if self.agent.get("learning_rate_scheduler") is not None:
+            refuse_schedule(self, paths, "agent.learning_rate_scheduler", "null")
 
     @classmethod
     def of(cls, algorithm: str = "ppo", ml_framework: str = "torch") -> Self:
