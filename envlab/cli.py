@@ -86,7 +86,7 @@ USAGE = """usage: envlab COMMAND ...
   compare RUN...                   runs of any library as a table and a picture, over seeds
   dashboard [LOGS]                 runs in the browser: curves, ranks, checkpoints, videos, logs
   lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
-  lineage RUN                      who came from whom in a population that evolved
+  lineage RUN                      who came from whom in a population
   nav houses | evaluate            houses to navigate; what an expert or chance reaches there
   isaacgym check PATH              what code for Isaac Gym uses, and whether it is there
   cluster VERB                     train on several machines by ssh, or by Slurm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,9 @@ class Point:
     parent: int | None
     mutation: str
     fitness: float
+    """NaN: unknown."""
+    copied: bool
+    """Whether it kept its index, and became its parent's copy since the last generation."""
     hyperparameters: dict[str, float]
 
 
@@ -39,9 +43,10 @@ def main(arguments: Sequence[str]) -> int:
         EnvlabError: If there is no population, or matplotlib is missing.
     """
     parser = ArgumentParser(
-        prog="envlab lineage", description="Draw the generations of a population that evolved."
+        prog="envlab lineage",
+        description="Draw the generations of a population: who came from whom.",
     )
-    parser.add_argument("run", metavar="RUN", help="run directory of 'envlab train evolution'")
+    parser.add_argument("run", metavar="RUN", help="run directory of a population")
     parser.add_argument(
         "--output", metavar="PATH", help=f"picture: .png, .pdf or .svg (default: {DEFAULT_PATH})"
     )
@@ -80,7 +85,8 @@ def read(run: Path) -> list[list[Point]]:
                     index=int(member["index"]),
                     parent=None if member["parent"] is None else int(member["parent"]),
                     mutation=str(member["mutation"]),
-                    fitness=float(member["fitness"]),
+                    fitness=math.nan if member["fitness"] is None else float(member["fitness"]),
+                    copied=bool(member.get("copied", False)),
                     hyperparameters={
                         str(name): float(value) for name, value in member["hyperparameters"].items()
                     },
@@ -98,7 +104,7 @@ def read(run: Path) -> list[list[Point]]:
 def came_from(point: Point, before: Sequence[Point]) -> Point | None:
     """Return what a member was a generation earlier: itself, if it was there, or its parent."""
     by_index = {one.index: one for one in before}
-    if point.index in by_index:
+    if point.index in by_index and not point.copied:
         return by_index[point.index]
     return None if point.parent is None else by_index.get(point.parent)
 
@@ -107,13 +113,17 @@ def descent_of_fittest(generations: Sequence[Sequence[Point]]) -> list[Point]:
     """Return the fittest of the last generation and its ancestors, the oldest first."""
     if not generations:
         return []
-    line = [max(generations[-1], key=lambda point: point.fitness)]
+    line = [max(generations[-1], key=_score)]
     for before in reversed(generations[:-1]):
         ancestor = came_from(line[-1], before)
         if ancestor is None:
             break
         line.append(ancestor)
     return line[::-1]
+
+
+def _score(point: Point) -> float:
+    return -math.inf if math.isnan(point.fitness) else point.fitness
 
 
 def draw(generations: Sequence[Sequence[Point]], descent: Sequence[Point]) -> Any:

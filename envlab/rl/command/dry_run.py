@@ -80,8 +80,9 @@ class Plan:
 
     @property
     def num_envs(self) -> int:
-        """Environments per process."""
-        return int(self.session.env_cfg.scene.num_envs)
+        """Environments per process, of all its members where there is a population."""
+        members = (self.session.population_cfg.size or len(self.processes)) // len(self.processes)
+        return int(self.session.env_cfg.scene.num_envs) * members
 
     @property
     def frames_per_iteration(self) -> int:

@@ -19,6 +19,11 @@ def dry_run_text(plan: Plan) -> str:
     parts = [
         "# params/env.yaml\n" + yaml_text(session.env_cfg, "env"),
         "# params/agent.yaml\n" + yaml_text(session.agent_cfg, "agent"),
+        *(
+            ["# params/population.yaml\n" + yaml_text(session.population_cfg, "population")]
+            if session.population_cfg.size
+            else []
+        ),
         _section("Changed from the task's defaults", _changes(plan)),
         _section("Run", _run(plan)),
         _section("World", _world(plan)),
@@ -66,6 +71,7 @@ def _changes(plan: Plan) -> dict[str, str]:
     found = {
         **changes(plan.defaults.env_cfg, plan.session.env_cfg, "env"),
         **changes(plan.defaults.agent_cfg, plan.session.agent_cfg, "agent"),
+        **changes(plan.defaults.population_cfg, plan.session.population_cfg, "population"),
     }
     return {path: f"{_plain(then)} -> {_plain(now)}" for path, (then, now) in found.items()}
 
@@ -78,6 +84,10 @@ def _run(plan: Plan) -> dict[str, str]:
     session = plan.session
     lines = {"task": session.task.id, "library": session.library.name}
     lines |= session.agent_cfg.origin
+    size = session.population_cfg.size
+    if size:
+        share = size // len(plan.processes)
+        lines["members"] = f"{size}, of which each process trains {share} in turn"
     verb = "would be continued in" if session.directory is not None else "would be made"
     lines["run directory"] = f"{plan.directory} ({verb})"
     if session.checkpoint is not None:

@@ -136,7 +136,10 @@ def compose_session(
                 "digit."
             )
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
-    population_cfg = _check_population(composed.get("population"), agent_cfg, flags)
+    population_cfg = composed.get("population") or PopulationCfg()
+    population_cfg = with_size(population_cfg, getattr(flags, "population_size", None))
+    if params is not None or not getattr(flags, "resume", False):  # else the run's is not known yet
+        _check_population(population_cfg, agent_cfg, flags)
     return Session(
         library=library,
         task=task,
@@ -161,19 +164,16 @@ def _given_population(params: Path | None) -> PopulationCfg:
     return read_yaml(path, PopulationCfg(), root="population", part=not params.is_dir())
 
 
-def _check_population(
-    cfg: PopulationCfg | None, agent_cfg: Any, flags: argparse.Namespace
-) -> PopulationCfg:
-    """Return the population that is to be trained, if there can be one.
+def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namespace) -> None:
+    """Refuse a population that there cannot be.
 
     Raises:
         ConfigurationError: If there can't, or a flag has no effect on it.
     """
-    cfg = with_size(cfg or PopulationCfg(), getattr(flags, "population_size", None))
     check_ranges({"population": cfg})
     spans_of(cfg, agent_cfg)
     if cfg.size == 0 or not hasattr(flags, "population_size"):
-        return cfg
+        return
     for name, is_given in (
         ("global_num_envs", flags.global_num_envs is not None),
         ("lr_scaling", agent_cfg.lr_scaling != "none"),
@@ -185,7 +185,6 @@ def _check_population(
                 f"--{name} has no effect with --population_size: each member is trained by one "
                 "process, in --num_envs environments of its own. Leave one of them out."
             )
-    return cfg
 
 
 def _sets_num_envs(roots: Mapping[str, Any], overrides: Sequence[str], num_envs: int) -> bool:
