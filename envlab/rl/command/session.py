@@ -137,9 +137,10 @@ def compose_session(
             )
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
     population_cfg = composed.get("population") or PopulationCfg()
-    population_cfg = with_size(population_cfg, getattr(flags, "population_size", None))
-    if params is not None or not getattr(flags, "resume", False):  # else the run's is not known yet
-        _check_population(population_cfg, agent_cfg, flags)
+    if library.has_members:  # evolution has a flag of the same name
+        population_cfg = with_size(population_cfg, getattr(flags, "population_size", None))
+        if params is not None or not getattr(flags, "resume", False):  # else the run's is to come
+            _check_population(population_cfg, agent_cfg, flags)
     return Session(
         library=library,
         task=task,
