@@ -40,7 +40,7 @@ def test_the_process_that_holds_the_lock_is_asked_to_end_and_none_that_files_nam
                 assert writer.stdout is not None
                 writer.stdout.readline()
                 assert str(writer.pid) in control.stop(run)
-                assert writer.wait(timeout=30) == -signal.SIGTERM
+                assert writer.wait(timeout=20) == -signal.SIGTERM
             assert bystander.poll() is None
         finally:
             bystander.kill()
@@ -59,10 +59,13 @@ def test_a_launcher_is_asked_in_place_of_its_rank(tmp_path: Path):
     )
     words = [sys.executable, str(launcher), WRITER, str(lock)]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        assert str(process.pid) in control.stop(run)
-        assert process.wait(timeout=30) == 7
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            assert str(process.pid) in control.stop(run)
+            assert process.wait(timeout=20) == 7
+        finally:
+            process.kill()
 
 
 def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path, monkeypatch):
