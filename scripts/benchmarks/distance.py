@@ -1,27 +1,36 @@
-"""Train on two nodes that are further and further apart; print a table.
+"""Train on two nodes that are further and further apart; print a table, and draw many nodes.
 
     python -m scripts.benchmarks.distance --folder /tmp/distance
+    python -m scripts.benchmarks.distance --folder /tmp/distance --library ddppo --tasks Nav-PointNav-Depth-v0 --plot nodes.png
 
 The nodes are network namespaces of this machine (root, iproute2), with one process and one thread
 each; a delay is that of every packet, one way, so a collective waits for twice as much or more.
 Repeats are interleaved, and times are medians over iterations, of which the first two are left out.
+
+With ``--plot``, one process alone is measured, too, and a model says what up to 64 such nodes would
+do: an iteration takes what it takes one process, the exchange of data, which grows with the number
+of nodes n as 2 (n - 1) / n, and waiting for packets, which grows with the depth of a tree, log2 n.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tests.agents import agent, end
-from tests.launcher import TRAIN, Launch
+from tests.launcher import ROOT, Launch
 from tests.nodes import Nodes, why_not
 
-NUM_ENVS = {"Isaac-Cartpole-v0": 1024, "Isaac-Ant-v0": 256}
+NUM_ENVS = {"Isaac-Cartpole-v0": 1024, "Isaac-Ant-v0": 256, "Nav-PointNav-Depth-v0": 64}
+MODELLED = [1, 2, 4, 8, 16, 32, 64]
 WARM_UP = 2
 DEADLINE_S = 600.0
 
@@ -30,11 +39,13 @@ def main() -> int:
     """Run all rows and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, required=True, help="where the runs go")
-    parser.add_argument("--tasks", nargs="+", default=list(NUM_ENVS))
+    parser.add_argument("--library", default="rsl_rl")
+    parser.add_argument("--tasks", nargs="+", default=["Isaac-Cartpole-v0", "Isaac-Ant-v0"])
     parser.add_argument("--delays_ms", nargs="+", type=float, default=[0.0, 1.0, 20.0])
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=12)
     parser.add_argument("--json", type=Path, help="where to write every iteration's times")
+    parser.add_argument("--plot", type=Path, help="where to draw measured and modelled speed-ups")
     parser.add_argument("overrides", nargs="*", help="for train.py, such as agent.algorithm...=...")
     flags = parser.parse_args()
     problem = why_not(delayed=True)
@@ -46,32 +57,56 @@ def main() -> int:
     for _ in range(flags.repeats):
         for task in flags.tasks:
             for delay_ms in flags.delays_ms:
-                words = [f"--max_iterations={flags.iterations}", *flags.overrides]
-                records = train(flags.folder / "nodes", task, delay_ms / 1e3, words)
+                records = train(flags, task, delay_ms / 1e3)
                 rows.setdefault((task, delay_ms), []).extend(records)
+            if flags.plot is not None:
+                rows.setdefault((task, math.nan), []).extend(train_alone(flags, task))
     print("| task | delay, one way | iterations/s | collect | learn | share of learn |")
     print("|---|---|---|---|---|---|")
     for (task, delay_ms), records in rows.items():
         print(row(task, delay_ms, records))
+    if flags.plot is not None:
+        draw(flags, rows).savefig(flags.plot, dpi=150)
     if flags.json is not None:
         times = [{"task": key[0], "delay_ms": key[1], "records": rows[key]} for key in rows]
         flags.json.write_text(json.dumps(times))
     return 0
 
 
-def train(folder: Path, task: str, delay_s: float, words: list[str]) -> list[dict[str, Any]]:
-    """Return the records of a run's iterations without the first ones."""
+def command_of(flags: argparse.Namespace, task: str) -> list[str]:
+    """Return a library's train.py and its arguments."""
+    size = [f"--num_envs={NUM_ENVS.get(task, 256)}", f"--max_iterations={flags.iterations}"]
+    threads = [] if task.startswith("Nav-") else ["env.sim.num_threads=1"]
+    script = ROOT / "scripts/reinforcement_learning" / flags.library / "train.py"
+    words = [f"--task={task}", "--headless", "--device=cpu", *size, *threads]
+    return [str(script), *words, "agent.save_interval=1000", *flags.overrides]
+
+
+def train_alone(flags: argparse.Namespace, task: str) -> list[dict[str, Any]]:
+    """Return the records of one process, without the first ones."""
+    folder = flags.folder / "alone"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    flags = [f"--task={task}", "--headless", "--device=cpu", "--distributed"]
-    size = [f"--num_envs={NUM_ENVS.get(task, 256)}", "env.sim.num_threads=1"]
-    words = [*flags, *size, "agent.save_interval=1000", *words]
+    command = [sys.executable, *command_of(flags, task)]
+    paths = {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}:{ROOT / 'source'}"}
+    environment = os.environ | paths
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    (metrics,) = folder.glob("logs/*/*/*/metrics.jsonl")
+    return [json.loads(line) for line in metrics.open()][WARM_UP:]
+
+
+def train(flags: argparse.Namespace, task: str, delay_s: float) -> list[dict[str, Any]]:
+    """Return the records of a run's iterations without the first ones."""
+    folder = flags.folder / "nodes"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    script, *words = [*command_of(flags, task), "--distributed"]
     nodes = Nodes(delay_s or None)
     launches: list[Launch] = []
     try:
         for number, node in enumerate(nodes.nodes):
             endpoint = "localhost" if number == 0 else nodes.nodes[0].address
-            command = agent(number, f"{endpoint}:5555", TRAIN, *words)
+            command = agent(number, f"{endpoint}:5555", Path(script), *words)
             launches.append(node.launch(command, folder / node.host))
         codes = end(launches, DEADLINE_S)
         assert codes == [0, 0], "\n".join(launch.output for launch in launches)
@@ -87,9 +122,46 @@ def row(task: str, delay_ms: float, records: list[dict[str, Any]]) -> str:
     """Return a row of the table."""
     collect, learn = (median(one[name] for one in records) for name in ("collect_s", "learn_s"))
     delay = f"{delay_ms:g} ms" if delay_ms else "none (veth)"
+    if math.isnan(delay_ms):
+        delay = "one process alone"
     rate = 1.0 / (collect + learn)
     times = f"{collect:.2f} s | {learn:.2f} s | {learn / (collect + learn):.0%}"
     return f"| {task} | {delay} | {rate:.2f} | {times} |"
+
+
+def draw(flags: argparse.Namespace, rows: dict[tuple[str, float], list[dict[str, Any]]]) -> Any:
+    """Return the ``matplotlib.figure.Figure`` of speed-ups over nodes, a line for each delay."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.0 * len(flags.tasks), 4.2), layout="constrained")
+    axes = figure.subplots(1, len(flags.tasks), squeeze=False)[0]
+    for axis, task in zip(axes, flags.tasks, strict=True):
+        taken = {
+            delay_ms: median(one["collect_s"] + one["learn_s"] for one in records)
+            for (name, delay_ms), records in rows.items()
+            if name == task
+        }
+        alone = next(second for delay_ms, second in taken.items() if math.isnan(delay_ms))
+        near, far = min(flags.delays_ms), max(flags.delays_ms)
+        exchange_s = max(0.0, taken[near] - alone)
+        waits = max(0.0, taken[far] - taken[near]) / (far - near)
+        axis.plot(MODELLED, MODELLED, "--", color="grey", label="ideal")
+        for delay_ms in flags.delays_ms:
+            iteration_s = [
+                alone + exchange_s * 2 * (n - 1) / n + waits * delay_ms * math.log2(n)
+                for n in MODELLED
+            ]
+            speedups = [n * alone / second for n, second in zip(MODELLED, iteration_s, strict=True)]
+            (line,) = axis.plot(MODELLED, speedups, label=f"model, {delay_ms:g} ms one way")
+            axis.plot(2, 2 * alone / taken[delay_ms], "o", color=line.get_color())
+        axis.set(xscale="log", yscale="log", xlabel="nodes", ylabel="speed-up", title=task)
+        axis.set_xticks(MODELLED, MODELLED)
+        axis.set_yticks(MODELLED, MODELLED)
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False)
+    figure.suptitle(f"{flags.library}: 2 nodes measured (points), others modelled")
+    return figure
 
 
 if __name__ == "__main__":
