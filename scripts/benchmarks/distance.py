@@ -1,7 +1,8 @@
-"""Train on two nodes that are further and further apart; print a table, and draw many nodes.
+r"""Train on two nodes that are further and further apart; print a table, and draw many nodes.
 
     python -m scripts.benchmarks.distance --folder /tmp/distance
-    python -m scripts.benchmarks.distance --folder /tmp/distance --library ddppo --tasks Nav-PointNav-Depth-v0 --plot nodes.png
+    python -m scripts.benchmarks.distance --folder /tmp/distance --library ddppo \
+        --tasks Nav-PointNav-Depth-v0 --plot nodes.png
 
 The nodes are network namespaces of this machine (root, iproute2), with one process and one thread
 each; a delay is that of every packet, one way, so a collective waits for twice as much or more.

@@ -93,16 +93,8 @@ class RecurrentActorCritic(nn.Module):
             dim = image_dim or hidden_dim
             features += self._add_encoder(env, shapes, encoder, channels, pretrained, dim)
         num_of_images = features
-        vector_dim = sum(shapes[name][0] for name in self.vectors)
-        self.normaliser: PooledRunningMeanStd | None = None
-        if vector_dim and obs_normalization:
-            self.normaliser = PooledRunningMeanStd((vector_dim,), env.context)
-        self._last_action_dim = 0
-        if sees_last_action:
-            self._last_action_dim = sum(self._sizes) if self._sizes else self.num_actions
         dims = vector_dims or ([32] if self.images else [256, 128])
-        self.vector = _layers(vector_dim + self._last_action_dim, dims)
-        features += dims[-1] if self.vector else 0
+        features += self._add_vector(env, shapes, dims, obs_normalization, sees_last_action)
 
         self.num_features, self.hidden_dim = num_of_images or features, hidden_dim
         self.memory = Memory(memory, features, hidden_dim) if memory != "none" else None
@@ -112,7 +104,6 @@ class RecurrentActorCritic(nn.Module):
         self.critic = nn.Linear(hidden_dim, 1)
         nn.init.orthogonal_(self.critic.weight)
         nn.init.zeros_(self.critic.bias)
-
         self.train()
 
     def train(self, mode: bool = True) -> RecurrentActorCritic:
@@ -163,6 +154,25 @@ class RecurrentActorCritic(nn.Module):
             features = self.backbone(torch.zeros(1, *shape))
         self.encoder = Compressor(tuple(features.shape[1:]))
         return self.encoder.dim
+
+    def _add_vector(
+        self,
+        env: BatchedEnv,
+        shapes: Mapping[str, Sequence[int]],
+        dims: Sequence[int],
+        is_normalised: bool,
+        sees_last_action: bool,
+    ) -> int:
+        """Make what takes vectors and the last action; return the size of what comes out."""
+        vector_dim = sum(shapes[name][0] for name in self.vectors)
+        self.normaliser: PooledRunningMeanStd | None = None
+        if vector_dim and is_normalised:
+            self.normaliser = PooledRunningMeanStd((vector_dim,), env.context)
+        self._last_action_dim = 0
+        if sees_last_action:
+            self._last_action_dim = sum(self._sizes) if self._sizes else self.num_actions
+        self.vector = _layers(vector_dim + self._last_action_dim, dims)
+        return dims[-1] if self.vector else 0
 
     def in_float32(self) -> RecurrentActorCritic:
         """Compute in float32 from now on, as other machines can; return the network."""
