@@ -1,4 +1,4 @@
-"""Classes of ``isaacgym.gymapi`` that only missing methods take or return."""
+"""Classes of ``isaacgym.gymapi`` of which nothing has an effect, or that nothing makes."""
 
 from __future__ import annotations
 
@@ -98,3 +98,26 @@ class UsdExportOptions(Record):
     single_file: bool = False
     use_geom_subsets: bool = False
     use_physics_visuals: bool = False
+
+
+@dataclass(slots=True)
+class FlexParams(Record):
+    """Settings of Flex; all are without effect."""
+
+    solver_type: int = 5
+    num_outer_iterations: int = 4
+    num_inner_iterations: int = 20
+    relaxation: float = 0.75
+    warm_start: float = 0.4
+    geometric_stiffness: float = 1.0
+    contact_regularization: float = 1e-6
+    deterministic_mode: bool = False
+    dynamic_friction: float = 0.5
+    static_friction: float = 0.5
+    particle_friction: float = 0.0
+    friction_mode: int = 2
+    max_rigid_contacts: int = 0
+    max_soft_contacts: int = 0
+    return_contacts: bool = False
+    shape_collision_distance: float = 0.0
+    shape_collision_margin: float = 0.01

@@ -20,6 +20,7 @@ from envlab.isaacgym.gym.tensors import Tensors
 from envlab.isaacgym.gym.viewers import Viewers
 from envlab.isaacgym.gym.worlds import Worlds
 from envlab.isaacgym.parameters import *  # noqa: F403
+from envlab.isaacgym.tensor import Tensor as Tensor
 from envlab.isaacgym.values import *  # noqa: F403
 from envlab.isaacgym.values import Quat, Transform, Vec3
 from envlab.isaacgym.world import Env as Env

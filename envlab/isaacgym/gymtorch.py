@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import torch
 
-from envlab.isaacgym import values
+from envlab.isaacgym import tensor
 
 __all__ = ["unwrap_tensor", "wrap_tensor"]
 
 
 def wrap_tensor(
-    gym_tensor: values.Tensor,
+    gym_tensor: tensor.Tensor,
     offsets: Sequence[int] | None = None,
     counts: Sequence[int] | None = None,
 ) -> torch.Tensor:
@@ -34,7 +34,7 @@ def wrap_tensor(
     return wrapped[tuple(parts)]
 
 
-def unwrap_tensor(torch_tensor: torch.Tensor) -> values.Tensor:
+def unwrap_tensor(torch_tensor: torch.Tensor) -> tensor.Tensor:
     """Return a tensor for ``set_*`` and ``apply_*``.
 
     Raises:
@@ -42,4 +42,4 @@ def unwrap_tensor(torch_tensor: torch.Tensor) -> values.Tensor:
     """
     if not torch_tensor.is_contiguous():
         raise ValueError("unwrap_tensor: the tensor must be contiguous. Call .contiguous() first.")
-    return values.Tensor(torch_tensor)
+    return tensor.Tensor(torch_tensor)

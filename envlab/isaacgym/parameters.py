@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from envlab.isaacgym.absent_records import FlexParams
 from envlab.isaacgym.enums import (
     ContactCollection,
     MeshNormalMode,
@@ -60,29 +61,6 @@ class PhysXParams(Record):
     max_gpu_contact_pairs: int = 2**20
     contact_collection: ContactCollection = ContactCollection.CC_ALL_SUBSTEPS
     always_use_articulations: bool = False
-
-
-@dataclass(slots=True)
-class FlexParams(Record):
-    """Settings of Flex; all are without effect."""
-
-    solver_type: int = 5
-    num_outer_iterations: int = 4
-    num_inner_iterations: int = 20
-    relaxation: float = 0.75
-    warm_start: float = 0.4
-    geometric_stiffness: float = 1.0
-    contact_regularization: float = 1e-6
-    deterministic_mode: bool = False
-    dynamic_friction: float = 0.5
-    static_friction: float = 0.5
-    particle_friction: float = 0.0
-    friction_mode: int = 2
-    max_rigid_contacts: int = 0
-    max_soft_contacts: int = 0
-    return_contacts: bool = False
-    shape_collision_distance: float = 0.0
-    shape_collision_margin: float = 0.01
 
 
 @dataclass(slots=True)

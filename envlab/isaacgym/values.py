@@ -1,4 +1,4 @@
-"""Small values of ``isaacgym.gymapi``: vectors, quaternions (x, y, z, w), transforms, and tensors.
+"""Small values of ``isaacgym.gymapi``: vectors, quaternions (x, y, z, w), and transforms.
 
 Attributes are copied and converted when they are set, as bindings to C++ do: ``pose.p = v`` keeps
 no reference to ``v``, and ``props.friction = torch.tensor([0.5])`` stores a float.
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 
 def _converted(annotation: str, value: Any) -> Any:
@@ -329,42 +328,6 @@ class ParticleState(Record):
     position: Quat = field(default_factory=Quat)
     velocity: Vec3 = field(default_factory=Vec3)
     normal: Quat = field(default_factory=Quat)
-
-
-class Tensor:
-    """What ``acquire_*`` and ``gymtorch.unwrap_tensor`` return: a torch tensor to be wrapped."""
-
-    own_data = False
-
-    def __init__(self, values: torch.Tensor | None = None) -> None:
-        self.values = torch.empty(0) if values is None else values
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its size."""
-        return tuple(self.values.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Number of its dimensions."""
-        return self.values.dim()
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of its elements."""
-        return self.values.dtype
-
-    @property
-    def device(self) -> int:
-        """Index of its GPU; -1: it lies on the CPU."""
-        return self.values.device.index or 0 if self.values.device.type == "cuda" else -1
-
-    @property
-    def data_address(self) -> int:
-        """Where its elements begin; the same for life."""
-        return self.values.data_ptr()
-
-    data_ptr = data_address
 
 
 def _numbers(buffer: Any) -> list[float]:

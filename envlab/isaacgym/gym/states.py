@@ -11,7 +11,7 @@ import torch
 
 from envlab.isaacgym.enums import STATE_ALL, STATE_POS, STATE_VEL, CoordinateSpace, DofDriveMode
 from envlab.isaacgym.gym.worlds import physics_of
-from envlab.isaacgym.physics import DOF_FORCE
+from envlab.isaacgym.readings import DOF_FORCE
 from envlab.isaacgym.rotations import rotate
 from envlab.isaacgym.scene import CONTACT
 from envlab.isaacgym.values import DofState, Quat, RigidBodyState, Transform, Vec3

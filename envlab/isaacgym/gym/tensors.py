@@ -7,10 +7,10 @@ import torch
 from envlab.errors import ConfigurationError
 from envlab.isaacgym.enums import CoordinateSpace, DofDriveMode
 from envlab.isaacgym.gym.worlds import physics_of
-from envlab.isaacgym.physics import BODIES, DOF_FORCE
+from envlab.isaacgym.readings import BODIES, DOF_FORCE
 from envlab.isaacgym.rotations import rotate
 from envlab.isaacgym.scene import CONTACT, FORCE_SENSOR
-from envlab.isaacgym.values import Tensor
+from envlab.isaacgym.tensor import Tensor
 from envlab.isaacgym.world import Sim
 
 _POS, _VEL = DofDriveMode.DOF_MODE_POS, DofDriveMode.DOF_MODE_VEL
