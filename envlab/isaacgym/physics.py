@@ -48,7 +48,7 @@ class Physics(Settings):
     def __init__(self, sim: Sim) -> None:
         super().__init__(sim)
         self._built: set[str] = set()
-        self._was_pushed = False
+        self._was_pushed = self._is_stale = False
         self.show_first_states()
 
     # Building
@@ -65,6 +65,8 @@ class Physics(Settings):
     def ensure(self) -> None:
         """Make the simulation, unless it is there, with all environments in their first states."""
         if self.simulation is not None:
+            if self._is_stale:
+                self._take_over_properties(self.simulation)
             return
         self._build()
         nq = self.scene.model.nq
@@ -77,6 +79,7 @@ class Physics(Settings):
     def _build(self) -> None:
         """Make a simulation for what is wanted; states are written to it by the next flush."""
         sim, params = self._sim, self._sim.params
+        self._is_stale = False
         scene = self.scene = build_scene(sim, tuple(self._fields))
         self._fields |= set(scene.fields)
         names = {field for want in sim.wanted for field in _FIELDS[want]}
@@ -158,9 +161,11 @@ class Physics(Settings):
             matrix.index(scene, self.device)
 
     def renew(self) -> None:
-        """Take over properties that have changed since the simulation was made, if it was."""
-        if self.simulation is None:
-            return
+        """Take over properties with the next step; tasks change one actor after another."""
+        self._is_stale = True
+
+    def _take_over_properties(self, simulation: Simulation) -> None:
+        self._is_stale = False
         scene = build_scene(self._sim, tuple(self._fields))
         before = self.scene.shared
         self._fields |= {
@@ -168,7 +173,7 @@ class Physics(Settings):
             for name, values in scene.shared.items()
             if name in before and not np.array_equal(values, before[name])
         }
-        if self._fields <= set(scene.fields) == set(self.simulation.params):
+        if self._fields <= set(scene.fields) == set(simulation.params):
             self.scene.fields = scene.fields
             self._write_fields()
             self._index()
