@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from envlab.cluster.interrupts import INTERRUPTED
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
@@ -20,6 +21,7 @@ from envlab.rl.command.arguments import (
 from envlab.rl.command.flag_checks import checkpoint_file, given_config
 from envlab.rl.command.isaac_lab import without_effect_line
 from envlab.rl.libraries import get_library, libraries
+from envlab.rl.run.manifest import read_manifest, read_manifests
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
@@ -80,6 +82,7 @@ USAGE = """usage: envlab COMMAND ...
   new task NAME                    write a package with a task, to be changed into your own
   runs [FOLDER]                    run directories: how far each is, and how it ended
   terms [KIND]                     what tasks are made of: observations, rewards, events, ...
+  view --task ID [--checkpoint C]  watch a task live in a browser; latest, best or a file plays
   random | zero --task ID ...      step a task with random or zero actions
   warm --task ID ...               compile the GPU kernels of a task ahead of its first run
   validate RUN                     judge a run's checkpoints by episodes it was not trained in
@@ -135,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
         from envlab.completion import complete
 
-        complete([*COMMANDS, *OF_LIBRARIES])
+        complete([*COMMANDS, *OF_LIBRARIES, "view"])
     given = sys.argv[1:] if arguments is None else arguments
     return _supervised(lambda: guarded(_dispatch, given))
 
@@ -154,6 +157,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
     command, *rest = list(arguments) or ["--help"]
     if command in ("-h", "--help"):
         return _print_usage()
+    if command == "view":
+        command, rest = _viewing(rest)
     if command in OF_LIBRARIES:
         if rest in (["-h"], ["--help"]):
             return _print_usage()
@@ -161,12 +166,49 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if command in ELSEWHERE:
         raise ConfigurationError(f"There is no command {command!r}. Use {ELSEWHERE[command]}.")
     if command not in COMMANDS:
-        names = [*COMMANDS, *OF_LIBRARIES]
+        names = [*COMMANDS, *OF_LIBRARIES, "view"]
         raise ConfigurationError(
             f"There is no command {command!r}.{did_you_mean(command, names)} See envlab --help."
         )
     code: int = load_entry_point(COMMANDS[command])(rest)
     return code
+
+
+def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command that ``view`` stands for: a checkpoint is played; else nothing acts."""
+    parser = ArgumentParser(
+        prog="envlab view",
+        description="Watch a task live in a browser, with a trained policy or with zero actions.",
+        epilog="All else is as of 'envlab play', or of 'envlab zero' where there is no checkpoint.",
+    )
+    parser.add_argument("--task", required=True, metavar="ID", help="task id")
+    parser.add_argument("--checkpoint", metavar="CKPT", help="latest, best, or a path")
+    parser.add_argument("--rl_library", metavar="LIBRARY", help="default: that of the newest run")
+    parser.add_argument("--viz", default="web", metavar="VIEWER", help="web (default) or native")
+    flags, rest = parser.parse_known_args(list(words))
+    rest = [f"--task={flags.task}", f"--viz={flags.viz}", *rest]
+    if flags.checkpoint is None:
+        return "zero", rest
+    library = flags.rl_library or _library_of(flags.checkpoint, flags.task)
+    chosen = [] if library is None else [f"--rl_library={library}"]
+    return "play", [*chosen, *rest, f"--checkpoint={flags.checkpoint}", "--no_export"]
+
+
+def _library_of(checkpoint: str, task_id: str) -> str | None:
+    """Return what trained a checkpoint: that of its run, or of the task's newest run."""
+    from envlab.rl.run.directory import LOG_ROOT
+
+    run = Path(checkpoint).parent.parent
+    if (run / "run.json").is_file():
+        return str(read_manifest(run).get("library"))
+    task = get_task(task_id)
+    wanted = {task.id, task.trained_id}
+    found = [
+        str(manifest.get("library"))
+        for manifest in read_manifests(Path(LOG_ROOT), "*/*/*").values()
+        if manifest.get("task") in wanted
+    ]
+    return found[-1] if found else None
 
 
 def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], str]:

@@ -60,6 +60,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         common_step_counter: Steps that this environment has made in all.
         actions: The last actions, ``(num_envs, num_actions)``.
         obs_buf: The latest observations.
+        reward_buf: The latest rewards.
         log_dir: Where to save the states of failed environments; null: the temporary directory.
     """
 
@@ -69,6 +70,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     }
     cfg: Any
     obs_buf: Observations
+    reward_buf: torch.Tensor
     autoreset_mode = AutoresetMode.SAME_STEP
     """As in ``metadata``; Gymnasium's own vector environments have it, and TorchRL asks for it."""
     resumes_exactly = True
@@ -214,6 +216,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         if self.cfg.is_finite_horizon:
             terminated, time_outs = terminated | time_outs, torch.zeros_like(time_outs)
         terminated, reward = self._end_failed(terminated, reward)
+        self.reward_buf = reward
         truncated = time_outs > terminated  # and not terminated
         ended = terminated | truncated
         if ended.dim() > 1:  # a row per agent

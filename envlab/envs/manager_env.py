@@ -130,7 +130,7 @@ class ManagerEnv(VectorEnv):
         self.command_manager.compute(self.step_dt)
         self.event_manager.apply_intervals(self.step_dt)
 
-    def _add_markers(self, scene: mujoco.MjvScene) -> None:
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
         self.command_manager.add_markers(scene)
 
     def _task_state(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def add_sphere(
     """Add a sphere to a scene that is about to be drawn.
 
     Args:
-        scene: What the environment's ``_add_markers`` is given.
+        scene: What the environment's ``add_markers`` is given.
         position: Its centre in the world, in m, ``(3,)``.
         radius: In m.
         rgba: Colour and opacity, 0 to 1.
@@ -42,7 +42,7 @@ def add_frame(
     """Add a frame's axes to a scene that is about to be drawn: x red, y green, z blue.
 
     Args:
-        scene: What the environment's ``_add_markers`` is given.
+        scene: What the environment's ``add_markers`` is given.
         position: Its origin in the world, in m, ``(3,)``.
         quaternion: Its orientation, (w, x, y, z).
         length: Of the axes, in m.
@@ -78,7 +78,7 @@ def add_arrow(
     """Add an arrow to a scene that is about to be drawn; one too short for its width is left out.
 
     Args:
-        scene: What the environment's ``_add_markers`` is given.
+        scene: What the environment's ``add_markers`` is given.
         position: Where it starts in the world, in m, ``(3,)``.
         vector: From there to its tip, in m, ``(3,)``.
         width: Of its shaft, in m.
@@ -110,7 +110,7 @@ def add_body(
     """Add a copy of a body to a scene that is about to be drawn: a goal for it.
 
     Args:
-        scene: What the environment's ``_add_markers`` is given.
+        scene: What the environment's ``add_markers`` is given.
         model: The model.
         body: Its index.
         position: Where the copy is in the world, in m, ``(3,)``.

@@ -125,7 +125,7 @@ class VectorEnv(BatchedEnv):
             # Poses always are: they come with its data.
             self._renderer = mujoco.Renderer(self.sim.model_of(0), height=360, width=640)
         self._renderer.update_scene(self.sim.data_of(0), camera=self._camera())
-        self._add_markers(self._renderer.scene)
+        self.add_markers(self._renderer.scene)
         return (self._renderer.render(),)
 
     def close(self, **kwargs: Any) -> None:
@@ -162,8 +162,8 @@ class VectorEnv(BatchedEnv):
         """
         return {}
 
-    def _add_markers(self, scene: mujoco.MjvScene) -> None:
-        """Add what :meth:`render` shows of environment 0 beside its bodies, such as goals."""
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        """Add what pictures show of environment 0 beside its bodies, such as goals."""
 
     def _task_state(self) -> dict[str, Any]:
         """Return what the task itself remembers between steps, as CPU copies."""

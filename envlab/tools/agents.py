@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from gymnasium import spaces
 from envlab.config import check_grammar, compose, merge
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import agent_parser
+from envlab.rl.loop.viewing import NUM_WATCHED, check_viewing, start_viewing
 
 if TYPE_CHECKING:  # torch is loaded once the words have been read
     import torch
@@ -19,6 +21,7 @@ if TYPE_CHECKING:  # torch is loaded once the words have been read
     from envlab.envs.random import RandomStream
 
 NUM_ENVS = 64
+NUM_STEPS = 300
 
 
 def random_main(arguments: Sequence[str]) -> int:
@@ -53,7 +56,7 @@ def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.
     flags, overrides = agent_parser(kind).parse_with_overrides(arguments)
     check_grammar(overrides)
     task = get_task(flags.task)
-    num_envs = NUM_ENVS if flags.num_envs is None else flags.num_envs
+    num_envs = flags.num_envs or (NUM_ENVS if flags.viz is None else NUM_WATCHED)
     from envlab.distributed.context import DistributedContext
     from envlab.distributed.log import configure_logging
     from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
@@ -65,21 +68,31 @@ def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.
         cfg, context=DistributedContext.single(flags.device), seed=flags.seed
     )
     print(f"{task.id}: {num_envs} environments on {env.device}")
+    check_viewing(flags, env)
     print(f"Observations: {env.single_observation_space}")
     print(f"Actions: {env.single_action_space}")
     if isinstance(env, DirectMarlEnv):
         env = multi_agent_to_single_agent(env)
-    episodes, total = 0, 0.0
+    viewer = start_viewing(flags, env, title=f"{task.id}, {kind} actions", is_played=True)
+    limit = flags.num_steps or (NUM_STEPS if viewer is None else math.inf)
+    episodes, total, steps = 0, 0.0, 0
     start = time.perf_counter()
-    for _ in range(flags.num_steps):
+    while steps < limit and (viewer is None or viewer.is_open):
         _, reward, terminated, truncated, _ = env.step(act(env))
         episodes += int((terminated | truncated).sum())
         total += float(reward.mean())
+        steps += 1
+        if viewer is not None:
+            viewer.after_step()
+            if viewer.wants_reset():
+                env.reset()
     seconds = time.perf_counter() - start
     print(
-        f"{flags.num_steps} steps in {seconds:.2f} s ({num_envs * flags.num_steps / seconds:,.0f} "
+        f"{steps} steps in {seconds:.2f} s ({num_envs * steps / seconds:,.0f} "
         f"environment steps per second), {episodes} episodes ended, "
-        f"mean reward {total / flags.num_steps:.4f} per step"
+        f"mean reward {total / steps:.4f} per step"
     )
+    if viewer is not None:
+        viewer.close()
     env.close()
     return 0

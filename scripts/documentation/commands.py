@@ -45,6 +45,7 @@ SKIPPED = {
     r"^envlab cluster (?!slurm|trainjob|sky)": "needs machines with ssh; run by tests/cluster",
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
     r"^tensorboard|^envlab dashboard|^ssh -N": "is a server",
+    r"--viz|^envlab view": "runs until somebody ends it; run by tests/web/viewer",
     r"benchmarks.distance": "needs root",
     r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,15 @@ class CommandTerm:
 
     def update_command(self) -> None:
         """Update :attr:`command` once per step, after new goals have been drawn."""
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Return what somebody may command by hand, by name; empty: nothing."""
+        return {}
+
+    def hold(self, values: Sequence[float]) -> None:
+        """Command ``values``, one for each of :meth:`bounds`, everywhere until the next draw."""
+        self.command.copy_(self.command.new_tensor(values))
+        self.time_left.fill_(self.cfg.resampling_time_range[1])
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return what must survive a resume beside command, metrics and clock."""

@@ -55,6 +55,11 @@ class RewardManager:
         self._episode_sums += self._values
         return self._values.sum(dim=0)
 
+    @property
+    def step_values(self) -> torch.Tensor:
+        """What each term adds to the last step's rewards, ``(num_terms, num_envs)``."""
+        return self._values
+
     def episode_values(self) -> dict[str, torch.Tensor]:
         """Return ``Episode_Reward/<term>``: the terms' sums over the episode so far."""
         return dict(zip(self._log_names, self._episode_sums.unbind(), strict=True))

@@ -33,6 +33,9 @@ class UniformCommand(CommandTerm):
         self._ranges = cfg.ranges
         self.command = torch.zeros(env.num_envs, len(cfg.ranges), device=env.device)
 
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        return {f"element {index}": bounds for index, bounds in enumerate(self._ranges)}
+
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         drawn = stream.ranges(self._ranges, mask)
         self.command.copy_(torch.where(mask.unsqueeze(1), drawn, self.command))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import mujoco
@@ -88,12 +89,24 @@ class UniformPoseCommand(CommandTerm):
         }
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
-        drawn = stream.ranges(self.cfg.ranges.bounds(), mask)
-        quat = quat_from_euler_xyz(*drawn[:, 3:].unbind(1))
+        pose = self._pose(stream.ranges(self.cfg.ranges.bounds(), mask))
+        self.command.copy_(torch.where(mask.unsqueeze(1), pose, self.command))
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        units = (*["(m)"] * 3, *["(rad)"] * 3)
+        names = (one.name for one in fields(PoseRangesCfg))
+        named = zip(names, units, self.cfg.ranges.bounds(), strict=True)
+        return {f"{name} {unit}": bounds for name, unit, bounds in named}
+
+    def hold(self, values: Sequence[float]) -> None:
+        super().hold(self._pose(self.command.new_tensor(values).unsqueeze(0))[0].tolist())
+
+    def _pose(self, coordinates: torch.Tensor) -> torch.Tensor:
+        """Return poses ``(n, 7)`` for positions and rotations about x, y and z, ``(n, 6)``."""
+        quat = quat_from_euler_xyz(*coordinates[:, 3:].unbind(1))
         if self.cfg.make_quat_unique:
             quat = quat_unique(quat)
-        pose = torch.cat((drawn[:, :3], quat), dim=1)
-        self.command.copy_(torch.where(mask.unsqueeze(1), pose, self.command))
+        return torch.cat((coordinates[:, :3], quat), dim=1)
 
     def update(self) -> None:
         position, orientation = _errors(self.env, self.command, self._entity)

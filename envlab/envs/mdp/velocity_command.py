@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -116,6 +116,19 @@ class UniformVelocityCommand(CommandTerm):
             turning = self.command[:, 2]
             turning.copy_(torch.where(self.is_heading_env, turn.float(), turning))
         self.command.masked_fill_(self.is_standing_env.unsqueeze(1), 0.0)
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        ranges = self.cfg.ranges
+        return {
+            "forward (m/s)": ranges.lin_vel_x,
+            "left (m/s)": ranges.lin_vel_y,
+            "turn (rad/s)": ranges.ang_vel_z,
+        }
+
+    def hold(self, values: Sequence[float]) -> None:
+        super().hold(values)
+        self.is_heading_env.zero_()
+        self.is_standing_env.zero_()
 
     def state(self) -> dict[str, torch.Tensor]:
         return {name: getattr(self, name).cpu().clone() for name in _STATE}

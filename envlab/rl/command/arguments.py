@@ -16,6 +16,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.command import isaac_lab
 from envlab.rl.command.flag_checks import check_flags
 from envlab.rl.libraries import Library
+from envlab.rl.loop.viewing import PORT
 
 LAUNCHERS = (
     "--nproc",
@@ -176,6 +177,7 @@ def train_parser(library: Library) -> ArgumentParser:
         "validate' does",
     )
     _add_video_flags(parser)
+    add_viewer_flags(parser)
     return parser
 
 
@@ -256,6 +258,7 @@ def play_parser(library: Library) -> ArgumentParser:
     parser.add_argument("--no_export", action="store_true", help="do not write exported/")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary there, too")
     _add_video_flags(parser)
+    add_viewer_flags(parser)
     return parser
 
 
@@ -299,9 +302,8 @@ def agent_parser(kind: str) -> ArgumentParser:
     parser = ArgumentParser(prog=f"{kind}_agent", description=f"Step a task with {kind} actions.")
     _add_task_flags(parser)
     parser.add_argument("--num_envs", type=int, metavar="N", help="environments (default: 64)")
-    parser.add_argument(
-        "--num_steps", type=int, default=300, metavar="N", help="steps (default: 300)"
-    )
+    parser.add_argument("--num_steps", type=int, metavar="N", help="steps (default: 300)")
+    add_viewer_flags(parser)
     return parser
 
 
@@ -346,6 +348,21 @@ def _add_task_flags(parser: argparse.ArgumentParser) -> None:
         "--headless", action="store_true", help="accepted for Isaac Lab's commands; always true"
     )
     parser.add_argument("--verbose", action="store_true", help="log everything, on every process")
+
+
+def add_viewer_flags(parser: argparse.ArgumentParser) -> None:
+    """Add ``--viz`` and its port."""
+    parser.add_argument(
+        *("--viz", "--visualizer"),
+        metavar="VIEWER",
+        help="watch live: web, in a browser, or native, in MuJoCo's window",
+    )
+    parser.add_argument(
+        "--viz_port",
+        type=int,
+        metavar="N",
+        help=f"with --viz web: the port, or the next free one (default: {PORT})",
+    )
 
 
 def _add_video_flags(parser: argparse.ArgumentParser) -> None:

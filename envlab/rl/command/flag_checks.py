@@ -7,7 +7,9 @@ from pathlib import Path
 
 from envlab.config import load_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
-from envlab.errors import CheckpointError, ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+from envlab.rl.command import isaac_lab
+from envlab.rl.loop.viewing import VIEWERS
 from envlab.rl.run.manifest import read_manifest
 from envlab.rl.run.pretrained import SELECTOR
 
@@ -25,6 +27,7 @@ def check_flags(flags: argparse.Namespace) -> None:
         ConfigurationError: Naming the first of them.
     """
     _check_video(flags)
+    _check_viewer(flags)
     _check_timeout(flags)
     _check_counts(flags)
     _check_continuation(flags)
@@ -134,6 +137,34 @@ def _check_timeout(flags: argparse.Namespace) -> None:
             f"--timeout_s is {value:g}, but must be at least {LEAST_TIMEOUT_S:g} seconds, and "
             "finite. Give a large number, such as 86400, to wait for a day."
         )
+
+
+def _check_viewer(flags: argparse.Namespace) -> None:
+    """Check ``--viz``, and put our word in the place of Isaac Lab's."""
+    if not hasattr(flags, "viz"):
+        return
+    word, port = flags.viz, flags.viz_port
+    if word in isaac_lab.VIEWERS:
+        flags.viz = isaac_lab.VIEWERS[word]
+    elif word is not None and word not in VIEWERS:
+        raise ConfigurationError(
+            f"--viz is {word!r}, but must be {' or '.join(VIEWERS)}.{did_you_mean(word, VIEWERS)}"
+        )
+    if flags.viz is not None and getattr(flags, "num_episodes", 1) is None:
+        for name in ("json", "video"):
+            if getattr(flags, name):
+                raise ConfigurationError(
+                    f"--{name} has no effect on --viz without --num_episodes, which plays until "
+                    "you end it. Add --num_episodes, or leave one of them out."
+                )
+    if port is None:
+        return
+    if flags.viz != "web":
+        raise ConfigurationError(
+            "--viz_port has no effect without --viz web. Add it, or leave the port out."
+        )
+    if not 0 < port < 2**16:
+        raise ConfigurationError(f"--viz_port is {port}, but must be from 1 to 65535.")
 
 
 def _check_video(flags: argparse.Namespace) -> None:

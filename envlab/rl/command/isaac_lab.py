@@ -13,11 +13,9 @@ from typing import Any
 from envlab.errors import ConfigurationError, did_you_mean
 
 _NO_KIT = "there is no Isaac Sim below"
-_NO_WINDOW = "there is no window and no stream, --video records"
+_NO_WINDOW = "there is no stream; --viz web shows environments in a browser"
 WITHOUT_EFFECT = {
     "--livestream": (1, _NO_WINDOW),
-    "--viz": (1, _NO_WINDOW),
-    "--visualizer": (1, _NO_WINDOW),
     "--enable_cameras": (0, "cameras need no flag"),
     "--disable_fabric": (0, _NO_KIT),
     "--xr": (0, _NO_KIT),
@@ -37,6 +35,9 @@ WITHOUT_EFFECT = {
 
 ``--headless`` is not among them: what it asks for is always so.
 """
+VIEWERS = {"viser": "web", "none": None, "kit": None, "newton": None, "rerun": None}
+"""Isaac Lab's words for ``--viz``, and ours: nothing, for what opens windows that are not here."""
+
 INSTEAD = {
     "--sigma": "rl_games' first standard deviation is agent.params.network.space.continuous."
     "sigma_init.val=...",

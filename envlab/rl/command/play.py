@@ -22,12 +22,14 @@ from envlab.envs import multi_agent_to_single_agent
 from envlab.envs.joint_order import Convention
 from envlab.foreign import printable
 from envlab.rl.command.evaluation import evaluate, write_json
+from envlab.rl.command.play_watched import NewerPolicies, play_watched, told_of
 from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
 from envlab.rl.command.train import make_env
 from envlab.rl.learner import Player
 from envlab.rl.libraries import Library
 from envlab.rl.loop.deployment import NotDeployable, write_deployment
 from envlab.rl.loop.video import start_recording
+from envlab.rl.loop.viewing import NUM_WATCHED, Viewer, start_viewing
 from envlab.rl.population.checkpoint import of_leader
 from envlab.rl.run.directory import LOG_ROOT, refuse_links
 from envlab.rl.run.pretrained import SELECTOR
@@ -47,14 +49,23 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
         EnvlabError: For bad input.
     """
     configure_logging(verbose=flags.verbose)
-    opened = open_policy(library, flags, overrides, NUM_ENVS)
+    num_envs = NUM_ENVS if flags.viz is None else NUM_WATCHED
+    opened = open_policy(library, flags, overrides, num_envs)
     num_envs = opened.session.env_cfg.scene.num_envs
     episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
+    viewer: Viewer | None = None
     try:
-        _play(opened.env, opened.player, episodes_per_env, opened.session, opened.directory)
+        title = f"{opened.session.task.id}, played"
+        viewer = start_viewing(flags, opened.env, title=title, is_played=True)
+        if viewer is not None and flags.num_episodes is None:
+            _play_watched(opened, viewer)
+        else:
+            _play(opened, episodes_per_env, viewer)
         if not flags.no_export:
             _export(opened, opened.directory / "exported")
     finally:
+        if viewer is not None:
+            viewer.close()
         opened.env.close()
     return 0
 
@@ -87,6 +98,15 @@ class OpenedPolicy:
     player: Player
     directory: Path
     """Where to write: the run's."""
+    checkpoint: Path
+    """Its file."""
+    told: str
+    """What a viewer tells of it."""
+
+    def team(self) -> Any:
+        """Return the environment for one policy: returns are the team's, and it sees all agents."""
+        is_team = self.session.agent_cfg.is_multi_agent
+        return multi_agent_to_single_agent(self.env) if is_team else self.env
 
 
 def open_policy(
@@ -119,7 +139,14 @@ def open_policy(
         f"Playing {printable(os.path.relpath(path))} (iteration {values['iteration']}, "
         f"{values['frames']} frames)"
     )
-    return OpenedPolicy(session=session, env=env, player=player, directory=run_directory)
+    return OpenedPolicy(
+        session=session,
+        env=env,
+        player=player,
+        directory=run_directory,
+        checkpoint=path,
+        told=told_of(path, values),
+    )
 
 
 def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab") -> None:
@@ -152,15 +179,33 @@ def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> 
     check_origin(values, path, session=session, task_id=played)
 
 
-def _play(
-    env: Any, player: Player, episodes_per_env: int, session: Session, run_directory: Path
-) -> None:
-    """Run the episodes, record them if asked, and print the returns."""
-    if session.agent_cfg.is_multi_agent:  # returns are the team's, and the policy sees all agents
-        env = multi_agent_to_single_agent(env)
+def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
+    """Play until the visitor ends it; where ``latest`` or ``best`` plays, with each newer one."""
+    session, env = opened.session, opened.env
+    viewer.told, selector = opened.told, session.flags.checkpoint
+
+    def make(values: dict[str, Any]) -> Player:
+        values = of_leader(values)
+        player: Player = session.library.load("player")(session, env, env.context, values)
+        return player
+
+    newer = None
+    if selector in ("latest", "best"):
+        accept = functools.partial(_check_playable, session)
+        newer = NewerPolicies(opened.checkpoint.parent, selector, accept, make, viewer)
+    with torch.inference_mode():
+        play_watched(opened.team(), opened.player, viewer, newer)
+
+
+def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) -> None:
+    """Run the episodes, show and record them if asked, and print the returns."""
+    session, run_directory, player = opened.session, opened.directory, opened.player
+    env = opened.team()
     recorder = start_recording(session.flags, env, run_directory / "videos" / "play")
     after_step: list[Callable[[], None]] = [] if recorder is None else [recorder.after_step]
-    if session.flags.real_time:
+    if viewer is not None:
+        after_step.append(viewer.after_step)
+    elif session.flags.real_time:
         after_step.append(_Pace(env.step_dt))
     try:
         with torch.inference_mode():

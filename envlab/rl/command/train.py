@@ -31,6 +31,7 @@ from envlab.rl.learner import Learner
 from envlab.rl.loop.curves import Curves, check_logger, open_curves
 from envlab.rl.loop.training import Training
 from envlab.rl.loop.video import check_recording, render_mode, start_recording
+from envlab.rl.loop.viewing import check_viewing, start_viewing
 from envlab.rl.population.environments import MemberEnvs
 from envlab.rl.population.learner import PopulationLearner
 from envlab.rl.run.directory import Run
@@ -83,6 +84,7 @@ def train_prepared(
             total_iterations=total,
             curves=_open_curves(run, cfg) if context.is_main else None,
             recorder=start_recording(flags, env, run.directory / "videos" / "train"),
+            viewer=start_viewing(flags, env, title=f"{session.task.id} in training"),
             stop_signal=lambda: flag.signal_number,
         )
         validator = start_validator(session, run.directory, context)
@@ -269,6 +271,7 @@ def make_env(session: Session, context: DistributedContext) -> Any:
     if has_agents and not session.agent_cfg.is_multi_agent:
         env = multi_agent_to_single_agent(env)
     check_recording(session.flags, env)
+    check_viewing(session.flags, env)
     return env
 
 

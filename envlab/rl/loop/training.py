@@ -21,6 +21,7 @@ from envlab.rl.loop.curves import Curves
 from envlab.rl.loop.metrics import EpisodeTracker, ProgressLine, RunMetrics
 from envlab.rl.loop.saver import Saver
 from envlab.rl.loop.video import VideoRecorder
+from envlab.rl.loop.viewing import Viewer
 from envlab.rl.run.directory import Run
 
 OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
@@ -48,6 +49,7 @@ class Training:
         total_iterations: int,
         curves: Curves | None = None,
         recorder: VideoRecorder | None = None,
+        viewer: Viewer | None = None,
         stop_signal: Callable[[], int | None] = lambda: None,
     ) -> None:
         """Write nothing yet.
@@ -62,11 +64,13 @@ class Training:
             total_iterations: The iteration to end at.
             curves: Takes scalars on rank 0.
             recorder: Records videos on rank 0, where they were asked for.
+            viewer: Shows environments on rank 0, where that was asked for.
             stop_signal: Returns the signal that asked this process to end after its iteration.
         """
         self._learner, self._env, self._context, self._run = learner, env, context, run
         self._cfg, self._total = cfg, total_iterations
-        self._curves, self._recorder, self._stop_signal = curves, recorder, stop_signal
+        self._curves, self._stop_signal = curves, stop_signal
+        self._watchers = [watcher for watcher in (recorder, viewer) if watcher is not None]
         self._preemption: Preempted | None = None
         self._is_audited = False
         self._steps_left = 0
@@ -118,9 +122,9 @@ class Training:
     def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
         """Count a step of this rank's environments; see :class:`envlab.rl.learner.OnStep`."""
         self.tracker.add_step(rewards, ended, info)
-        if self._recorder is not None:
+        for watcher in self._watchers:
             with self._context.progress.during("video"):
-                self._recorder.after_step()
+                watcher.after_step()
         self._steps_left -= 1
         self._context.progress.mark("collect" if self._steps_left > 0 else "learn")
 
@@ -153,8 +157,8 @@ class Training:
             self._curves.add(curve.step, curve.scalars)
 
     def close(self) -> None:
-        """Close the progress line, the video and the curves."""
-        for part in (self._recorder, self._line, self._curves):
+        """Close the progress line, the video, the viewer and the curves."""
+        for part in (*self._watchers, self._line, self._curves):
             if part is not None:
                 part.close()
 

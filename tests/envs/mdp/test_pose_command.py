@@ -79,7 +79,7 @@ def test_scalar_parts_can_be_kept_from_being_negative():
 def test_the_goal_is_in_the_picture():
     env = make_arm(commands=terms(goal=goal(ranges=fixed(x=0.5))))
     scene = mujoco.MjvScene(env.sim.model, maxgeom=20)
-    env._add_markers(scene)
+    env.add_markers(scene)
     assert scene.ngeom == 3
     x_axis, _, z_axis = (scene.geoms[i].pos for i in range(3))
     # The goal is at (1, 2.5, 0.5); its x axis, of 0.1 m, points to the world's y.

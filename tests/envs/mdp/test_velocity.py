@@ -150,7 +150,7 @@ def test_a_picture_shows_the_commanded_and_the_real_velocity_above_the_robot():
     env = make_env(commands=terms(go=command()))
     scene = mujoco.MjvScene(env.sim.model, maxgeom=10)
     place(env, height=1.0, quat=LEFT, lin_vel=(0.0, 0.8, 0.0))
-    env._add_markers(scene)
+    env.add_markers(scene)
     arrows = [scene.geoms[i] for i in range(scene.ngeom)]
     assert [arrow.type for arrow in arrows] == [mujoco.mjtGeom.mjGEOM_ARROW] * 2
     # Both point along the world's y, at half their speed; the block's arm ends 0.35 m above it.
@@ -160,5 +160,5 @@ def test_a_picture_shows_the_commanded_and_the_real_velocity_above_the_robot():
         assert arrow.pos[2] > 1.35
     place(env, height=1.0)  # what stands still has no arrow
     scene.ngeom = 0
-    env._add_markers(scene)
+    env.add_markers(scene)
     assert scene.ngeom == 1

@@ -163,7 +163,7 @@ class QuadcopterEnv(DirectEnv):
         """Return the distance to the goal, in m, ``(num_envs,)``."""
         return torch.linalg.vector_norm(self.goal - self.sim.data.qpos[:, :3], dim=1)
 
-    def _add_markers(self, scene: mujoco.MjvScene) -> None:
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
         add_sphere(scene, self.goal[0].cpu().numpy(), radius=0.02, rgba=(0.95, 0.75, 0.1, 0.8))
 
     def _task_state(self) -> dict[str, Any]:

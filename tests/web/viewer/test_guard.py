@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+import viser
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from envlab.web.address import Address, take_address
+from envlab.web.viewer.guard import serve_viser
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Address]:
+    address = take_address(0)
+    server = serve_viser(address, "test")
+    yield address
+    server.stop()
+
+
+def ask(url: str, **headers: str) -> tuple[int, str, str]:
+    """Return status, cookie and body."""
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            cookie = answer.headers.get("Set-Cookie", "").partition(";")[0]
+            return answer.status, cookie, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, "", error.read().decode()
+
+
+def shake_hands(address: Address, **headers: str) -> int:
+    """Return the status of a WebSocket's opening."""
+    protocol = viser.infra._infra.Subprotocol(f"viser-v{viser.__version__}")
+    url = f"ws://127.0.0.1:{address.port}"
+    try:
+        connect(url, additional_headers=headers, subprotocols=[protocol], proxy=None).close()
+    except InvalidStatus as refused:
+        return refused.response.status_code
+    return 101
+
+
+def test_a_page_is_only_for_those_who_have_the_token(served):
+    root = f"http://127.0.0.1:{served.port}/"
+    for url in (root, f"{root}?token=wrong", f"{root}index.html", f"{root}?token="):
+        status, cookie, body = ask(url)
+        assert (status, cookie) == (403, "")
+        assert body.startswith("The token in this address is missing or wrong")
+    status, cookie, body = ask(served.url)
+    assert (status, "<html" in body) == (200, True)
+    assert ask(root, Cookie=cookie)[0] == 200
+    assert ask(root, Cookie=cookie.replace(served.token, "x" * len(served.token)))[0] == 403
+
+
+def test_a_web_socket_is_only_for_the_page_itself(served):
+    cookie = ask(served.url)[1]
+    assert shake_hands(served) == 403
+    assert shake_hands(served, Cookie="envlab_viewer=x") == 403
+    own = f"http://127.0.0.1:{served.port}"
+    assert shake_hands(served, Cookie=cookie, Origin=own) == 101
+    # Browsers send the cookie along for pages of other ports of this machine, too.
+    assert shake_hands(served, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
