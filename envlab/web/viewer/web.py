@@ -51,7 +51,9 @@ class WebViewer:
             ConfigurationError: If the page does not start.
         """
         self._env, self._is_played = env, is_played
-        self._num_shown = min(NUM_WATCHED, env.num_envs)
+        # Of a population's environments, which are several batches, those of its first member.
+        self._num_envs = int(env.sim.num_envs)  # type: ignore[attr-defined]
+        self._num_shown = min(NUM_WATCHED, self._num_envs)
         self._steering = Steering(env)
         self._wishes = Wishes()
         self._next, self._end = 0.0, time.monotonic()
@@ -61,7 +63,7 @@ class WebViewer:
         stage = Stage(
             title=title,
             model=env.sim.model,  # type: ignore[attr-defined]
-            num_envs=env.num_envs,
+            num_envs=self._num_envs,
             num_shown=self._num_shown,
             port=port,
             is_played=is_played,
@@ -156,7 +158,7 @@ class WebViewer:
         return self._markers
 
     def _shown(self) -> slice:
-        first = max(0, min(self._wishes.first, self._env.num_envs - self._num_shown))
+        first = max(0, min(self._wishes.first, self._num_envs - self._num_shown))
         return slice(first, first + self._num_shown)
 
     def _frame(self) -> Frame:
