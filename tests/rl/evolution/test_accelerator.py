@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,11 @@ import pytest
 
 from envlab.errors import LaunchError
 from envlab.rl.evolution.accelerator import make_accelerator
+from envlab.rl.evolution.member import Member
+from envlab.rl.evolution.mutations import Mutations
+from envlab.rl.evolution.tournament import TournamentSelection
 from tests.launcher import ROOT, run, torchrun
+from tests.rl.evolution.populations import nursery
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning/evolution"
 SHORT = ["--task=gym:CartPole-v1", "--max_episodes=2", "--max_steps=40", "--evo_epochs=1"]
@@ -32,8 +37,23 @@ def test_the_demo_trains_on_two_processes(tmp_path: Path):
     code, output = run(torchrun(2, script, *SHORT), tmp_path)
     assert code == 0, output
     assert output.count("Training on 2 x cpu") == 1
-    assert "Episode 2/2, 5120 steps" in output
+    assert "Episode 2/2, 5,120 steps" in output
     assert output.count("Fitnesses: ") == 2
+
+
+def test_accelerate_forgets_the_models_of_earlier_generations():
+    """``prepare`` keeps each model and optimizer until ``free_memory``."""
+    evolve = runpy.run_path(str(SCRIPTS / "demo_online_distributed.py"))["evolve"]
+    accelerator, made_with = make_accelerator(), nursery("ddqn")
+    population = [Member.first(made_with, index) for index in range(3)]
+    for member in population:
+        member.prepare(accelerator)
+        member.fitness.append(0.0)
+    for _ in range(4):
+        population = evolve(
+            population, TournamentSelection(2, True, 3, rand_seed=0), Mutations(), accelerator
+        )
+    assert len(population) == len(accelerator._models) == len(accelerator._optimizers) == 3
 
 
 @pytest.mark.long
