@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,16 +128,22 @@ def _score(point: Point) -> float:
 
 
 def draw(generations: Sequence[Sequence[Point]], descent: Sequence[Point]) -> Any:
-    """Return the ``matplotlib.figure.Figure``: fitness, and each hyper-parameter, over frames.
+    """Return the ``matplotlib.figure.Figure``: fitness, and what of hyper-parameters has changed.
 
-    A line leads from each member to what it came from; those of the fittest are thick.
+    A line leads from each member to what it came from; those of the fittest are thick, and bear
+    their mutations.
 
     Raises:
         ConfigurationError: If matplotlib is not installed, or there is nothing to draw.
     """
     if not generations or not generations[0]:
         raise ConfigurationError("The population has no generation yet. Draw it after the first.")
-    names = list(generations[0][0].hyperparameters)
+    points = [point for now in generations for point in now]
+    names = [
+        name
+        for name in generations[0][0].hyperparameters
+        if len({point.hyperparameters.get(name) for point in points}) > 1
+    ]
     figure = require("matplotlib.figure", "The picture").Figure(
         figsize=(10, 3.5 + 2.2 * len(names)), layout="constrained"
     )
@@ -149,7 +156,9 @@ def draw(generations: Sequence[Sequence[Point]], descent: Sequence[Point]) -> An
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1, 0].set_xlabel("frames of all environments")
     axes[-1, 0].xaxis.set_major_formatter(require("matplotlib.ticker").EngFormatter(sep=""))
-    axes[0, 0].set_title("Each line leads from a parent; the thick ones to the fittest", fontsize=9)
+    _name_mutations(axes[0, 0], descent)
+    figure.suptitle("Lines lead from parents to children, the thick one to the fittest", fontsize=9)
+    figure.align_ylabels()
     return figure
 
 
@@ -171,5 +180,22 @@ def _draw_lines(
                 axis.plot(x, y, linewidth=2.2 if is_of_line else 0.8, **style)
             axis.plot(point.frames, height(point), "o", markersize=4, **style)
     heights = [height(point) for now in generations for point in now]
+    axis.ticklabel_format(axis="y", scilimits=(-2, 4))
     if name != "fitness" and min(heights) > 0 and max(heights) / min(heights) > _LOG_RATIO:
         axis.set_yscale("log")
+
+
+def _name_mutations(axis: Any, descent: Sequence[Point]) -> None:
+    """Write above each new member of a descent what told it from its parent."""
+    for before, now in itertools.pairwise(descent):
+        if now.index != before.index and now.mutation != "none":
+            axis.annotate(
+                printable(now.mutation),
+                (now.frames, 1.01),
+                xycoords=axis.get_xaxis_transform(),
+                rotation=40,
+                rotation_mode="anchor",
+                fontsize=7,
+                color="C0",
+                parse_math=False,
+            )

@@ -140,11 +140,15 @@ class EvolutionCfg(SkrlCfg):
         cfg.agent = agent
         cfg.mutations = MutationsCfg(rl_hp_selection=_selection(name))
         if name not in ON_POLICY:
+            # A tournament costs whole episodes, so that a generation should be some thousand steps.
+            cfg.population.generation_iterations = 32
+            cfg.trainer |= {"timesteps": 64_000}
             agent |= {"batch_size": 128}
             cfg.memory |= {"memory_size": 100_000}
         if name in ("dqn", "ddqn"):
             agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
-            agent |= {"polyak": 0.01, "exploration_scheduler": "max(0.05, 1 - timestep / 4000)"}
+            agent |= {"learning_rate": 5e-4, "polyak": 0.005}
+            agent |= {"exploration_scheduler": "max(0.02, 1 - timestep / 6000)"}
         return cfg
 
     @property
@@ -271,6 +275,11 @@ class EvolutionCfg(SkrlCfg):
             raise ConfigurationError(
                 f"{path} goes from {bounds.min:g} to {bounds.max:g}: its ends are swapped. Write "
                 f"the smaller one as min."
+            )
+        if bounds.min <= 0:
+            raise ConfigurationError(
+                f"{path}.min is {bounds.min:g}, but must be greater than 0: a mutation multiplies "
+                "the value, which would never leave 0."
             )
         if self.algorithm in ON_POLICY and key == "rollouts":
             raise ConfigurationError(

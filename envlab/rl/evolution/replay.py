@@ -90,8 +90,8 @@ class Sampler:
     """Draws batches of changing sizes by a ``DataLoader``: on each process from its own memory.
 
     Accelerate's ``prepare`` would put a ``DataLoaderDispatcher`` in the loader's place, through
-    which all processes get parts of batches that rank 0 drew from its own memory (measured with
-    1.15): what the others saw would never be learned from. So the loader is not prepared.
+    which all processes get batches that rank 0 drew from its own memory (measured with 1.15): what
+    the others saw would never be learned from. So the loader is not prepared.
     """
 
     def __init__(self, dataset: ReplayDataset, dataloader: DataLoader) -> None:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
 from envlab.cli import play, train
+from envlab.rl.evolution.learner import EvolutionLearner
 from tests.launcher import run, torchrun
 from tests.rl.conftest import checkpoint_of, gradient_error, on_one_thread, only_run
 from tests.rl.evolution.worker_pair import DISCRETE, SMALL, first_gradient
@@ -55,7 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ranks_hold_the_same_population_after_each_kind_of_mutation(pair: Pair):
-    first, second = (rank["forced"] for rank in pair.ranks)
+    first, second = (rank["dqn"] for rank in pair.ranks)
     assert first["digests"] == second["digests"]
     texts = [" ".join(generation[1:]) for generation in first["mutations"]]
     wanted = ("units", "parameters", "elu", "lr", "none")
@@ -63,14 +65,41 @@ def test_ranks_hold_the_same_population_after_each_kind_of_mutation(pair: Pair):
         assert word in text or (word in ("units", "lr", "elu") and "none" not in text)
 
 
+@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
+def test_skrls_agents_outlive_a_tournament_on_two_ranks(pair: Pair, algorithm: str):
+    """AgileRL 2.58 loses the attributes of what it has wrapped, and 2.9 hangs."""
+    first, second = (rank[algorithm] for rank in pair.ranks)
+    assert first["digests"] == second["digests"]
+    assert first["mutations"] == second["mutations"] != [["none"] * 4]
+
+
+def test_what_ranks_decide_goes_through_no_shared_folder(pair: Pair):
+    """AgileRL's rank 0 pickles the population into one, which the others must see."""
+    ours = {"rank0.pt", "rank1.pt", "whole", "resumed"}
+    assert {path.name for path in pair.folder.iterdir() if path.suffix != ".txt"} == ours
+
+
 def test_fitness_is_the_mean_over_all_ranks_episodes(pair: Pair):
     """AgileRL's is what rank 0 happened to measure."""
-    first, second = (rank["forced"] for rank in pair.ranks)
-    told = [fitness for generation in first["fitness"] for fitness in generation]
+    first, second = (rank["dqn"] for rank in pair.ranks)
+    told = [one["fitness"] for each in first["generations"] for one in each["members"]]
     both = zip(told, first["played"], second["played"], strict=True)
     for fitness, mine, other in both:
         assert mine != other, "both ranks played the same episodes"
         assert fitness == pytest.approx(sum([*mine, *other]) / 4, rel=1e-6)
+
+
+def test_frames_are_those_of_all_ranks(pair: Pair):
+    generations = pair.ranks[0]["dqn"]["generations"]
+    assert [one["frames"] for one in generations] == [2 * 8 * 8 * n for n in range(1, 6)]
+    assert {one["frames"] for one in generations[0]["members"]} == {2 * 8 * 8 // 4}
+
+
+def test_each_rank_draws_whole_batches_from_its_own_memory(pair: Pair):
+    """Accelerate's dispatcher gives both ranks what rank 0 remembers."""
+    for number, rank in enumerate(pair.ranks):
+        assert rank["sampled"]["own"].tolist() == [number] * 6
+        assert set(rank["sampled"]["prepared"].tolist()) == {0.0}
 
 
 def test_two_ranks_take_the_gradient_of_one_with_the_same_batch(pair: Pair):
@@ -113,6 +142,18 @@ def test_lineage_tells_who_came_from_whom(whole: Path):
     assert scores[first["elite"]] == max(scores.values())
 
 
+@pytest.mark.parametrize("mutates", [False, True])
+def test_the_fittest_goes_on_as_it_is_unless_told_otherwise(tmp_path: Path, mutates: bool):
+    """AgileRL mutates what elitism has kept, too."""
+    words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}", *FLAGS]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words, "--max_iterations=2") == 0
+    before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))
+    assert after["members"][0]["index"] == after["elite"]
+    assert (after["members"][0]["mutation"] == "none") != mutates
+    assert {one["mutation"] for one in before["members"]} == {"none"}
+    assert "none" not in {one["mutation"] for one in after["members"][1:]}
+
+
 def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFixture[str]):
     words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2"]
     path = f"--checkpoint={whole / 'checkpoints/latest.pt'}"
@@ -138,6 +179,22 @@ def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
     assert checkpoint["iteration"] == 2
 
 
+@pytest.mark.long
+def test_memory_is_flat_over_200_generations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    used: list[float] = []
+    evolve = EvolutionLearner._evolve
+
+    def watched(learner: EvolutionLearner, number: int) -> None:
+        evolve(learner, number)
+        used.append(psutil.Process().memory_info().rss / 2**20)
+
+    monkeypatch.setattr(EvolutionLearner, "_evolve", watched)
+    words = ["--max_iterations=200", "agent.save_interval=1000", "agent.mutations.activation=0.2"]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words) == 0
+    print(f"MiB after 20, 100 and 200 generations: {used[19]:.0f}, {used[99]:.0f}, {used[199]:.0f}")
+    assert used[199] - used[99] < 10.0
+
+
 def test_members_share_one_memory(whole: Path):
     replay = checkpoint_of(whole, 5)["ranks"][0]["learner"]["replay"]
     assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)
@@ -152,6 +209,10 @@ def test_members_share_one_memory(whole: Path):
         (
             ["agent.mutations.rl_hp_selection.lr.min=1"],
             "goes from 1 to 0.01: its ends are swapped",
+        ),
+        (
+            ["agent.mutations.rl_hp_selection.batch_size.min=0"],
+            "batch_size.min is 0, but must be greater than 0",
         ),
         (
             ["+agent.mutations.rl_hp_selection.learning_rat.min=1"],

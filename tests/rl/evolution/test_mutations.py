@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import random
 
 import numpy as np
 import pytest
@@ -153,6 +154,19 @@ def test_activations_change_where_agilerl_changes_them(algorithm: str, changes: 
     )
     for role, values in outputs(member).items():
         assert torch.equal(values, before[role]) != changes
+
+
+def test_seeds_of_evolution_leave_the_generators_of_training_alone():
+    """AgileRL's ``rand_seed`` seeds those of the whole process."""
+    population = [Member.first(nursery("dqn"), 0)]
+    before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    TournamentSelection(1, True, 1, rand_seed=1)
+    mutations = Mutations(**ONLY | {"architecture": 0.5, "parameters": 0.5}, rand_seed=1)
+    for _ in range(4):
+        mutations.mutation(population)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1] == before[1]).all()
+    assert random.getstate() == before[2]
 
 
 @pytest.mark.parametrize("selection", [{}, LR])

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
+from torch.utils.data import DataLoader
 
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
@@ -20,29 +22,37 @@ from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.rl.command.train import prepare, train_session
 from envlab.rl.evolution import member as module
+from envlab.rl.evolution.accelerator import make_accelerator
 from envlab.rl.evolution.member import Member
-from envlab.rl.evolution.replay import ReplayMemory
+from envlab.rl.evolution.replay import ReplayDataset, ReplayMemory, Sampler
 from tests.rl.conftest import session_of
 from tests.rl.evolution.populations import nursery
 
 DISCRETE = "--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
+CONTINUOUS = "--task=Isaac-Cartpole-v0"
 SMALL = [
     *("--headless", "--device=cpu", "--distributed", "--num_envs=8", "--population_size=4"),
     *("agent.num_steps_per_env=8", "agent.agent.batch_size=16", "agent.agent.learning_starts=2"),
     *("agent.population.generation_iterations=1", "agent.population.eval_episodes=2"),
     *("agent.memory.memory_size=4096", "env.episode_length_s=0.5"),
 ]
+REPLAYED = ("agent.agent.", "agent.memory.", "agent.num_steps_per_env")
+"""What PPO has not."""
 KINDS = ("architecture", "parameters", "activation", "rl_hp", "none")
 BATCH = 64
 
 
-def forced(context: DistributedContext) -> dict[str, Any]:
-    """Return digests of the population after five generations, one for each kind of mutation."""
-    session = session_of("evolution", [DISCRETE, "--algorithm=dqn", *SMALL])
+def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return digests of the population after generations of one kind of mutation each."""
+    words = [*flags, *SMALL]
+    if "--algorithm=ppo" in flags:
+        words = [word for word in words if not word.startswith(REPLAYED)]
+        words.append("agent.agent.rollouts=8")
+    session = session_of("evolution", words)
     prepared = prepare(session, context, session.library.load("build"))
     learner: Any = prepared.learner
-    learner.start(5)
-    found: dict[str, Any] = {"digests": [], "mutations": [], "played": [], "fitness": []}
+    learner.start(len(kinds))
+    found: dict[str, Any] = {"digests": [], "mutations": [], "played": []}
     evaluate = module.evaluate
 
     def watched(*arguments: Any, **named: Any) -> Any:
@@ -51,15 +61,13 @@ def forced(context: DistributedContext) -> dict[str, Any]:
         return played
 
     with mock.patch.object(module, "evaluate", watched):
-        for number, kind in enumerate(KINDS, 1):
+        for number, kind in enumerate(kinds, 1):
             learner.mutations._odds = {name: float(name == kind) for name in KINDS}
             learner.iterate(number, lambda *_: None)
             state = learner.model_state()
             found["digests"].append({k: digest(v) for k, v in flatten(state).items()})
             found["mutations"].append([member.mutation for member in learner.members])
-    found["fitness"] = [
-        [member["fitness"] for member in one["members"]] for one in learner._generations
-    ]
+    found["generations"] = learner._generations
     return found
 
 
@@ -86,6 +94,19 @@ def first_gradient(context: DistributedContext) -> dict[str, torch.Tensor]:
     return {name: p.grad.clone() for name, p in member.policy.named_parameters()}
 
 
+def sampled(context: DistributedContext) -> dict[str, torch.Tensor]:
+    """Return batches from memories that hold the ranks' own numbers: ours, and Accelerate's."""
+    memory = ReplayMemory(64, 2, torch.device("cpu"), None)
+    memory.create_tensor("rewards", size=1, dtype=torch.float32)
+    memory.add_samples(rewards=torch.full((2, 1), float(context.rank)))
+    dataset = ReplayDataset(memory, 8, ["rewards"])
+    loader = DataLoader(dataset, batch_size=None)
+    return {
+        "own": Sampler(dataset, loader).sample(6)[0].flatten(),
+        "prepared": next(iter(make_accelerator().prepare(loader)))[0].flatten(),
+    }
+
+
 def gathered(context: DistributedContext) -> dict[str, torch.Tensor]:
     """Return what a gathered memory holds after one step of each rank."""
     memory = ReplayMemory(64, 2, torch.device("cpu"), context)
@@ -109,7 +130,7 @@ def train(context: DistributedContext, folder: Path, *arguments: str) -> Path:
 def members(context: DistributedContext, folder: Path) -> None:
     """Train members apart, through a tournament, and go on from within a generation."""
     flags = [
-        *("--task=Isaac-Cartpole-v0", "--algorithm=sac", "--parallel=members"),
+        *(CONTINUOUS, "--algorithm=sac", "--parallel=members"),
         *("--max_iterations=3", "agent.population.generation_iterations=2"),
     ]
     whole = train(context, folder / "whole", *flags)
@@ -137,7 +158,10 @@ def main() -> None:
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
     found = {
-        "forced": forced(context),
+        "dqn": forced(context, DISCRETE, "--algorithm=dqn", kinds=KINDS),
+        "ppo": forced(context, CONTINUOUS, "--algorithm=ppo", kinds=KINDS[:1]),
+        "sac": forced(context, CONTINUOUS, "--algorithm=sac", kinds=KINDS[:1]),
+        "sampled": sampled(context),
         "gradient": first_gradient(context),
         "gathered": gathered(context),
     }
