@@ -40,7 +40,8 @@ def curves(runs: Sequence[Listed], metric: str, x_name: str, *, is_grouped: bool
     Raises:
         EnvlabError: If the runs are of several tasks, or a line of a file is broken.
     """
-    keys = tuple((run.name, str(run.directory), run.signature) for run in runs)
+    # In one order, whichever the visitor chose them in, so that intervals are drawn once.
+    keys = tuple(sorted((run.name, str(run.directory), run.signature) for run in runs))
     return _curves(keys, metric, x_name, is_grouped)
 
 
