@@ -11,8 +11,6 @@ import sys
 import time
 from multiprocessing.connection import Connection
 
-import torch
-
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.rl.loop.viewing import NUM_WATCHED
@@ -165,8 +163,7 @@ class WebViewer:
         env, rows = self._env, self._shown()
         sim = env.sim  # type: ignore[attr-defined]
         fields = (sim.data.qpos, sim.data.qvel, sim.ctrl)
-        # Contiguous copies: one transfer, and nothing that changes while it is sent.
-        qpos, qvel, ctrl = (values[rows].to("cpu", torch.float32, copy=True) for values in fields)
+        qpos, qvel, ctrl = (values[rows].cpu() for values in fields)
         return Frame(
             wishes=self._wishes,
             qpos=qpos.numpy(),
