@@ -114,7 +114,7 @@ def parse_sim_config(config: Mapping[str, Any], sim_params: SimParams) -> None:
         elif name == "up_axis":
             names = {"y": UpAxis.UP_AXIS_Y, "z": UpAxis.UP_AXIS_Z}
             sim_params.up_axis = names[value] if isinstance(value, str) else UpAxis(value)
-        elif hasattr(sim_params, name):
+        elif hasattr(sim_params, name) and not name.startswith("_"):  # of vars() of a class
             setattr(sim_params, name, value)
 
 
