@@ -93,7 +93,7 @@ def measure_steps(env_id: str, rounds: int, steps: int) -> None:
     plan = plan_of(env_id, False, 1, 8000)
     context = replace(DistributedContext.single("cpu"), num_threads=1)
     env = make_env(settle(compose_session(plan, device="cpu"), context), context)
-    bfloat16 = replace(plan.agent, settings={**plan.agent.settings, "mixed_precision": True})
+    bfloat16 = replace(plan.agent, precision="auto")
     cases = {
         "bare forward and backward": bare_step(env, plan.agent, context),
         "skrl's SAC, its own memory and optimizers": skrl_step(env, plan.agent, context),

@@ -11,5 +11,4 @@ independently, or on one set of parameters in shared memory without locks (Niu e
   (:mod:`memory`).
 - Its running scaler makes new tensors in each update, which cannot be shared (:mod:`sharing`).
 - SAC, TD3 and DDPG learn in every step of the environments: :mod:`agents` adds an interval.
-- Mixed precision on a CPU scales losses as float16 needs it; bfloat16 does not (:mod:`agents`).
 """

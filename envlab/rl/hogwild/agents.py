@@ -6,7 +6,6 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-import torch
 from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
@@ -20,6 +19,7 @@ from envlab.rl.hogwild.sharing import (
     parameters_of,
     replace_optimizer,
 )
+from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.skrl.agents import agent_class, make_agent
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.checks import check_supported
@@ -63,8 +63,11 @@ def make_session_agent(
     if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
         skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
     check_supported(skrl_cfg, wrapper, context)
+    dtype = settle_precision(cfg.precision, context)
     with library_errors():
         models = make_networks(cfg, wrapper.spaces["agent"], env.device)
+        for model in models.values():
+            compute_in(model, dtype)
         agent = make_agent(
             _session_class(cfg),
             {"agent": models},
@@ -77,10 +80,6 @@ def make_session_agent(
     for name, optimizer in list(optimizers(agent)):
         lr = optimizer.param_groups[0]["lr"]
         replace_optimizer(agent, name, make_optimizer(cfg.optimizer, parameters_of(optimizer), lr))
-    if cfg.settings.get("mixed_precision") and torch.device(env.device).type == "cpu":
-        # bfloat16 has float32's range, so that no loss needs to be scaled. A scaler costs a look at
-        # each gradient.
-        agent.scaler = torch.amp.GradScaler("cpu", enabled=False)
     return agent, wrapper, skrl_cfg
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.config import NonNegativeFloat, PositiveInt, Range
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.rl.agent_cfg import BasicAgentCfg
+from envlab.rl.agent_cfg import BasicAgentCfg, Precision
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.library import OFF_POLICY
 from envlab.rl.skrl.main import add_algorithm_flag
@@ -64,6 +64,8 @@ class HogwildCfg(BasicAgentCfg):
     """Its settings under skrl's names, as far as they are not skrl's defaults."""
     schedules: dict[str, str] = field(default_factory=dict)
     """Settings that change: formulas in ``timestep`` and ``timesteps`` by setting."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where the processor has it."""
     net: NetCfg = field(default_factory=NetCfg)
     """Networks."""
     replay: ReplayCfg = field(default_factory=ReplayCfg)

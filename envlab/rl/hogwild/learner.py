@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -137,6 +138,7 @@ def make_player(
     Raises:
         EnvlabError: If it does not fit the configuration.
     """
-    learner = make_learner(env, session.agent_cfg.resolved(), context)
+    cfg = replace(session.agent_cfg.resolved(), precision="float32")
+    learner = make_learner(env, cfg, context)
     learner.load_models(values)
     return SkrlPlayer(learner)

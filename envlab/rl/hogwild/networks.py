@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from gymnasium import spaces
 from torch import nn
-from torch.nn import functional
 
 from envlab.rl.hogwild.cfg import HogwildCfg, NetCfg
 from envlab.rl.skrl.env import Spaces
@@ -94,7 +93,7 @@ class SquashedGaussian(_Network):
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return the best actions, and mean and log standard deviation before tanh."""
-        mean, log_std = self._net(inputs["observations"]).float().chunk(2, dim=-1)
+        mean, log_std = self._net(inputs["observations"]).chunk(2, dim=-1)
         outputs = {"mean": mean, "log_std": log_std.clamp(*LOG_STD)}
         return torch.tanh(mean) * self._scale + self._middle, outputs
 
@@ -118,7 +117,7 @@ class Gaussian(GaussianMixin, _Network):
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return the mean actions and the log standard deviation."""
-        return self._net(inputs["observations"]).float(), {"log_std": self.log_std}
+        return self._net(inputs["observations"]), {"log_std": self.log_std}
 
 
 class Categorical(CategoricalMixin, _Network):
@@ -131,7 +130,7 @@ class Categorical(CategoricalMixin, _Network):
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return unnormalised log-probabilities, ``(num_envs, num_actions)``."""
-        return self._net(inputs["observations"]).float(), {}
+        return self._net(inputs["observations"]), {}
 
 
 class _Deterministic(DeterministicMixin, _Network):
@@ -150,7 +149,7 @@ class Value(_Deterministic):
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return values, ``(num_envs, 1)``."""
-        return self._net(inputs[self._seen]).float(), {}
+        return self._net(inputs[self._seen]), {}
 
 
 class QNetwork(_Deterministic):
@@ -162,7 +161,7 @@ class QNetwork(_Deterministic):
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return values, ``(num_envs, num_actions)``."""
-        return self._net(inputs["observations"]).float(), {}
+        return self._net(inputs["observations"]), {}
 
 
 class Actor(_Deterministic):
@@ -177,7 +176,7 @@ class Actor(_Deterministic):
 
     def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
         """Return actions, ``(num_envs, num_actions)``."""
-        return self._net(inputs["observations"]).float() * self._scale + self._middle, {}
+        return self._net(inputs["observations"]) * self._scale + self._middle, {}
 
 
 class Critic(_Deterministic):
@@ -199,13 +198,11 @@ class Critic(_Deterministic):
         actions = inputs["taken_actions"]
         x = torch.cat([inputs["observations"], (actions - self._middle) * self._factor], dim=-1)
         if not (actions.requires_grad and torch.is_grad_enabled()):
-            return self._net(x).float(), {}
-        for layer in self._net:
-            if isinstance(layer, nn.Linear):
-                x = functional.linear(x, layer.weight.detach(), layer.bias.detach())
-            else:
-                x = layer(x)
-        return x.float(), {}
+            return self._net(x), {}
+        self._net.requires_grad_(False)
+        values = self._net(x)
+        self._net.requires_grad_(True)
+        return values, {}
 
 
 def _activation(name: str) -> nn.Module:

@@ -330,7 +330,7 @@ def _net(agent: dict[str, Any], net: Part, distributed: str) -> None:
     if kind in OFF_POLICY:
         _targets(settings, kind, net)
     if net.flag("bfloat16"):
-        settings["mixed_precision"] = True
+        agent["precision"] = "auto"
 
 
 def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:

@@ -81,7 +81,8 @@ def test_a_spec_in_envlabs_terms():
     assert (settings["learning_rate"], agent.optimizer) == (1e-4, "adam")
     assert (agent.replay.size, agent.replay.use_cer) == (50_000, True)
     assert (agent.net.hidden_layers, agent.net.init) == ([64, 32], "orthogonal")
-    assert plan.without_effect == ()
+    assert (agent.precision, plan.without_effect) == ("float32", ())
+    assert plan_of(SAC, "agent.net.bfloat16=true").agent.precision == "auto"
 
 
 def test_a_variable_decays_by_frames_of_the_session():
