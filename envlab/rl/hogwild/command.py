@@ -94,7 +94,7 @@ def _parser() -> ArgumentParser:
 
 def _run(flags: argparse.Namespace) -> int:
     mode, _, place = flags.mode.partition("@")
-    if mode == "enjoy":
+    if mode == "enjoy" and place:
         return _enjoy(_directory(flags, place))
     if mode not in MODES or (place and mode == "dev"):
         known = (*MODES, "train@latest", "search@latest", "enjoy@DIRECTORY")

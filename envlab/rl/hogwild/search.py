@@ -94,7 +94,13 @@ def make_search(spec: Spec) -> Search:
     )
     for path, one in search.ranges.items():
         for value in _ends(one):
-            search.plan({path: value})
+            plan = search.plan({path: value})
+            unread = [key for key in plan.without_effect if key.split()[0] == path]
+            if unread:
+                raise ConfigurationError(
+                    f"The spec {spec.name!r} searches {path!r}, but nothing here depends on it: "
+                    f"{unread[0]}. Correct the path, or leave it out."
+                )
     return search
 
 

@@ -302,7 +302,7 @@ def _net(agent: dict[str, Any], net: Part, distributed: str) -> None:
     inits = {None: "default", "orthogonal_": "orthogonal"}
     inits |= {f"{one}_": one for one in ("xavier_uniform", "kaiming_uniform")}
     agent["net"] = {
-        "hidden_layers": net.take("hid_layers", [256, 256]),
+        "hidden_layers": _layers(net),
         "activation": net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS}),
         "init": net.choice("init_fn", None, inits),  # type: ignore[arg-type]
         "initial_log_std": float(net.take("log_std_init", 0.0)),
@@ -333,6 +333,13 @@ def _net(agent: dict[str, Any], net: Part, distributed: str) -> None:
         agent["precision"] = "auto"
 
 
+def _layers(net: Part) -> list[int]:
+    sizes = net.take("hid_layers", [256, 256])
+    if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
+        raise net.refusal("hid_layers", sizes, "must be a list of sizes, each at least 1")
+    return sizes
+
+
 def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
     """Return what stands for the name in ``{name: ...}``."""
     name = net.part(key).get("name", default)
@@ -360,8 +367,9 @@ def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[float, float]]:
                 name,
                 f"{how or 'is not used here'}; use one of {', '.join(_OPTIMIZERS)}",
             )
-        if not isinstance(given.get("lr", 1e-3), int | float):
-            raise net.refusal(f"{key}.lr", given["lr"], "must be a number")
+        lr = given.get("lr", 1e-3)
+        if not isinstance(lr, int | float) or not lr > 0:
+            raise net.refusal(f"{key}.lr", lr, "must be a number above 0")
     kinds = {_OPTIMIZERS[given.get("name", "Adam")] for given in (actor, critic)}
     if len(kinds) > 1:
         raise net.refusal("critic_optim_spec", critic, "actor and critic need one kind")

@@ -94,6 +94,7 @@ def test_slmlabs_scheduler_is_asha_and_without_one_no_trial_ends_early():
         ({"agent.algorithm.gamma__quniform": [0, 1, 0]}, {}, "and a step above 0"),
         ({"agent.net.optim_spec.lr__loguniform": [0, 1]}, {}, "begins above 0"),
         ({"agent.nets.lr__uniform": [0, 1]}, {}, "has no 'agent.nets'"),
+        ({"agent.algorithm.gama__uniform": [0, 1]}, {}, "Did you mean gamma?"),
         ({"agent.net.hid_layers_activation__choice": ["relu", "rellu"]}, {}, "Did you mean relu"),
         (RANGES, {"search_scheduler": {"reduction_factor": 1}}, "must be a number of at least 2"),
     ],
