@@ -36,11 +36,12 @@ from envlab.rl.command.train import make_env, settle
 from envlab.rl.hogwild.agents import make_session_agent
 from envlab.rl.hogwild.cfg import HogwildCfg
 from envlab.rl.hogwild.networks import make_networks
+from envlab.rl.hogwild.preparation import Options
 from envlab.rl.hogwild.session import compose_session
 from envlab.rl.hogwild.sharing import Shared
 from envlab.rl.hogwild.spec import make_spec
 from envlab.rl.hogwild.translation import Plan, make_plan
-from envlab.rl.hogwild.trial import Options, run_trial
+from envlab.rl.hogwild.trial import run_trial
 from envlab.rl.skrl.agents import agent_class, make_agent
 from envlab.rl.skrl.env import Spaces
 

@@ -23,7 +23,7 @@ from envlab.rl.run.find import find_run
 from envlab.rl.run.manifest import read_manifest
 
 if TYPE_CHECKING:
-    from envlab.rl.hogwild.trial import Options
+    from envlab.rl.hogwild.preparation import Options
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ def _search(flags: argparse.Namespace, place: str) -> int:
 
 
 def _options(flags: argparse.Namespace) -> Options:
-    from envlab.rl.hogwild.trial import Options
+    from envlab.rl.hogwild.preparation import Options
 
     return Options(
         device=flags.device,

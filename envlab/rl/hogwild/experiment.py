@@ -27,11 +27,12 @@ from envlab.distributed.limits import usable_cores
 from envlab.distributed.log import configure_logging
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.rl.hogwild.figures import curve_of, moving_average
+from envlab.rl.hogwild.preparation import Options
 from envlab.rl.hogwild.records import Running, newest_iteration
 from envlab.rl.hogwild.search import Search
 from envlab.rl.hogwild.session import output_of, redirect_output
 from envlab.rl.hogwild.translation import Plan
-from envlab.rl.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, Options, run_trial
+from envlab.rl.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_trial
 from envlab.rl.run.directory import LOG_ROOT
 from envlab.rl.run.lock import hold_lock
 from envlab.rl.run.manifest import read_manifest

@@ -14,7 +14,8 @@ from typing import Any
 from envlab.config import from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
-from envlab.rl.hogwild.cfg import ACTIVATIONS, HogwildCfg
+from envlab.rl.hogwild.cfg import HogwildCfg
+from envlab.rl.hogwild.net_part import read_net
 from envlab.rl.hogwild.part import Part
 from envlab.rl.hogwild.spec import Spec
 from envlab.rl.skrl.library import OFF_POLICY
@@ -33,11 +34,6 @@ LOG_FREQUENCY = 1000
 """Frames between two points of a session's graph, where a spec does not say."""
 DEV_FRAMES = 2000
 """What a session of the mode ``dev`` runs for, at least until it has learned."""
-_OPTIMIZERS = {
-    **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
-    "AdamW": "adamw",
-    **dict.fromkeys(("RMSprop", "GlobalRMSprop"), "rmsprop"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +183,7 @@ def _agent(
             "smooth_regularization_noise": "GaussianNoise",
             "smooth_regularization_noise_kwargs": {"mean": 0.0, "std": 0.2},
         }
-    _net(agent, net, distributed)
+    read_net(agent, net, distributed)
     wants_gpu = spec.agent["net"].get("gpu") is True
     net.take("gpu")
     return agent, (rest, algorithm, memory, net), wants_gpu
@@ -289,105 +285,3 @@ def _formula(algorithm: Part, key: str, num_envs: int) -> str | None:
     end, first, last = (float(one) for one in numbers)
     share = f"(timestep * {num_envs} - {first}) / {last - first}"
     return f"{float(start)} + {end - float(start)} * min(1, max(0, {share}))"
-
-
-def _net(agent: dict[str, Any], net: Part, distributed: str) -> None:
-    """Read networks, optimizer and target networks."""
-    settings, kind = agent["settings"], agent["algorithm"]
-    name = net.take("type", "MLPNet")
-    if name != "MLPNet":
-        raise net.refusal("type", name, "only 'MLPNet' is made here")
-    for key in ("shared", "batch_norm", "layer_norm", "spectral_norm"):
-        net.refuse(key, "networks are apart and plain here: set it to false")
-    inits = {None: "default", "orthogonal_": "orthogonal"}
-    inits |= {f"{one}_": one for one in ("xavier_uniform", "kaiming_uniform")}
-    agent["net"] = {
-        "hidden_layers": _layers(net),
-        "activation": net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS}),
-        "init": net.choice("init_fn", None, inits),  # type: ignore[arg-type]
-        "initial_log_std": float(net.take("log_std_init", 0.0)),
-    }
-    clip = float(net.number("clip_grad_val", 0.0))
-    if "dqn" in kind:
-        agent["clip_grad_norm"] = clip
-    else:
-        settings["grad_norm_clip"] = clip
-    losses = {"MSELoss": "mse", "SmoothL1Loss": "huber", "HuberLoss": "huber"}
-    agent["loss"] = _named(net, "loss_spec", "MSELoss", losses, "loss")
-    agent["optimizer"], rates = _optimizer(net, distributed)
-    actor, critic = rates
-    if actor != critic and kind not in ("sac", "td3", "ddpg"):
-        raise net.refusal(
-            "critic_optim_spec", {"lr": critic}, f"{kind} has one optimizer: give one rate"
-        )
-    settings["learning_rate"] = actor
-    if actor != critic:
-        settings["learning_rate"] = [actor, critic, actor][: 3 if kind == "sac" else 2]
-    scheduler = _named(
-        net, "lr_scheduler_spec", None, {None: 1.0, "LinearToZero": 0.0}, "scheduler"
-    )
-    agent["learning_rate_end"] = scheduler
-    if kind in OFF_POLICY:
-        _targets(settings, kind, net)
-    if net.flag("bfloat16"):
-        agent["precision"] = "auto"
-
-
-def _layers(net: Part) -> list[int]:
-    sizes = net.take("hid_layers", [256, 256])
-    if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
-        raise net.refusal("hid_layers", sizes, "must be a list of sizes, each at least 1")
-    return sizes
-
-
-def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
-    """Return what stands for the name in ``{name: ...}``."""
-    name = net.part(key).get("name", default)
-    if name not in known:
-        names = ", ".join(repr(one) for one in known if one is not None)
-        raise net.refusal(f"{key}.name", name, f"the {what} must be {names}")
-    return known[name]
-
-
-def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[float, float]]:
-    """Return torch's optimizer, and the learning rates of actor and critic."""
-    common = net.part("optim_spec")
-    actor = net.part("actor_optim_spec") or common
-    critic = net.part("critic_optim_spec") or common or actor
-    for key, given in (("actor_optim_spec", actor), ("critic_optim_spec", critic)):
-        key = "optim_spec" if given is common else key
-        extra = sorted(set(given) - {"name", "lr"})
-        if extra:
-            raise net.refusal(f"{key}.{extra[0]}", given[extra[0]], "only name and lr are read")
-        name = given.get("name", "Adam")
-        if name not in _OPTIMIZERS:
-            how = "cannot be shared: its state is not known" if distributed != "false" else ""
-            raise net.refusal(
-                f"{key}.name",
-                name,
-                f"{how or 'is not used here'}; use one of {', '.join(_OPTIMIZERS)}",
-            )
-        lr = given.get("lr", 1e-3)
-        if not isinstance(lr, int | float) or not lr > 0:
-            raise net.refusal(f"{key}.lr", lr, "must be a number above 0")
-    kinds = {_OPTIMIZERS[given.get("name", "Adam")] for given in (actor, critic)}
-    if len(kinds) > 1:
-        raise net.refusal("critic_optim_spec", critic, "actor and critic need one kind")
-    return kinds.pop(), (float(actor.get("lr", 1e-3)), float(critic.get("lr", 1e-3)))
-
-
-def _targets(settings: dict[str, Any], kind: str, net: Part) -> None:
-    """Read how target networks follow."""
-    how, interval = net.take("update_type", "polyak"), net.count("update_frequency", 1)
-    coefficient = net.number("polyak_coef", 0.005)
-    if how not in ("polyak", "replace"):
-        raise net.refusal("update_type", how, "must be 'polyak' or 'replace'")
-    if "dqn" in kind:
-        settings["target_update_interval"] = interval
-        settings["polyak"] = 1.0 if how == "replace" else float(coefficient)
-        return
-    if how == "replace" or interval != 1:
-        raise net.refusal(
-            "update_type", how, f"targets of {kind} follow by 'polyak' with update_frequency 1"
-        )
-    settings["polyak"] = float(coefficient)

@@ -14,7 +14,7 @@ import multiprocessing.connection
 import os
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +22,27 @@ import torch
 import torch.multiprocessing
 
 from envlab.config import write_yaml
-from envlab.distributed.context import DistributedContext, resolve_device
+from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, InterruptFlag
-from envlab.distributed.limits import usable_cores
-from envlab.distributed.seeding import seed_everything
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.distributed.watchdog import FALLBACK_AFTER_S, HUNG_EXIT_CODE, STACKS_SIGNAL
-from envlab.errors import ConfigurationError, EnvlabError
-from envlab.rl.command.train import make_env, open_run, settle
-from envlab.rl.hogwild.baseline import random_baseline
+from envlab.errors import EnvlabError
+from envlab.rl.command.train import open_run, settle
 from envlab.rl.hogwild.graphs import draw_trial
-from envlab.rl.hogwild.learner import make_learner
+from envlab.rl.hogwild.preparation import (
+    Options,
+    check_cores,
+    choose_device,
+    find_progress,
+    last_saved,
+    prepare_trial,
+)
 from envlab.rl.hogwild.records import Running, mean_record, newest_iteration
 from envlab.rl.hogwild.session import SessionOrder, compose_session, output_of, run_session
 from envlab.rl.hogwild.sharing import Shared
 from envlab.rl.hogwild.translation import Plan
 from envlab.rl.learner import IterationRecord
 from envlab.rl.loop.metrics import ProgressLine
-from envlab.rl.run.checkpoints import Checkpoints
 from envlab.rl.run.directory import Run
 
 logger = logging.getLogger(__name__)
@@ -58,25 +61,6 @@ class SessionFailedError(EnvlabError):
     exit_code = HUNG_EXIT_CODE
 
 
-@dataclass(kw_only=True)
-class Options:
-    """How a trial is run, apart from its spec."""
-
-    device: str | None = None
-    """``cpu``, ``cuda``; None: what the spec says."""
-    continues: bool = False
-    """Whether sessions go on where one of them failed."""
-    timeout_s: float
-    """How long a session may make no progress."""
-    verbose: bool = False
-    trial: int = 0
-    """Number of the trial, for its seeds."""
-    resumes: Path | None = None
-    """The trial's directory to go on in."""
-    destination: Path | None = None
-    """The directory to make; None: one of the spec's own."""
-
-
 def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
     """Run a trial to its end.
 
@@ -88,16 +72,16 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
     Raises:
         EnvlabError: For bad input, before a run directory is made; or if a session failed.
     """
-    device = _device(plan, options)
+    device = choose_device(plan, options)
     context = replace(DistributedContext.single(device), num_threads=1)
     session = settle(compose_session(plan, device=device, trial=options.trial), context)
     plan = replace(plan, agent=replace(plan.agent, seed=session.agent_cfg.seed))
-    _check_cores(plan)
+    check_cores(plan)
     session.destination = options.destination
     if options.resumes is not None:
         session.directory = options.resumes
-        session.resumed = _resumed(plan, options.resumes)
-    shared, baseline = _prepare(plan, session, context, options)
+        session.resumed = find_progress(plan, options.resumes)
+    shared, baseline = prepare_trial(plan, session, context, options)
     facts = {"distributed": plan.agent.distributed, "num_sessions": plan.agent.num_sessions}
     with open_run(session, context, flag, facts) as run:
         sessions = run.directory / "sessions"
@@ -117,7 +101,7 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
         done = 0 if session.resumed is None else int(session.resumed["iteration"])
         Trial(plan, options, run, context, shared, sessions, device, done).run()
         if shared is not None:
-            _link_checkpoints(run, _last_saved(sessions))
+            _link_checkpoints(run, last_saved(sessions))
     _draw(run.directory)
     return run
 
@@ -266,92 +250,12 @@ def _link_checkpoints(run: Run, session: Path) -> None:
     run.checkpoints.symlink_to(Path("sessions", session.name, "checkpoints"))
 
 
-def _last_saved(sessions: Path) -> Path:
-    """Return the session that saved last, whose checkpoint has the last of what is shared."""
-    saved = {path.stat().st_mtime: path for path in sessions.glob("*/checkpoints/latest.pt")}
-    return saved[max(saved)].parents[1]
-
-
 def _draw(directory: Path) -> None:
     """Draw a trial's graphs; where that cannot be done, say why."""
     try:
         draw_trial(directory)
     except EnvlabError as error:
         logger.warning("The trial has no graphs. %s", error)
-
-
-def _device(plan: Plan, options: Options) -> str:
-    """Return the sessions' device; a GPU is used where it was asked for.
-
-    Raises:
-        EnvlabError: If there is none, or sessions cannot synchronise on it.
-    """
-    wanted = options.device or ("cuda" if plan.wants_gpu else "cpu")
-    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    device = resolve_device(wanted, 0, 1, num_gpus)
-    if device.type == "cuda" and plan.agent.distributed == "synced":
-        raise ConfigurationError(
-            "meta.distributed is 'synced' on a GPU, where each gradient step would copy all "
-            "parameters between processes, without an order that CUDA keeps. Use --device cpu, or "
-            "'shared'."
-        )
-    return str(device)
-
-
-def _check_cores(plan: Plan) -> None:
-    cores, sessions = usable_cores(), plan.agent.num_sessions
-    if sessions > cores:
-        logger.warning(
-            "There are %d sessions for %d cores, so they take turns and are not pinned. "
-            "-s meta.max_session=%d uses each core once.",
-            sessions,
-            cores,
-            cores,
-        )
-
-
-def _prepare(
-    plan: Plan, session: Any, context: DistributedContext, options: Options
-) -> tuple[Shared | None, float]:
-    """Build one agent, to see that the spec can be trained.
-
-    Returns:
-        What sessions share of it, if they are to share anything; and what a random policy returns.
-    """
-    cfg = plan.agent.resolved()
-    small = replace(cfg, replay=replace(cfg.replay, size=1))
-    seed_everything(cfg.seed)
-    env = make_env(session, context)
-    try:
-        learner = make_learner(env, small, context)
-        shared = None if cfg.distributed == "false" else Shared.of(learner.agent, cfg.optimizer)
-        if shared is not None and options.resumes is not None:
-            learner = make_learner(env, small, context, shared)
-            last = _last_saved(options.resumes / "sessions") / "checkpoints"
-            _, values = Checkpoints(last).find("latest", lambda *_: None)
-            learner.load_models(values)
-        return shared, random_baseline(plan.task, env)
-    finally:
-        env.close()
-
-
-def _resumed(plan: Plan, directory: Path) -> dict[str, Any]:
-    """Return how far all sessions of a trial are.
-
-    Raises:
-        ConfigurationError: If one of them has no checkpoint, or there is nothing left to do.
-    """
-    done = []
-    for number in range(plan.agent.num_sessions):
-        done.append(newest_iteration(directory / "sessions" / str(number)))
-    iteration = min(done)
-    if iteration >= plan.agent.max_iterations:
-        raise ConfigurationError(
-            f"The trial {directory} has done its {iteration} iterations. Give it more frames: "
-            f"-s env.max_frame={2 * plan.max_frame}."
-        )
-    frames = sum(done) * plan.agent.num_steps_per_env * plan.env["scene"]["num_envs"]
-    return {"iteration": iteration, "frames": frames}
 
 
 def _how(code: int) -> str:

@@ -16,9 +16,9 @@ import pytest
 from envlab.cli import main
 from envlab.distributed.interrupt import Interrupted
 from envlab.errors import ConfigurationError
+from envlab.rl.hogwild.preparation import Options
 from envlab.rl.hogwild.spec import make_spec
 from envlab.rl.hogwild.translation import Plan
-from envlab.rl.hogwild.trial import Options
 from tests.launcher import Launch, run
 from tests.rl.hogwild.test_trial import DEADLINE_S, SPEC, lab
 
