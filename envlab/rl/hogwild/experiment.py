@@ -160,7 +160,7 @@ class Experiment:
     def _finish(self, one: RunningTrial, code: int) -> None:
         """Tell Optuna how a trial ended."""
         reached = f"mean return {one.value or float('nan'):.2f} after {one.reported:,} frames"
-        if one.is_pruned and code:
+        if one.is_pruned:
             self.study.tell(one.number, state=TrialState.PRUNED)
             logger.info("Trial %d is ended early, with %s.", one.number, reached)
         elif code == 0 and one.value is not None:

@@ -89,7 +89,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         "num_sessions": sessions,
         "num_steps_per_env": steps,
         "max_iterations": max(1, frames // (steps * num_envs)),
-        "experiment_name": spec.name,
+        "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # not what @latest is
         "seed": meta.count("random_seed", 0, least=0),
     }
     scale, normalise = env.take("reward_scale"), env.flag("normalize_obs")

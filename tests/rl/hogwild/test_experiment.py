@@ -125,7 +125,7 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
         record = {
             "frames": POINT * (number + 1),
             "mean_return": rate * number,
-            "details": {"gradient_steps": number},
+            "details": {"gradient_steps": number, "begun_at": first},
         }
         for folder in (directory, *(directory / "sessions").iterdir()):
             with (folder / "metrics.jsonl").open("a") as file:
@@ -207,6 +207,8 @@ def test_an_interrupted_experiment_goes_on_with_its_trials(
         assert sorted(after[one.number].intermediate_values) == [
             POINT * (number + 1) for number in range(POINTS)
         ]
+    last = (tmp_path / "trials" / "2" / "metrics.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["details"]["begun_at"] >= 3
     with pytest.raises(ConfigurationError, match="no experiment to go on with"):
         find_experiment("small", str(tmp_path / "trials"))
 
