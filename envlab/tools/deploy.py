@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,29 @@ def _actuator(model: Any, joint: int, name: str) -> int:
     return int(found[0])
 
 
+def open_window(model: Any, data: Any, **options: Any) -> Any:
+    """Return MuJoCo's window, with the options of ``mujoco.viewer.launch_passive``.
+
+    That ends the whole process where there is no display, so a small window is opened first.
+
+    Raises:
+        DeployError: If no window can be opened.
+    """
+    try:
+        import glfw
+        import mujoco.viewer
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # by which GLFW tells of what failed
+            glfw.init()
+            glfw.window_hint(glfw.VISIBLE, glfw.FALSE)
+            glfw.create_window(1, 1, "", None, None)
+            glfw.terminate()
+    except Exception as error:  # the display, the driver and the package each have their own
+        raise DeployError(f"No window can be opened ({error}).") from None
+    return mujoco.viewer.launch_passive(model, data, **options)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a policy and tell where it went; bad input is one sentence and exit code 2."""
     parser = argparse.ArgumentParser(prog="envlab deploy", description="Run an exported policy.")
@@ -292,6 +316,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--viewer", action="store_true", help="show it, in real time")
     flags = parser.parse_args(arguments)
     try:
+        if not 0.0 < flags.seconds < float("inf"):
+            raise DeployError(f"--seconds is {flags.seconds:g}, but must be above 0, and finite.")
         player = Player(flags.directory, flags.mjcf)
         for name, value in player.commands.items():
             if flags.command is not None and len(flags.command) != len(value):
@@ -308,13 +334,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(player: Player, seconds: float, shows: bool) -> None:
-    viewer = None
-    if shows:
-        import mujoco.viewer
-
-        viewer = mujoco.viewer.launch_passive(player.model, player.data)
-    steps, trail = round(seconds / player.cfg["step_dt"]), []
-    for _ in range(steps):
+    viewer = open_window(player.model, player.data) if shows else None
+    trail: list[Array] = []
+    for _ in range(max(1, round(seconds / player.cfg["step_dt"]))):
         began = time.monotonic()
         player.step(player.act())
         trail.append(player.data.qpos.copy())

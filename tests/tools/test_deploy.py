@@ -138,6 +138,12 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     )
     told = refused(capsys, str(folder(GO2)), "--command", "1", "0")
     assert "--command has 2 numbers, but the command 'base_velocity' has 3" in told
+    for seconds in ("0", "nan", "inf"):
+        told = refused(capsys, good, "--seconds", seconds)
+        assert f"--seconds is {seconds}, but must be above 0" in told
+    monkeypatch.setenv("DISPLAY", ":none")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    assert "No window can be opened" in refused(capsys, good, "--viewer")
     (tmp_path / "policy.onnx").write_bytes(b"no policy")
     assert "cannot be read" in refused(capsys, str(tmp_path))
     network = onnx.load(good + "/policy.onnx")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-import mujoco.viewer
+import mujoco
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
+from envlab.tools.deploy import DeployError, open_window
 from envlab.web.viewer.messages import RATE_HZ
 
 SPACE, RIGHT = 32, 262
@@ -37,14 +38,11 @@ class NativeViewer:
         self._end = time.monotonic()
         self.told = ""
         try:
-            self._window = mujoco.viewer.launch_passive(
-                self._model, self._data, key_callback=self._on_key
-            )
-        except Exception as error:  # GLFW and OpenGL fail with types of their own
+            self._window = open_window(self._model, self._data, key_callback=self._on_key)
+        except DeployError as error:
             raise ConfigurationError(
-                f"--viz native cannot open a window ({type(error).__name__}: {error}). Use --viz "
-                "web, which a browser elsewhere can show."
-            ) from error
+                f"--viz native: {error} Use --viz web, which a browser elsewhere can show."
+            ) from None
         print(f"Viewer: {title}, environment 0, in a window of its own")
 
     @property
