@@ -188,6 +188,11 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
     flags, rest = parser.parse_known_args(list(words))
     rest = [f"--task={flags.task}", f"--viz={flags.viz}", *rest]
     if flags.checkpoint is None:
+        if flags.rl_library is not None:
+            raise ConfigurationError(
+                "--rl_library has no effect without --checkpoint. Add one, such as --checkpoint "
+                "latest, or leave the library out."
+            )
         return "zero", rest
     library = flags.rl_library or _library_of(flags.checkpoint, flags.task)
     chosen = [] if library is None else [f"--rl_library={library}"]
@@ -197,12 +202,15 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
 def _library_of(checkpoint: str, task_id: str) -> str | None:
     """Return what trained a checkpoint: that of its run, or of the task's newest run."""
     from envlab.rl.run.directory import LOG_ROOT
+    from envlab.rl.run.pretrained import SELECTOR, policies
 
     run = Path(checkpoint).parent.parent
     if (run / "run.json").is_file():
         return str(read_manifest(run).get("library"))
     task = get_task(task_id)
     wanted = {task.id, task.trained_id}
+    if checkpoint == SELECTOR:
+        return next((str(one.manifest["library"]) for one in policies(wanted)), None)
     found = [
         str(manifest.get("library"))
         for manifest in read_manifests(Path(LOG_ROOT), "*/*/*").values()

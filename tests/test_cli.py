@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -60,6 +61,7 @@ def test_one_rank_a_node_speaks_and_the_others_of_what_is_their_own(
         (["train", "rslrl"], "no library 'rslrl'; there are rsl_rl"),
         (["train", "rsl_rl", "--task", "Isaac-Cartpol-v0"], "Isaac-Cartpole-v0"),
         (["play", "rsl_rl", "--task=nothing-like-it"], "'nothing-like-it'"),
+        (["view", "--task=X", "--rl_library=skrl"], "no effect without --checkpoint"),
     ],
 )
 def test_wrong_words_are_answered_with_the_nearest(capsys, arguments: list[str], message: str):
@@ -76,6 +78,18 @@ def test_usage_names_commands_and_libraries(capsys, arguments: list[str]):
     out = capsys.readouterr().out
     for word in ("list", "train LIBRARY", "play LIBRARY", "rsl_rl"):
         assert word in out
+
+
+def test_a_pretrained_policy_is_viewed_with_its_own_library(tmp_path, monkeypatch):
+    run = tmp_path / "logs/skrl/cartpole/run"
+    run.mkdir(parents=True)
+    facts = {"task": "Isaac-Cartpole-v0", "library": "skrl", "created_at": "2026-01-01T00:00:00"}
+    (run / "run.json").write_text(json.dumps(facts))
+    monkeypatch.chdir(tmp_path)
+    for checkpoint, library in (("latest", "skrl"), ("pretrained", "rsl_rl")):
+        words = ["--task=Isaac-Cartpole-v0", f"--checkpoint={checkpoint}"]
+        command, viewed = cli._viewing(words)
+        assert (command, viewed[0]) == ("play", f"--rl_library={library}")
 
 
 @pytest.mark.parametrize("words", [["skrl", "-h"], ["--rl_library=skrl", "--help"]])
