@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import multiprocessing
 import os
 import subprocess
@@ -107,9 +106,10 @@ class WebViewer:
             )
         try:
             self._connection.send(stage)
-            if not self._connection.poll(START_S):
-                raise ConfigurationError(f"The viewer did not start within {START_S:.0f} s.")
-            self.address, lines, problem = self._connection.recv()
+            if self._connection.poll(START_S):
+                self.address, lines, problem = self._connection.recv()
+            else:
+                problem = f"The viewer did not start within {START_S:.0f} s."
         except (EOFError, OSError):
             problem = "The viewer ended while it started; its last words are above."
         if problem:
@@ -144,7 +144,7 @@ class WebViewer:
         step_s = self._env.step_dt / self._wishes.speed
         # One that took too long moves all later ones: nothing is made up for in a rush.
         now = time.monotonic()
-        self._end = max(self._end + step_s, now) if math.isfinite(step_s) else now
+        self._end = max(self._end + step_s, now)
         time.sleep(self._end - now)
         self._steering.hold(self._wishes)
 

@@ -45,7 +45,8 @@ def shake_hands(address: Address, **headers: str) -> int:
 
 def test_a_page_is_only_for_those_who_have_the_token(served):
     root = f"http://127.0.0.1:{served.port}/"
-    for url in (root, f"{root}?token=wrong", f"{root}index.html", f"{root}?token="):
+    for path in ("", "?token=wrong", "index.html", "?token=", "/[", "?a=1&b"):
+        url = root + path
         status, cookie, body = ask(url)
         assert (status, cookie) == (403, "")
         assert body.startswith("The token in this address is missing or wrong")
