@@ -134,7 +134,7 @@ class Catalogue:
         try:
             self._refuse_links(directory)
             run.manifest = read_manifest(directory)
-        except RunDirectoryError as error:
+        except (OSError, RunDirectoryError) as error:  # a folder that may not be listed, too
             run.problem = str(error)
             return run
         version = run.manifest.get("version") or MANIFEST_VERSION

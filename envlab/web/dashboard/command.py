@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,5 +60,6 @@ def main(arguments: Sequence[str]) -> int:
     app = make_app(folder, address, allow_control=flags.allow_control)
     print(address.lines("Dashboard"), "Ctrl+C ends it; runs go on.", sep="\n", flush=True)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    server.run(sockets=[address.listener])
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again when all is closed
+        server.run(sockets=[address.listener])
     return 0

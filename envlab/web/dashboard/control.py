@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,6 +32,7 @@ OUTPUT = "resumed.txt"
 _LAUNCHERS = ("torchrun", "torch.distributed.run", "skrl.utils.distributed.jax", "accelerate")
 _started: dict[Path, subprocess.Popen[bytes]] = {}
 """What was resumed from which run directory, for as long as it runs."""
+_lock = threading.Lock()
 
 
 def stop(run: Listed) -> str:
@@ -50,7 +52,7 @@ def stop(run: Listed) -> str:
 
 def _writer(run: Listed) -> psutil.Process:
     """Return the process that has a run's lock open: what its files say could be anybody's."""
-    lock = str((run.directory / LOCK).resolve())
+    lock = str(_own_file(run, LOCK))
     for process in psutil.process_iter():
         try:
             if any(file.path == lock for file in process.open_files()):
@@ -61,6 +63,14 @@ def _writer(run: Listed) -> psutil.Process:
         f"No process of yours on {socket.gethostname()} writes the run {run.name}: it has ended, "
         "or runs elsewhere. Stop it on its own host, or by envlab cluster kill."
     )
+
+
+def _own_file(run: Listed, name: str) -> Path:
+    """Return a file of a run: through a link, another file would be written, or its user ended."""
+    path = run.directory.resolve() / name
+    if path.is_symlink():
+        raise RunDirectoryError(f"{path} is a link, which is not followed. Remove it.")
+    return path
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -80,13 +90,18 @@ def resume(run: Listed) -> str:
     Raises:
         RunDirectoryError: If it still runs, has no checkpoint, or cannot be started from here.
     """
+    with _lock:  # two clicks at once start one process
+        return _resume(run)
+
+
+def _resume(run: Listed) -> str:
     for directory, process in list(_started.items()):
         if process.poll() is not None:
             del _started[directory]
     if run.directory in _started:
         raise RunDirectoryError(f"The run {run.name} has been resumed already, and goes on.")
     words, folder = _resume_words(run)
-    with (run.directory / OUTPUT).open("ab") as output:
+    with _own_file(run, OUTPUT).open("ab") as output:
         process = subprocess.Popen(
             words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,

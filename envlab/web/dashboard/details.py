@@ -130,9 +130,12 @@ def short(path: Path) -> str:
 
 def videos(run: Listed) -> list[str]:
     """Return a run's videos by their names below it, the newest first."""
+    folder = run.directory / "videos"
+    if not is_inside(folder, run.directory):  # which could lead to a whole disk
+        return []
     found = [
         path
-        for path in (run.directory / "videos").rglob("*")
+        for path in folder.rglob("*")
         if path.suffix in VIDEO_TYPES and path.is_file() and is_inside(path, run.directory)
     ]
     found.sort(key=lambda path: path.stat().st_mtime, reverse=True)

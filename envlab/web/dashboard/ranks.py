@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LOST_AFTER_S
 from envlab.foreign import parse_json, read_text
+
+T = TypeVar("T", int, float)
 
 MUTE_S = 15.0
 """After three heartbeats that did not come, rank 0 is taken for lost."""
@@ -51,7 +53,7 @@ def read_ranks(directory: Path, manifest: Mapping[str, Any], *, silent_s: float)
         values = parse_json(read_text(directory / "heartbeats.json"))
         timeout_s = float(values.get("timeout_s", DEFAULT_TIMEOUT_S))
         return [_rank(one, manifest, silent_s, timeout_s) for one in values["ranks"]]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError):
         return []
 
 
@@ -76,12 +78,16 @@ def _rank(
         phase=phase,
         iteration=told.get("iteration"),
         idle_s=idle_s,
-        cpu=told.get("cpu"),
-        memory_mb=told.get("memory_mb"),
-        gpu_memory_mb=told.get("gpu_memory_mb"),
+        cpu=_number(float, told, "cpu"),
+        memory_mb=_number(int, told, "memory_mb"),
+        gpu_memory_mb=_number(int, told, "gpu_memory_mb"),
         state=state,
         says=says,
     )
+
+
+def _number(kind: Callable[[Any], T], told: Mapping[str, Any], name: str) -> T | None:
+    return None if told.get(name) is None else kind(told[name])
 
 
 def _judge(

@@ -117,6 +117,19 @@ def test_a_foreign_command_is_never_started(tmp_path: Path):
             control.resume(run)
 
 
+@pytest.mark.parametrize("name", ["lock", control.OUTPUT])
+def test_a_link_in_a_run_leads_to_no_other_file_or_process(tmp_path: Path, name: str):
+    run = listed(tmp_path / "logs", status="failed")
+    (run.directory / name).unlink(missing_ok=True)
+    mine = tmp_path / "mine.txt"
+    with mine.open("w"):  # this process has it open
+        (run.directory / name).symlink_to(mine)
+        act = control.stop if name == "lock" else control.resume
+        with pytest.raises(RunDirectoryError, match="is a link, which is not followed"):
+            act(run)
+    assert mine.read_text() == ""
+
+
 REFUSED = {
     "goes on": {"status": "running"},
     "cannot be resumed from here": {

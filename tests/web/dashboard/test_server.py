@@ -181,23 +181,36 @@ def test_a_run_of_a_newer_version_is_shown_as_far_as_it_is_known(logs, visitor):
     assert "A newer envlab wrote this run" in visitor.get(f"/api/details?run={ANT}").text
 
 
-DAMAGE = {
-    "run.json": ("{", "cannot be read"),
-    "metrics.jsonl": ("{}\n{}\n", "Line 1 of"),
-    "heartbeats.json": ('{"ranks": [{"rank": "x"}]}', "has written no heartbeats"),
-    "params/agent.yaml": ("{", "learning_rate"),
-}
+DAMAGE = [
+    ("run.json", "{", "cannot be read"),
+    ("metrics.jsonl", "{}\n{}\n", "Line 1 of"),
+    ("heartbeats.json", '{"ranks": [{"rank": "x"}]}', "has written no heartbeats"),
+    ("heartbeats.json", '{"ranks": [{"rank": 1e999}]}', "has written no heartbeats"),
+    ("params/agent.yaml", "{", "learning_rate"),
+]
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-def test_damage_in_one_file_leaves_the_rest_shown(logs, visitor, name: str):
-    text, sentence = DAMAGE[name]
+@pytest.mark.parametrize(("name", "text", "sentence"), DAMAGE)
+def test_damage_in_one_file_leaves_the_rest_shown(logs, visitor, name: str, text, sentence: str):
     (logs / ANT / name).write_text(text)
     answers = [visitor.get(f"{path}?run={ANT}&run=rsl_rl/ant/ant_1") for path in (
         "/api/list", "/api/details", "/api/curves", "/runs")]  # fmt: skip
     assert all(answer.status_code in (200, 404) for answer in answers)
     assert any(sentence in answer.text for answer in answers)
     assert len(answers[0].json()["rows"]) == 3
+
+
+def test_a_run_that_may_not_be_read_leaves_the_others_listed(logs, visitor, monkeypatch):
+    def scandir(folder):
+        if Path(folder) == logs / ANT / "params":
+            raise PermissionError(f"{folder} may not be read")
+        return scan(folder)
+
+    scan = os.scandir
+    monkeypatch.setattr(catalogue.os, "scandir", scandir)
+    rows = {row["name"]: row for row in visitor.get("/api/list").json()["rows"]}
+    assert len(rows) == 3
+    assert "may not be read" in rows[ANT]["trouble"]
 
 
 def test_a_line_that_is_being_written_does_not_count_yet(logs, visitor):
