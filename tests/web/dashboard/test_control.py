@@ -122,11 +122,17 @@ def test_a_link_in_a_run_leads_to_no_other_file_or_process(tmp_path: Path, name:
     run = listed(tmp_path / "logs", status="failed")
     (run.directory / name).unlink(missing_ok=True)
     mine = tmp_path / "mine.txt"
-    with mine.open("w"):  # this process has it open
-        (run.directory / name).symlink_to(mine)
-        act = control.stop if name == "lock" else control.resume
-        with pytest.raises(RunDirectoryError, match="is a link, which is not followed"):
-            act(run)
+    with mine.open("w") as file:
+        bystander = subprocess.Popen(["sleep", "60"], stdout=file)
+    with bystander:
+        try:
+            (run.directory / name).symlink_to(mine)
+            act = control.stop if name == "lock" else control.resume
+            with pytest.raises(RunDirectoryError, match="is a link, which is not followed"):
+                act(run)
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
     assert mine.read_text() == ""
 
 
