@@ -182,8 +182,8 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
         epilog="All else is as of 'envlab play', or of 'envlab zero' where there is no checkpoint.",
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
-    parser.add_argument("--checkpoint", metavar="CKPT", help="latest, best, or a path")
-    parser.add_argument("--rl_library", metavar="LIBRARY", help="default: that of the newest run")
+    parser.add_argument("--checkpoint", metavar="CKPT", help="latest, best, pretrained, or a path")
+    parser.add_argument("--rl_library", metavar="LIBRARY", help="default: what trained it")
     parser.add_argument("--viz", default="web", metavar="VIEWER", help="web (default) or native")
     flags, rest = parser.parse_known_args(list(words))
     rest = [f"--task={flags.task}", f"--viz={flags.viz}", *rest]

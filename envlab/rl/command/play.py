@@ -6,7 +6,6 @@ import argparse
 import functools
 import math
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from envlab.rl.learner import Player
 from envlab.rl.libraries import Library
 from envlab.rl.loop.deployment import NotDeployable, write_deployment
 from envlab.rl.loop.video import start_recording
-from envlab.rl.loop.viewing import NUM_WATCHED, Viewer, start_viewing
+from envlab.rl.loop.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
 from envlab.rl.population.checkpoint import of_leader
 from envlab.rl.run.directory import LOG_ROOT, refuse_links
 from envlab.rl.run.pretrained import SELECTOR
@@ -206,7 +205,7 @@ def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) ->
     if viewer is not None:
         after_step.append(viewer.after_step)
     elif session.flags.real_time:
-        after_step.append(_Pace(env.step_dt))
+        after_step.append(Pace(env.step_dt))
     try:
         with torch.inference_mode():
             evaluation = evaluate(env, player.act, episodes_per_env, after_step)
@@ -220,17 +219,3 @@ def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) ->
         write_json(session.flags.json, played | evaluation.as_dict())
     for video in [] if recorder is None else recorder.paths:
         print(f"Video {os.path.relpath(video)}")
-
-
-class _Pace:
-    """Waits, each time it is called, until another step is over in the world (``--real-time``)."""
-
-    def __init__(self, step_dt: float) -> None:
-        self._step_dt = step_dt
-        self._end = time.monotonic()
-
-    def __call__(self) -> None:
-        # One that took too long moves all later ones: nothing is made up for in a rush.
-        now = time.monotonic()
-        self._end = max(self._end + self._step_dt, now)
-        time.sleep(self._end - now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from envlab.errors import ConfigurationError
@@ -48,6 +49,21 @@ class Viewer(Protocol):
 
     def close(self) -> None:
         """End it."""
+
+
+class Pace:
+    """Waits, each time it is called, until another step is over in the world."""
+
+    def __init__(self, step_dt: float) -> None:
+        self._step_dt = step_dt
+        self._end = time.monotonic()
+
+    def __call__(self, speed: float = 1.0) -> None:
+        """Wait for a step at ``speed``, in simulated seconds per second; it may be infinite."""
+        # One that took too long moves all later ones: nothing is made up for in a rush.
+        now = time.monotonic()
+        self._end = max(self._end + self._step_dt / speed, now)
+        time.sleep(self._end - now)
 
 
 def check_viewing(flags: argparse.Namespace, env: BatchedEnv) -> None:

@@ -8,6 +8,7 @@ import mujoco
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
+from envlab.rl.loop.viewing import Pace
 from envlab.tools.deploy import DeployError, open_window
 from envlab.web.viewer.messages import RATE_HZ
 
@@ -30,12 +31,11 @@ class NativeViewer:
         Raises:
             ConfigurationError: If no window can be opened.
         """
-        self._env, self._is_played = env, is_played
+        self._is_played, self._pace = is_played, Pace(env.step_dt)
         self._sim = env.sim  # type: ignore[attr-defined]
         self._model, self._data = self._sim.model_of(0), self._sim.data_of(0)
         self._is_paused, self._num_steps = False, 0
         self._next = 0.0
-        self._end = time.monotonic()
         self.told = ""
         try:
             self._window = open_window(self._model, self._data, key_callback=self._on_key)
@@ -61,9 +61,7 @@ class NativeViewer:
         while self._is_paused and not self._num_steps and self.is_open:
             time.sleep(1.0 / RATE_HZ)
         self._num_steps = 0
-        now = time.monotonic()
-        self._end = max(self._end + self._env.step_dt, now)
-        time.sleep(self._end - now)
+        self._pace()
 
     def wants_reset(self) -> bool:
         """Return False: the window's own reset is of its own copy."""

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.rl.loop.viewing import NUM_WATCHED
+from envlab.rl.loop.viewing import NUM_WATCHED, Pace
 from envlab.web.viewer.messages import RATE_HZ, Frame, Markers, Stage, Wishes
 from envlab.web.viewer.steering import Steering, marker_geoms, rewards_of, shown_commands
 
@@ -53,8 +53,8 @@ class WebViewer:
         self._num_shown = min(NUM_WATCHED, self._num_envs)
         self._steering = Steering(env)
         self._wishes = Wishes()
-        self._next, self._end = 0.0, time.monotonic()
-        self._next_markers = 0.0
+        self._next = self._next_markers = 0.0
+        self._pace = Pace(env.step_dt)
         self._is_lost = False
         self.is_open, self.told = True, ""
         stage = Stage(
@@ -141,11 +141,7 @@ class WebViewer:
                 break
             time.sleep(0.5 / RATE_HZ)
             self._answer()
-        step_s = self._env.step_dt / self._wishes.speed
-        # One that took too long moves all later ones: nothing is made up for in a rush.
-        now = time.monotonic()
-        self._end = max(self._end + step_s, now)
-        time.sleep(self._end - now)
+        self._pace(self._wishes.speed)
         self._steering.hold(self._wishes)
 
     def _marked(self) -> Markers:

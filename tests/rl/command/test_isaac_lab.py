@@ -13,8 +13,8 @@ from envlab import cli
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import play_parser, train_parser
 from envlab.rl.command.isaac_lab import WITHOUT_EFFECT, translated, without_effect_line
-from envlab.rl.command.play import _Pace
 from envlab.rl.libraries import get_library
+from envlab.rl.loop.viewing import Pace
 
 TASK = "--task=Isaac-Cartpole-v0"
 
@@ -48,7 +48,7 @@ def test_flags_with_an_equivalent_have_its_effect():
 
 def test_real_time_waits_for_the_end_of_each_step():
     start = time.monotonic()
-    pace = _Pace(0.02)
+    pace = Pace(0.02)
     for _ in range(3):
         pace()
     assert time.monotonic() - start >= 0.06
