@@ -127,34 +127,41 @@ def _span(path: str, value: Any, agent_cfg: AgentCfg) -> Span:
     now = _number_at(path, at, agent_cfg)
     given = dict(value) if isinstance(value, Mapping) else {}
     if isinstance(value, list):
-        given = dict(zip(("low", "high"), value, strict=True)) if len(value) == 2 else {}
-        given = given or {"choices": value}
-    if not given or set(given) - set(_KEYS):
+        given = {"choices": value}
+        if len(value) == 2:
+            given = dict(zip(("low", "high"), value, strict=True))
+    if not given or set(given) - set(_KEYS) or ("choices" in given and len(given) > 1):
         raise ConfigurationError(
-            f"{at} is {value!r}, but must be [low, high], a list of three or more choices, or "
-            "{low: ..., high: ..., scale: log or linear, start: [low, high]}."
+            f"{at} is {value!r}, but must be [low, high], a list of three or more choices, "
+            "{choices: [...]}, or {low: ..., high: ..., scale: log or linear, start: [low, high]}."
         )
     choices = _numbers(given.get("choices", []), at, value)
     if choices:
         given = {"low": min(choices), "high": max(choices)}
     low, high = _numbers([given.get("low"), given.get("high")], at, value)
+    if not low < high:
+        raise ConfigurationError(
+            f"{at} goes from {low:g} to {high:g}: its ends are "
+            f"{'equal' if low == high else 'swapped'}. Write the smaller one first."
+        )
     start = _numbers(given.get("start", [low, high]), at, value)
-    for ends in ((low, high), start):
-        if len(ends) != 2 or not ends[0] < ends[1]:
-            raise ConfigurationError(
-                f"{at} goes from {ends[0]:g} to {ends[-1]:g}: its ends are "
-                f"{'equal' if ends[0] == ends[-1] else 'swapped'}. Write the smaller one first."
-            )
+    if len(start) != 2 or not low <= start[0] < start[1] <= high:
+        raise ConfigurationError(
+            f"{at}.start is {given['start']}, but must be two rising numbers from {low:g} to "
+            f"{high:g}."
+        )
     scale = given.get("scale", "log" if low > 0 and high / low >= _DECADE else "linear")
-    if scale not in ("log", "linear") or (scale == "log" and min(low, start[0]) <= 0):
+    if scale not in ("log", "linear") or (scale == "log" and low <= 0):
         raise ConfigurationError(
             f"{at} has the scale {scale!r} from {low:g} on, but must be linear, or log with "
             "numbers above 0."
         )
-    for end in (low, high, *start):
-        changed = with_values(agent_cfg, {path: int(end) if isinstance(now, int) else end})
-        check_ranges({"agent": changed})
     is_whole = isinstance(now, int)
+    if is_whole and not all(one.is_integer() for one in (low, high, *start, *choices)):
+        raise ConfigurationError(f"{at} is {value!r}, but must hold whole numbers only.")
+    for end in (low, high, *start):
+        changed = with_values(agent_cfg, {path: int(end) if is_whole else end})
+        check_ranges({"agent": changed})
     return Span(
         path=path,
         low=low,

@@ -72,6 +72,22 @@ def test_a_population_is_none_by_default():
             "agent.algorithm.learning_rate is -1.0",
         ),
         (["--population_size=4", FIXED, f"{RATE}=fast"], "is 'fast', but must be"),
+        (
+            ["--population_size=4", FIXED, f"{RATE}={{low: 1e-4, high: 1e-2, start: []}}"],
+            "start is \\[\\], but must be two rising numbers from 0.0001 to 0.01",
+        ),
+        (
+            ["--population_size=4", FIXED, f"{RATE}={{low: 1e-4, high: 1e-2, start: [1e-5, 1]}}"],
+            "start is .*, but must be two rising numbers from 0.0001 to 0.01",
+        ),
+        (
+            ["--population_size=4", FIXED, f"{RATE}={{choices: [1e-4, 1e-3], scale: log}}"],
+            "must be .*{choices: ",
+        ),
+        (
+            ["--population_size=4", "population.ranges.agent.algorithm.num_mini_batches=[1.5,4]"],
+            "must hold whole numbers only",
+        ),
         (["--population_size=4", FIXED, f"{RATE}=[a,b]"], "must hold finite numbers only"),
         (
             ["--population_size=4", f"{RATE}=[1e-4,1e-2]"],
