@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.distributions import check_distribution_compatibility
 from optuna.trial import TrialState
 
 from envlab.distributed.interrupt import Interrupted, interruptible
@@ -102,7 +103,12 @@ class Experiment:
             trial = optuna.trial.Trial(self.study, begun._trial_id)
         directory = self.directory / "trials" / str(trial.number)
         slot = min(set(range(self._num_slots)) - {one.slot for one in self._running})
-        plan = self.search.plan(trial.params)
+        try:
+            plan = self.search.plan(trial.params)
+        except EnvlabError as error:  # values that can be trained, but not together
+            self.study.tell(trial.number, state=TrialState.FAIL)
+            logger.error("Trial %d cannot be run, the others go on. %s", trial.number, error)
+            return
         one = RunningTrial(
             number=trial.number,
             process=None,
@@ -159,7 +165,8 @@ class Experiment:
 
     def _finish(self, one: RunningTrial, code: int) -> None:
         """Tell Optuna how a trial ended."""
-        reached = f"mean return {one.value or float('nan'):.2f} after {one.reported:,} frames"
+        value = "unknown" if one.value is None else f"{one.value:.2f}"
+        reached = f"mean return {value} after {one.reported:,} frames"
         if one.is_pruned:
             self.study.tell(one.number, state=TrialState.PRUNED)
             logger.info("Trial %d is ended early, with %s.", one.number, reached)
@@ -211,6 +218,9 @@ def open_study(directory: Path, search: Search) -> optuna.Study:
 
     Values are picked by TPE (Bergstra et al. 2011), and trials end early by ASHA (Li et al., "A
     System for Massively Parallel Hyperparameter Tuning", 2020), both as Optuna 5.0 has them.
+
+    Raises:
+        ConfigurationError: If its trials were picked from other values.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner: Any = optuna.pruners.NopPruner()
@@ -225,11 +235,25 @@ def open_study(directory: Path, search: Search) -> optuna.Study:
         pruner=pruner,
         load_if_exists=True,
     )
+    _check_ranges(study, search, directory)
     # A sampler's generator is not kept: one that goes on shall not draw what was drawn before.
     study.sampler = optuna.samplers.TPESampler(
         seed=search.seed + len(study.trials), constant_liar=True
     )
     return study
+
+
+def _check_ranges(study: optuna.Study, search: Search, directory: Path) -> None:
+    """Refuse ranges that Optuna cannot compare with those of the trials that there are."""
+    for one in study.trials[:1]:
+        try:
+            for path in {**one.distributions, **search.ranges}:
+                check_distribution_compatibility(one.distributions[path], search.ranges[path])
+        except (KeyError, ValueError):
+            raise ConfigurationError(
+                f"The experiment in {directory} was begun with another range of {path!r}. Begin a "
+                "new one by the mode search, or leave what is searched as it was."
+            ) from None
 
 
 def _run_trial(plan: Plan, options: Options, cores: Sequence[int]) -> None:

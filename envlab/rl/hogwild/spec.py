@@ -273,9 +273,11 @@ def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
         if kind == "choice":
             expected, is_right = "values", isinstance(value, list) and bool(value)
         else:
-            has_step = kind.startswith("q")
-            expected = f"two rising numbers{' and a step above 0' if has_step else ''}"
+            has_step, is_whole = kind.startswith("q"), "int" in kind
+            expected = f"two rising {'whole ' if is_whole else ''}numbers"
+            expected += " and a step above 0" if has_step else ""
             is_right = isinstance(value, list) and _rise(value, with_step=has_step)
+            is_right = is_right and not (is_whole and any(one % 1 for one in value))
         if not is_right:
             raise ConfigurationError(
                 f"{where} searches {key} = {value!r:.60}, but it must be a list of {expected}."

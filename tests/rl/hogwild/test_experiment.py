@@ -25,7 +25,7 @@ from tests.rl.hogwild.test_trial import DEADLINE_S, SPEC, lab
 optuna = pytest.importorskip("optuna", reason="needs optuna: pip install -e '.[lab]'")
 
 from envlab.rl.hogwild import experiment as experiment_module  # noqa: E402
-from envlab.rl.hogwild.experiment import Experiment, find_experiment  # noqa: E402
+from envlab.rl.hogwild.experiment import Experiment, find_experiment, open_study  # noqa: E402
 from envlab.rl.hogwild.results import write_results  # noqa: E402
 from envlab.rl.hogwild.search import Search, make_search  # noqa: E402
 
@@ -92,6 +92,8 @@ def test_slmlabs_scheduler_is_asha_and_without_one_no_trial_ends_early():
         ({"agent.algorithm.gamma__grid_search": [0.9]}, {}, "names no kind of range"),
         ({"agent.algorithm.gamma__uniform": [0.9]}, {}, "must be a list of two rising numbers"),
         ({"agent.algorithm.gamma__quniform": [0, 1, 0]}, {}, "and a step above 0"),
+        ({"agent.memory.batch_size__qrandint": [1, 9, 0.5]}, {}, "two rising whole numbers and a"),
+        ({"agent.memory.batch_size__randint": [0.2, 0.8]}, {}, "two rising whole numbers"),
         ({"agent.net.optim_spec.lr__loguniform": [0, 1]}, {}, "begins above 0"),
         ({"agent.nets.lr__uniform": [0, 1]}, {}, "has no 'agent.nets'"),
         ({"agent.algorithm.gama__uniform": [0, 1]}, {}, "Did you mean gamma?"),
@@ -211,6 +213,24 @@ def test_an_interrupted_experiment_goes_on_with_its_trials(
     assert json.loads(last)["details"]["begun_at"] >= 3
     with pytest.raises(ConfigurationError, match="no experiment to go on with"):
         find_experiment("small", str(tmp_path / "trials"))
+
+
+def test_values_that_cannot_be_trained_together_end_their_trial_alone(tmp_path: Path):
+    ranges = {"env.num_envs__choice": [2000], "agent.memory.max_size__choice": [16]}
+    search = search_of(ranges, max_trial=2)
+    experiment = Experiment(search, Options(timeout_s=DEADLINE_S), tmp_path)
+    experiment.run()
+    assert [one.state for one in experiment.study.trials] == [optuna.trial.TrialState.FAIL] * 2
+
+
+def test_an_experiment_goes_on_with_its_own_ranges_only(tmp_path: Path):
+    (path, choices), other = ("agent.memory.batch_size__choice", [8, 16]), [8, 32]
+    search = search_of({path: choices})
+    open_study(tmp_path, search).ask(dict(search.ranges))
+    open_study(tmp_path, search)
+    for ranges in ({path: other}, {path: choices, "agent.algorithm.gamma__uniform": [0.9, 0.99]}):
+        with pytest.raises(ConfigurationError, match="was begun with another range of"):
+            open_study(tmp_path, search_of(ranges))
 
 
 @pytest.mark.long
