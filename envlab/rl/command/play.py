@@ -157,13 +157,20 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
     task, run = opened.session.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.session.library.name, "run": run}
     written = opened.player.export(directory)
-    if any(path.name == "policy.onnx" for path in written):
-        try:
+    try:
+        if directory / "policy.onnx" in written:
             written += write_deployment(opened.env, directory, facts, order)
-        except NotDeployable as obstacle:
-            if order != "envlab":
-                raise
-            print(f"No deploy.yaml: {obstacle}")
+        elif order != "envlab":
+            raise NotDeployable(
+                "Only a policy.onnx can have another order of joints, and none was written. Leave "
+                "--joint_order out."
+            )
+    except NotDeployable as obstacle:
+        if order != "envlab":
+            for path in written:  # which has our order, under a name that says otherwise
+                path.unlink()
+            raise
+        print(f"No deploy.yaml: {obstacle}")
     if order != "envlab":  # TorchScript's has our order still
         (directory / "policy.pt").unlink()
     for path in written:

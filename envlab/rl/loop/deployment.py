@@ -26,7 +26,7 @@ from envlab.envs.entities import SceneEntity, resolve_entity
 from envlab.envs.joint_order import Convention, joint_names
 from envlab.envs.managers import ObservationTermCfg
 from envlab.envs.scene import build_spec
-from envlab.errors import ConfigurationError, EnvlabError
+from envlab.errors import EnvlabError
 from envlab.rl.loop.export import exporting
 
 PLAYER = Path(envlab.__file__).parent / "tools" / "deploy.py"
@@ -287,7 +287,7 @@ def _columns(ours: Mapping[str, Any], cfg: Mapping[str, Any]) -> tuple[list[int]
     """Return where our policy finds its observations in ``cfg``'s, and ``cfg`` its actions in ours.
 
     Raises:
-        ConfigurationError: If a term is neither about joints nor free of them.
+        NotDeployable: If a term is neither about joints nor free of them.
     """
 
     def driven(one: Mapping[str, Any]) -> list[str]:
@@ -304,7 +304,7 @@ def _columns(ours: Mapping[str, Any], cfg: Mapping[str, Any]) -> tuple[list[int]
         )
         is_joints = kind == "last_action" or kind.startswith("joint_")
         if is_joints and size != len(target):
-            raise ConfigurationError(
+            raise NotDeployable(
                 f"The observation {name!r} has {size} values for {len(target)} joints, so that "
                 "they cannot be put into another order."
             )

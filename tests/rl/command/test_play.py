@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from envlab.config import merge, write_yaml
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.rl.command.play import _export
 from envlab.rl.command.session import compose_session
 from envlab.rl.libraries import get_library
+from envlab.rl.loop.deployment import NotDeployable
 from envlab.rl.rsl_rl.cfg import RslRlCfg
 
 TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
@@ -52,3 +56,26 @@ def test_its_play_task_takes_the_agent_alone(run):
 def test_another_task_takes_nothing(run):
     with pytest.raises(ConfigurationError, match=f"is of the task '{TRAINED}'"):
         session_of("Isaac-Velocity-Flat-Unitree-Go2-Play-v0", run)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [([], "none was written"), (["policy.pt", "policy.onnx"], "is not manager-based")],
+)
+def test_what_cannot_have_another_order_of_joints_is_not_left_in_ours(
+    tmp_path: Path, names: list[str], message: str
+):
+    def export(directory: Path) -> list[Path]:
+        for name in names:
+            (directory / name).touch()
+        return [directory / name for name in names]
+
+    opened: Any = SimpleNamespace(
+        session=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
+        env=None,
+        player=SimpleNamespace(export=export),
+        directory=tmp_path,
+    )
+    with pytest.raises(NotDeployable, match=message):
+        _export(opened, tmp_path, "isaaclab")
+    assert not list(tmp_path.iterdir())
