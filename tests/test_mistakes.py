@@ -75,7 +75,7 @@ EARLY = {
     f"train rsl_rl {ISAAC} --config=damaged_run": "damaged_run is no run directory",
     f"train rsl_rl {ISAAC} --config=run/params/agent.yaml": "--config=run",
     f"play rsl_rl {ISAAC} --checkpoint=./none.pt": "There is no checkpoint",
-    f"play rl_games {ISAAC} --use_pretrained_checkpoint": "No trained policies are published",
+    f"play rl_games {ISAAC} --use_pretrained_checkpoint": "is --checkpoint pretrained",
     f"play skrl {ISAAC} --use_last_checkpoint --checkpoint=best": "not allowed with",
     f"play rsl_rl {ISAAC} --max_iterations=3": "There is no flag '--max_iterations'",
     f"play rsl_rl {ISAAC} --num_episodes=0": "--num_episodes is 0",

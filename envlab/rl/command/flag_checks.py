@@ -146,6 +146,9 @@ def _check_viewer(flags: argparse.Namespace) -> None:
     word, port = flags.viz, flags.viz_port
     if word in isaac_lab.VIEWERS:
         flags.viz = isaac_lab.VIEWERS[word]
+        if flags.viz is None and word != "none":
+            given = getattr(flags, "without_effect", None) or []
+            flags.without_effect = [*given, f"--viz {word}"]
     elif word is not None and word not in VIEWERS:
         raise ConfigurationError(
             f"--viz is {word!r}, but must be {' or '.join(VIEWERS)}.{did_you_mean(word, VIEWERS)}"

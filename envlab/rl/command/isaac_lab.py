@@ -41,8 +41,7 @@ VIEWERS = {"viser": "web", "none": None, "kit": None, "newton": None, "rerun": N
 INSTEAD = {
     "--sigma": "rl_games' first standard deviation is agent.params.network.space.continuous."
     "sigma_init.val=...",
-    "--use_pretrained_checkpoint": "No trained policies are published for envlab's tasks. Train "
-    "one, or name a file with --checkpoint",
+    "--use_pretrained_checkpoint": "A policy that comes with envlab is --checkpoint pretrained",
     "--train_env_cfg": "Give the id without -Play to play in the environment of training",
     "--external_callback": "A library of your own is registered as CONTRIBUTING.md shows",
     "--capture_env_sensors": "--video records what is drawn",
@@ -101,7 +100,7 @@ def without_effect_line(flags: argparse.Namespace) -> str | None:
         return None
     reasons: dict[str, list[str]] = {}
     for option in given:
-        reasons.setdefault(WITHOUT_EFFECT[option][1], []).append(option)
+        reasons.setdefault(WITHOUT_EFFECT.get(option, (1, _NO_WINDOW))[1], []).append(option)
     texts = [f"{', '.join(options)} ({reason})" for reason, options in reasons.items()]
     return f"Without effect here: {'; '.join(texts)}."
 

@@ -40,8 +40,9 @@ class MemberFolders:
                 folder.mkdir(parents=True, exist_ok=True)
                 cut_metrics(folder, report.record.iteration - 1)
                 cut_events(folder, EVENTS_TAG, report.record.frames - report.iteration.frames)
-                told = {**facts, "member": index, "created_at": now()}
-                write_json(folder / "run.json", told)
+                if not (folder / "run.json").exists():
+                    told = {**facts, "member": index, "created_at": now()}
+                    write_json(folder / "run.json", told)
                 records = RecordFile(folder / "metrics.jsonl", f"member {index}'s metrics")
                 self._files[index] = (records, Curves(EventFile(folder)))
 

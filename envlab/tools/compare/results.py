@@ -90,6 +90,9 @@ def read_result(directory: Path, metric: str) -> RunResult:
     if not (directory / "run.json").is_file():
         return _result(directory, *read_folder(directory, metric))
     manifest = read_manifest(directory)
+    population = directory.resolve().parent.parent
+    if "member" in manifest and (population / "run.json").is_file():
+        manifest["status"] = read_manifest(population).get("status")
     if manifest.get("task") is None:
         raise RunDirectoryError(
             f"{directory} is no run directory: its run.json names no task. Leave it out."

@@ -7,6 +7,7 @@ import pytest
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import play_parser, train_parser
+from envlab.rl.command.isaac_lab import without_effect_line
 from envlab.rl.libraries import get_library
 from envlab.rl.loop.viewing import check_viewing
 
@@ -49,7 +50,9 @@ def test_what_endless_playing_cannot_sum_up_is_refused():
 
 def test_isaac_labs_words_are_taken():
     assert parse("--viz=viser", "--headless").viz == "web"
-    assert parse("--visualizer", "newton").viz is None
+    flags = parse("--visualizer", "newton")
+    assert flags.viz is None
+    assert "--viz newton" in str(without_effect_line(flags))
 
 
 def test_what_cannot_be_shown_is_refused_in_one_sentence(monkeypatch):
