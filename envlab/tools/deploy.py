@@ -51,12 +51,11 @@ class Player:
             DeployError: If something is missing, or model and policy do not fit.
         """
         self._session, self.cfg = _open_policy(directory / "policy.onnx")
-        self.model = _load_model(mjcf or directory / "scene.xml")
+        mjcf = mjcf or directory / "scene.xml"
+        self.model, self._joints = _load_model(mjcf, self.cfg["joint_names"])
         self.data = mujoco.MjData(self.model)
-        self._joints = _joints(self.model, mjcf or directory / "scene.xml", self.cfg)
-        self._default = dict(
-            zip(self.cfg["joint_names"], self.cfg["default_joint_pos"], strict=True)
-        )
+        self._default = np.zeros(self.model.njnt)
+        self._default[list(self._joints.values())] = self.cfg["default_joint_pos"]
         for name, term in self.cfg["observations"].items():
             if term["func"].rpartition(":")[2] not in TERMS:
                 raise DeployError(
@@ -140,24 +139,25 @@ class Player:
 
     def positions(self, params: dict[str, Any]) -> Array:
         """Return joint positions in the policy's order, in rad or m."""
-        names = params.get("joint_names", self.cfg["joint_names"])
-        return self.data.qpos[[self.model.jnt_qposadr[self._joints[name]] for name in names]]
+        return self.data.qpos[self.model.jnt_qposadr[self._ids(params)]]
 
     def velocities(self, params: dict[str, Any]) -> Array:
         """Return joint velocities in the policy's order, in rad/s or m/s."""
-        names = params.get("joint_names", self.cfg["joint_names"])
-        return self.data.qvel[[self.model.jnt_dofadr[self._joints[name]] for name in names]]
+        return self.data.qvel[self.model.jnt_dofadr[self._ids(params)]]
 
     def relative(self, params: dict[str, Any]) -> Array:
         """Return joint positions less the default ones."""
-        names = params.get("joint_names", self.cfg["joint_names"])
-        return self.positions(params) - np.array([self._default[name] for name in names])
+        return self.positions(params) - self._default[self._ids(params)]
 
     def normalised(self, params: dict[str, Any]) -> Array:
         """Return joint positions as shares of their ranges, from -1 to 1."""
-        names = params.get("joint_names", self.cfg["joint_names"])
-        low, high = self.model.jnt_range[[self._joints[name] for name in names]].T
+        low, high = self.model.jnt_range[self._ids(params)].T
         return (2.0 * self.positions(params) - (low + high)) / (high - low)
+
+    def _ids(self, params: dict[str, Any]) -> list[int]:
+        """Return the model's numbers of the joints that a term is about: all, if it names none."""
+        names = params.get("joint_names", self.cfg["joint_names"])
+        return [self._joints[name] for name in names]
 
     def base_lin_vel(self) -> Array:
         """Return the velocity of the root's centre of mass in the root's frame, in m/s."""
@@ -182,12 +182,12 @@ class Player:
         turn = np.arctan2(y, x) - self.euler()[2]
         return float((turn + np.pi) % (2.0 * np.pi) - np.pi)
 
-
-def _facing(player: Player, params: dict[str, Any]) -> float:
-    w, x, y, z = player.root()[1]
-    forward = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)
-    way = np.subtract(params["target_pos"][:2], player.root()[0][:2])
-    return float(np.dot(forward, way) / np.linalg.norm(way))
+    def facing(self, params: dict[str, Any]) -> float:
+        """Return the cosine of the angle between the root's forward axis and a point."""
+        w, x, y, z = self.root()[1]
+        forward = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y + w * z)
+        way = np.subtract(params["target_pos"][:2], self.root()[0][:2])
+        return float(np.dot(forward, way) / np.linalg.norm(way))
 
 
 TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
@@ -206,7 +206,7 @@ TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
     "base_yaw_roll": lambda player, _: np.array(player.euler())[[2, 0]],
     "base_angle_to_target": Player.bearing,
     "base_up_proj": lambda player, _: 1.0 - 2.0 * np.square(player.root()[1][1:3]).sum(),
-    "base_heading_proj": _facing,
+    "base_heading_proj": Player.facing,
 }
 """Observations by the name of the function that computed them in training."""
 
@@ -226,9 +226,7 @@ def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
+        session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
         cfg = json.loads(session.get_modelmeta().custom_metadata_map["deploy"])
     except KeyError:
         raise DeployError(
@@ -240,21 +238,15 @@ def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
     return session, cfg
 
 
-def _load_model(path: Path) -> Any:
+def _load_model(path: Path, names: Sequence[str]) -> tuple[Any, dict[str, int]]:
+    """Return the robot's model, and the number in it of each of the policy's joints."""
     if not path.is_file():
         raise DeployError(f"There is no model {path}. Give the robot's MJCF: --mjcf FILE.")
     try:
-        return mujoco.MjModel.from_xml_path(str(path))
+        model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
         raise DeployError(f"MuJoCo refuses {path}: {str(error).splitlines()[0]}") from None
-
-
-def _joints(model: Any, path: Path, cfg: dict[str, Any]) -> dict[str, int]:
-    """Return the number of each joint in the model, which must have all of the policy's."""
-    found = {
-        name: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
-        for name in cfg["joint_names"]
-    }
+    found = {name: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in names}
     missing = [name for name, joint in found.items() if joint < 0]
     if missing:
         has = [model.joint(joint).name for joint in range(model.njnt)]
@@ -263,7 +255,7 @@ def _joints(model: Any, path: Path, cfg: dict[str, Any]) -> dict[str, int]:
             f"{', '.join(filter(None, has)) or 'none'}. Give the MJCF of the robot that was "
             "trained, or rename its joints."
         )
-    return found
+    return model, found
 
 
 def _actuator(model: Any, joint: int, name: str) -> int:
@@ -335,26 +327,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(player: Player, seconds: float, shows: bool) -> None:
     viewer = open_window(player.model, player.data) if shows else None
-    trail: list[Array] = []
-    for _ in range(max(1, round(seconds / player.cfg["step_dt"]))):
+    root = player.cfg["root_body"]
+    start = np.zeros(3) if root is None else player.root()[0].copy()
+    step_dt, steps = player.cfg["step_dt"], 0
+    while steps < max(1, round(seconds / step_dt)) and (viewer is None or viewer.is_running()):
         began = time.monotonic()
         player.step(player.act())
-        trail.append(player.data.qpos.copy())
+        steps += 1
         if viewer is not None:
-            if not viewer.is_running():
-                break
             viewer.sync()
-            time.sleep(max(0.0, player.cfg["step_dt"] - (time.monotonic() - began)))
-    passed = len(trail) * player.cfg["step_dt"]
-    print(f"{player.cfg['task']}: {len(trail)} steps, {passed:.1f} s")
+            time.sleep(max(0.0, step_dt - (time.monotonic() - began)))
+    print(f"{player.cfg['task']}: {steps} steps, {steps * step_dt:.1f} s")
     for name, value in player.commands.items():
         print(f"Command {name}: {' '.join(f'{one:g}' for one in value)}")
-    if player.cfg["root_body"] is not None:
-        ended, height = player.root()[0], player.root()[0][2]
-        way = float(np.linalg.norm(ended[:2] - trail[0][:2]))
-        print(
-            f"The {player.cfg['root_body']} went {way:.2f} m and is at a height of {height:.2f} m"
-        )
+    if root is not None:
+        way = np.linalg.norm(player.root()[0][:2] - start[:2])
+        print(f"The {root} went {way:.2f} m and is at a height of {player.root()[0][2]:.2f} m")
 
 
 if __name__ == "__main__":
