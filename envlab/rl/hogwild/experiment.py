@@ -34,7 +34,7 @@ from envlab.rl.hogwild.search import Search
 from envlab.rl.hogwild.session import output_of, redirect_output
 from envlab.rl.hogwild.translation import Plan
 from envlab.rl.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_trial
-from envlab.rl.run.directory import LOG_ROOT
+from envlab.rl.run.directory import LOG_ROOT, cut_metrics
 from envlab.rl.run.lock import hold_lock
 from envlab.rl.run.manifest import read_manifest
 
@@ -122,9 +122,12 @@ class Experiment:
             self._report(one)
             self._finish(one, 0)
             return
-        resumes = directory if begun is not None and _can_resume(plan, directory) else None
-        if resumes is None:
+        saved = None if begun is None else _saved_iteration(plan, directory)
+        resumes = None if saved is None else directory
+        if saved is None:
             shutil.rmtree(directory, ignore_errors=True)
+        else:  # which the trial would do while its records are read here
+            cut_metrics(directory, saved)
         options = replace(self._options, trial=trial.number, destination=directory, resumes=resumes)
         one.process = multiprocessing.get_context("spawn").Process(
             target=_run_trial, args=(plan, options, self._cores(slot)), name=f"trial {trial.number}"
@@ -284,12 +287,11 @@ def _is_finished(directory: Path) -> bool:
         return False
 
 
-def _can_resume(plan: Plan, directory: Path) -> bool:
-    """Return whether all sessions of a trial have saved."""
+def _saved_iteration(plan: Plan, directory: Path) -> int | None:
+    """Return the iteration that all sessions of a trial have saved; None if one has not."""
+    sessions = [directory / "sessions" / str(one) for one in range(plan.agent.num_sessions)]
     try:
         read_manifest(directory)
-        for number in range(plan.agent.num_sessions):
-            newest_iteration(directory / "sessions" / str(number))
+        return min(newest_iteration(session) for session in sessions)
     except EnvlabError:
-        return False
-    return True
+        return None

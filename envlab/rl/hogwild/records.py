@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,15 +29,15 @@ class Running:
     moved_at: float = field(default_factory=time.monotonic)
     failure: str = ""
 
-    def read_records(self, most: float = math.inf) -> None:
-        """Read the lines that were added to the session's metrics, up to ``most`` records."""
+    def read_records(self) -> None:
+        """Read the lines that were added to the session's metrics."""
         with (
             contextlib.suppress(FileNotFoundError),
             (self.directory / "metrics.jsonl").open("rb") as file,
         ):
             file.seek(self.read_to)
             for line in file:
-                if not line.endswith(b"\n") or len(self.records) >= most:
+                if not line.endswith(b"\n"):
                     break
                 self.records.append(json.loads(line))
                 self.read_to += len(line)

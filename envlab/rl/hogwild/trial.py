@@ -43,7 +43,7 @@ from envlab.rl.hogwild.sharing import Shared
 from envlab.rl.hogwild.translation import Plan
 from envlab.rl.learner import IterationRecord
 from envlab.rl.loop.metrics import ProgressLine
-from envlab.rl.run.directory import Run
+from envlab.rl.run.directory import Run, cut_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +173,9 @@ class Trial:
             process = start(target=run_session, args=(order,), name=f"session {number}")
             running = Running(number=number, process=process, directory=directory)
             if order.resumes:
-                running.read_records(newest_iteration(directory))
+                # The session would do so while its records are read here.
+                cut_metrics(directory, newest_iteration(directory))
+                running.read_records()
             process.start()
             self._sessions.append(running)
 

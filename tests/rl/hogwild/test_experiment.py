@@ -125,6 +125,7 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
     manifest = {"library": "hogwild", "task": "none", "log_frequency": 1, "status": "running"}
     for number in range(first, POINTS):
         record = {
+            "iteration": number + 1,
             "frames": POINT * (number + 1),
             "mean_return": rate * number,
             "details": {"gradient_steps": number, "begun_at": first},
@@ -198,6 +199,9 @@ def test_an_interrupted_experiment_goes_on_with_its_trials(
     begun = [one for one in before if one.state == optuna.trial.TrialState.RUNNING]
     assert begun
     assert find_experiment("small", str(tmp_path)) == tmp_path
+    late = {"iteration": 99, "frames": 10**6, "mean_return": 0.0, "details": {}}
+    with (tmp_path / "trials" / "2" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(late) + "\n")  # of a trial that was killed, and never saved it
     again = begin()
     again.run()
     after = again.study.trials
