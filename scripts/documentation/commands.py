@@ -37,6 +37,7 @@ SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC": "not complete",
     r"^envlab (compare|cluster \w+|warm --task ID)$|distributed\.run$": "not complete",
+    r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",
     r"^docker": "needs docker; tests/test_docker.py runs what it can",
