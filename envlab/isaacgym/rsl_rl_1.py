@@ -304,6 +304,8 @@ def _runner(env: Any, cfg: dict[str, Any], log_dir: str | None, device: str) -> 
     if context().is_distributed:
         cfg["algorithm"] |= {"class_name": RanksPPO, "context": context()}
     runner = Runner(_environment(env), cfg, log_dir, device)
+    # rsl_rl 1 kept no copy of uncommitted code; GitPython's processes would outlive the training.
+    runner.logger.git_status_repos = []
     if context().is_distributed:
         runner.alg.wrap()
     return runner

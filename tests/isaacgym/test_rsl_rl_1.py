@@ -7,6 +7,7 @@ import copy
 import pytest
 import rsl_rl.runners
 import torch
+from rsl_rl.runners.on_policy_runner import OnPolicyRunner
 
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.isaacgym.rsl_rl_1 import RslRl1Runner, offer_rsl_rl_1
@@ -114,7 +115,7 @@ def test_other_files_and_policies_are_one_sentence(tmp_path, capsys):
 
 
 def test_runner_is_chosen_by_its_configuration(tmp_path, monkeypatch, capsys):
-    installed = rsl_rl.runners.OnPolicyRunner
+    installed = OnPolicyRunner  # rsl_rl.runners may have been offered another by an earlier test
     monkeypatch.setattr(rsl_rl.runners, "OnPolicyRunner", installed)
     offer_rsl_rl_1()
     chosen = rsl_rl.runners.OnPolicyRunner
