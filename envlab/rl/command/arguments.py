@@ -133,26 +133,7 @@ def train_parser(library: Library) -> ArgumentParser:
         )
     _add_process_flags(parser)
     _add_continuation_flags(parser)
-    parser.add_argument(
-        "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
-    )
-    parser.add_argument(
-        *("--run_name", "--wandb-name"), metavar="NAME", help="appended to the run's timestamp"
-    )
-    parser.add_argument("--logger", metavar="NAME", help="tensorboard (default), wandb or neptune")
-    parser.add_argument(
-        *("--log_project_name", "--wandb-project-name"),
-        metavar="NAME",
-        help="project at wandb or neptune (default: WANDB_PROJECT, or the experiment's name)",
-    )
-    parser.add_argument(
-        *("--wandb_entity", "--wandb-entity"),
-        metavar="NAME",
-        help="user or team whose project it is (default: WANDB_ENTITY, or the account's own)",
-    )
-    parser.add_argument(  # Isaac Lab's script for rl_games
-        "--track", action="store_const", const="wandb", dest="logger", help="--logger wandb"
-    )
+    _add_name_flags(parser)
     parser.add_argument(
         "-m",
         "--multirun",
@@ -179,6 +160,29 @@ def train_parser(library: Library) -> ArgumentParser:
     _add_video_flags(parser)
     add_viewer_flags(parser)
     return parser
+
+
+def _add_name_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--experiment_name", metavar="NAME", help="folder of the runs (default: the agent's)"
+    )
+    parser.add_argument(
+        *("--run_name", "--wandb-name"), metavar="NAME", help="appended to the run's timestamp"
+    )
+    parser.add_argument("--logger", metavar="NAME", help="tensorboard (default), wandb or neptune")
+    parser.add_argument(
+        *("--log_project_name", "--wandb-project-name"),
+        metavar="NAME",
+        help="project at wandb or neptune (default: WANDB_PROJECT, or the experiment's name)",
+    )
+    parser.add_argument(
+        *("--wandb_entity", "--wandb-entity"),
+        metavar="NAME",
+        help="user or team whose project it is (default: WANDB_ENTITY, or the account's own)",
+    )
+    parser.add_argument(  # Isaac Lab's script for rl_games
+        "--track", action="store_const", const="wandb", dest="logger", help="--logger wandb"
+    )
 
 
 def _add_process_flags(parser: argparse.ArgumentParser) -> None:

@@ -99,8 +99,8 @@ def _row(directory: Path, one: optuna.trial.FrozenTrial, search: Search) -> dict
         curves = list(read_curves(folder, manifest).values())
         figures = trial_figures(curves, float(manifest.get("random_baseline") or 0.0))
         row |= {name: figures[name] for name in FIGURES}
-    except (EnvlabError, OSError):
-        pass  # it failed before an episode had ended
+    except (EnvlabError, OSError) as error:  # it may have failed before an episode had ended
+        logger.info("Trial %d has no figures: %s", one.number, error)
     state = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned"}
     return row | {"state": state.get(one.state, one.state.name.lower())}
 
