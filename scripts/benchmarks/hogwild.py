@@ -11,6 +11,7 @@ compared is measured in turns, so that other work on the machine meets all of it
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import logging
@@ -234,7 +235,7 @@ def measure_sessions(env: str, rounds: int, frames: int) -> None:
             for name, (distributed, sessions) in SESSIONS.items():
                 plan = plan_of(env, distributed, sessions, frames)
                 options = Options(device="cpu", timeout_s=DEFAULT_TIMEOUT_S)
-                with contextlib.redirect_stderr(None), interruptible() as flag:
+                with contextlib.redirect_stderr(io.StringIO()), interruptible() as flag:
                     run = run_trial(plan, options, flag)
                 taken[name].append(frames_per_second(run.directory))
     table(taken, "frames/s", "1 session, independent")
