@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 from envlab.distributed.gathering import gather_to_main, scatter_from_main, transfer
 from envlab.distributed.interrupt import default_signals
-from envlab.distributed.limits import usable_cores
+from envlab.distributed.limits import usable_threads
 from envlab.distributed.network import settle_network
 from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.ranks import meeting_point, read_ranks
@@ -99,7 +99,7 @@ class DistributedContext:
         ranks = read_ranks(distributed, os.environ)
         num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
         resolved = resolve_device(device, ranks["local_rank"], ranks["local_world_size"], num_gpus)
-        num_threads = max(1, usable_cores() // ranks["local_world_size"])
+        num_threads = usable_threads(ranks["local_world_size"])
         torch.set_num_threads(num_threads)
         if resolved.type == "cuda":
             torch.cuda.set_device(resolved)
@@ -126,7 +126,7 @@ class DistributedContext:
         resolved = resolve_device(device, 0, 1, num_gpus)
         if resolved.type == "cuda":
             torch.cuda.set_device(resolved)
-        return cls(device=resolved, num_threads=usable_cores())
+        return cls(device=resolved, num_threads=usable_threads(1))
 
     def alone(self) -> DistributedContext:
         """Return the context of this process as if it were the only one."""

@@ -24,6 +24,23 @@ def usable_cores(root: Path = _ROOT) -> int:
     return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
 
 
+def usable_threads(local_world_size: int, root: Path = _ROOT) -> int:
+    """Return how many threads each of a node's processes should have: its share of the cores.
+
+    ``OMP_NUM_THREADS`` lowers it. The launcher sets that to 1 for several processes where the user
+    did not, so of several only another number counts.
+
+    Args:
+        local_world_size: Processes of this node that share its cores.
+        root: Where control groups are mounted.
+    """
+    share = max(1, usable_cores(root) // local_world_size)
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if not asked.isdecimal() or int(asked) < (1 if local_world_size == 1 else 2):
+        return share
+    return min(share, int(asked))
+
+
 def cpu_quota(root: Path = _ROOT) -> float | None:
     """Return how many cores' time this process's control group may use, None without a limit.
 

@@ -12,7 +12,7 @@ import logging
 import numpy as np
 import torch
 
-from envlab.distributed.limits import usable_cores
+from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
 from envlab.isaacgym.composition import build_scene
 from envlab.isaacgym.drives import StiffDrives
@@ -97,7 +97,7 @@ class Physics(Settings):
             self.num_envs,
             decimation=max(1, params.substeps),
             device=self.device,
-            num_threads=max(1, usable_cores() // launched_local_world_size()),
+            num_threads=usable_threads(launched_local_world_size()),
         )
         self._write_fields()
         self._built = set(sim.wanted)

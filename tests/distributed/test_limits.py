@@ -13,6 +13,7 @@ from envlab.distributed.limits import (
     memory_limit,
     memory_sizes,
     usable_cores,
+    usable_threads,
 )
 
 
@@ -40,6 +41,21 @@ def test_cores_beyond_the_quota_are_not_used(tmp_path: Path, monkeypatch, quota:
     monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
     write(tmp_path, {"cpu.max": f"{quota} 100000\n"})
     assert usable_cores(tmp_path) == cores
+
+
+@pytest.mark.parametrize(
+    ("asked", "processes", "threads"),
+    [
+        *(("", 1, 8), ("3", 1, 3), ("1", 1, 1), ("64", 1, 8), ("many", 1, 8), ("0", 1, 8)),
+        *(("1", 2, 4), ("", 2, 4), ("3", 2, 3), ("", 16, 1)),  # 1 is the launcher's own
+    ],
+)
+def test_the_users_number_of_threads_counts(
+    tmp_path: Path, monkeypatch, asked: str, processes: int, threads: int
+):
+    monkeypatch.setattr(limits.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert usable_threads(processes, tmp_path) == threads
 
 
 @pytest.mark.parametrize(
