@@ -190,7 +190,7 @@ def describe(
         EnvlabError: If train.py would refuse what it is given, or flags do not fit each other.
     """
     library, train = _train_words(flags.train, folder, ["--distributed", *added])
-    task = check_training(library, flags.train[1:]) if library else None
+    task = check_training(library, flags.train[1:], flags.nodes) if library else None
     gpu_type, gpus = _gpus(flags.gpus_per_node)
     if gpus and flags.processes_per_node not in (None, gpus):
         raise ConfigurationError(

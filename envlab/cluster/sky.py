@@ -22,8 +22,8 @@ from envlab.rl.command.arguments import ArgumentParser
 STORES = ("s3", "gcs", "azure", "r2", "ibm", "oci", "nebius", "coreweave")
 PORT = 29500
 """Where nodes meet: the machines are this job's alone."""
-_EPILOG = """LIBRARY is rsl_rl, rl_games or skrl, or a training script; then come its own
-flags and overrides. --distributed and --run_id are added to them.
+_EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or a training script; then
+come its own flags and overrides. --distributed and --run_id are added to them.
 
   envlab cluster sky --nodes 2 --gpus-per-node H100:8 --bucket my-envlab-logs \\
       rsl_rl --task Isaac-Ant-v0 --max_iterations 2000

@@ -18,8 +18,8 @@ from envlab.cluster.training_words import run_id_of
 from envlab.errors import ConfigurationError, LaunchError
 from envlab.rl.command.arguments import ArgumentParser
 
-_EPILOG = """LIBRARY is rsl_rl, rl_games or skrl, or the path of a training script; then come its
-own flags and overrides. --distributed and --requeue are added to them.
+_EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or the path of a training script; then
+come its own flags and overrides. --distributed and --requeue are added to them.
 
   envlab cluster slurm --nodes 2 --gpus-per-node 4 --time 04:00:00 --cpus-per-task 32 \\
       rsl_rl --task Isaac-Ant-v0 --max_iterations 2000

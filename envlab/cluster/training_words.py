@@ -11,7 +11,11 @@ from envlab.cluster.snapshot import Snapshot
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
 from envlab.rl.command.arguments import ArgumentParser, train_parser
-from envlab.rl.ddppo.experiment_words import with_experiment_flag
+from envlab.rl.ddppo.experiment_words import (
+    check_nodes,
+    experiment_of,
+    with_experiment_flag,
+)
 from envlab.rl.libraries import get_library, libraries
 
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"
@@ -29,16 +33,25 @@ def library_of(first: str) -> str | None:
     return next((one for one in libraries() if first.endswith(SCRIPT.format(library=one))), None)
 
 
-def check_training(library: str, words: Sequence[str]) -> str:
+def check_training(library: str, words: Sequence[str], num_nodes: int | None = None) -> str:
     """Refuse what train.py would refuse, but minutes later and elsewhere; return the task's id.
 
+    Args:
+        library: The library's name.
+        words: Flags and overrides of train.py.
+        num_nodes: How many nodes there will be; None if that is not known.
+
     Raises:
-        EnvlabError: For an unknown flag or task, or a word that is no override.
+        EnvlabError: For an unknown flag or task, a word that is no override, or an experiment for
+            another number of nodes.
     """
     one = get_library(library)
     if one.prepare is not None:
         words = one.load("prepare")("launch", words)
     flags, _ = train_parser(one).parse_with_overrides(words)
+    experiment = experiment_of(flags)
+    if experiment is not None and num_nodes is not None:
+        check_nodes(experiment, num_nodes, "were asked for")
     return get_task(flags.task).id
 
 

@@ -18,8 +18,8 @@ from envlab.cluster.job import RETRIED, Job, add_flag, say
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import ArgumentParser
 
-_EPILOG = """LIBRARY is rsl_rl, rl_games or skrl, or a training script in the image; then come its
-own flags and overrides. --distributed and --run_id are added to them.
+_EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or a training script in the image; then
+come its own flags and overrides. --distributed and --run_id are added to them.
 
   envlab cluster trainjob --nodes 2 --gpus-per-node 4 --volume envlab-logs --image envlab:cuda \\
       rsl_rl --task Isaac-Ant-v0 --max_iterations 2000

@@ -205,6 +205,7 @@ def test_odd_words_arrive_as_they_were_given(capsys):
     assert shlex.split(script.splitlines()[1].removeprefix("# Made by: "))[-1] == ODD[-1]
 
 
+EXPERIMENT = str(ROOT / "source/projects/tutorials/distributed_objectnav_tutorial.py")
 WRONG = {
     "--nodes is 0, but must be at least 1": ["--nodes=0", "rsl_rl"],
     "--gpus-per-node is 'four', but must be a number": ["--gpus-per-node=four", "rsl_rl"],
@@ -232,6 +233,7 @@ WRONG = {
     "There is no flag '--max_iteration'. Did you mean --max_iterations": [
         *("rsl_rl", "--max_iteration=3")
     ],
+    "distributed_nodes is 1, but 2 nodes were asked for": ["--nodes=2", "ddppo", EXPERIMENT],
 }
 
 

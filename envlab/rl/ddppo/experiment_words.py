@@ -243,6 +243,27 @@ class ExperimentEnvCfg:
     scene: ExperimentSceneCfg = field(default_factory=ExperimentSceneCfg)
 
 
+def check_nodes(experiment: ExperimentConfig, num_nodes: int, what: str) -> None:
+    """Refuse an experiment for another number of nodes.
+
+    Args:
+        experiment: The experiment.
+        num_nodes: How many there are.
+        what: What these did, such as ``joined``.
+
+    Raises:
+        ConfigurationError: If its ``distributed_nodes`` is another number.
+    """
+    expected = getattr(experiment, "distributed_nodes", None)
+    if expected not in (None, num_nodes):
+        nodes = "1 node" if num_nodes == 1 else f"{num_nodes} nodes"
+        raise ConfigurationError(
+            f"distributed_nodes is {expected}, but {nodes} {what}. Start it on as many, as by "
+            "scripts/dmain.py --runs_on, or give "
+            f"""--config_kwargs '{{"distributed_nodes": {num_nodes}}}'."""
+        )
+
+
 def check_machine(
     experiment: ExperimentConfig, flags: argparse.Namespace, ranks: dict[str, int]
 ) -> MachineParams | None:
@@ -260,13 +281,7 @@ def check_machine(
             f"--machine_id is {machine_id}, but must be from 0 to {count - 1}, because the number "
             f"of nodes is {count}."
         )
-    if nodes is not None and nodes != joined:
-        joined_text = "1 node" if joined == 1 else f"{joined} nodes"
-        raise ConfigurationError(
-            f"distributed_nodes is {nodes}, but {joined_text} joined. Start it on as many, as by "
-            "scripts/dmain.py --runs_on, or give "
-            f"""--config_kwargs '{{"distributed_nodes": {joined}}}'."""
-        )
+    check_nodes(experiment, joined, "joined")
     if machine_id is None:
         machine_id = ranks["rank"] // ranks["local_world_size"]
     params = calling(
