@@ -199,7 +199,7 @@ def label_strip(
             if view.wants_labels:
                 labels[pixel] = wp.uint8(label)
             if view.wants_mask:
-                goal_mask[pixel] = wp.uint8(is_goal)
+                goal_mask[pixel] = wp.uint8(255 * is_goal)
             i += 1
             pixel += view.width * view.cameras
         j += 1

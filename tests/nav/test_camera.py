@@ -85,7 +85,7 @@ def test_the_goal_is_masked_and_counted(houses):
     images = draw(camera)
     is_goal = images["labels"] == goal
     assert is_goal.any()
-    assert torch.equal(images["goal_mask"], is_goal.to(torch.uint8))
+    assert torch.equal(images["goal_mask"], 255 * is_goal.to(torch.uint8))
     assert torch.equal(camera.goal_pixels(), is_goal.sum(dim=(1, 2, 3)))
 
 
