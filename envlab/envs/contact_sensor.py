@@ -79,11 +79,11 @@ class ContactSensor(SensorTerm):
         self._history = torch.zeros(
             env.num_envs, cfg.history_length, len(self.body_names), device=env.device
         )
-        self.in_contact = torch.zeros(shape, dtype=torch.bool, device=env.device)
-        self.first_contact = self.in_contact.clone()
-        # Times in the air and on the ground, which are counted by the same operations.
-        self._current = torch.zeros(2, *shape, device=env.device)
-        self._last = torch.zeros_like(self._current)
+        self._contacts = torch.zeros(2, *shape, dtype=torch.bool, device=env.device)
+        self.in_contact, self.first_contact = self._contacts.unbind()
+        # Of times in the air and on the ground, which are counted by the same operations.
+        self._times = torch.zeros(2, 2, *shape, device=env.device)
+        self._current, self._last = self._times.unbind()
         self.current_air_time, self.current_contact_time = self._current.unbind()
         self.last_air_time, self.last_contact_time = self._last.unbind()
 
@@ -91,35 +91,38 @@ class ContactSensor(SensorTerm):
         forces = self._sim.substeps.sensordata[..., self._readings].unflatten(2, (-1, 3))
         norms = torch.linalg.vector_norm(forces, dim=3)
         self.net_forces_w.copy_(forces[:, -1])
-        self._history.copy_(torch.cat((self._history, norms), dim=1)[:, norms.shape[1] :])
+        num_steps, num_kept = norms.shape[1], self._history.shape[1]
+        latest = norms if num_steps >= num_kept else torch.cat((self._history, norms), dim=1)
+        self._history.copy_(latest[:, -num_kept:])
         torch.amax(self._history, dim=1, out=self.force_norms)
         torch.gt(self.force_norms, self._threshold, out=self.in_contact)
-        physics_dt = dt / norms.shape[1]
-        touches = norms > self._threshold
-        for ends in torch.stack((touches, ~touches)).unbind(2):
-            self._count(ends, physics_dt)
+        physics_dt = dt / num_steps
+        self._count(norms > self._threshold, physics_dt)
         contact = self.current_contact_time
         # Half a physics step is room for rounding.
         torch.logical_and(contact > 0.0, contact < dt + 0.5 * physics_dt, out=self.first_contact)
 
-    def _count(self, ends: torch.Tensor, dt: float) -> None:
-        """Add a physics step of ``dt`` seconds to the times in the air and on the ground.
+    def _count(self, touches: torch.Tensor, dt: float) -> None:
+        """Add physics steps of ``dt`` seconds to the times in the air and on the ground.
 
         Args:
-            ends: Whether a body is not in the air, and not on the ground after it, bool
-                ``(2, num_envs, num_bodies)``.
+            touches: Which bodies touch after each, bool ``(num_envs, num_steps, num_bodies)``.
             dt: In s.
         """
-        has_ended = ends & (self._current > 0.0)
-        self._current += dt
-        torch.where(has_ended, self._current, self._last, out=self._last)
-        self._current.masked_fill_(ends, 0.0)
+        # Being in the air ends with a touch, being on the ground without one; what ends in a step
+        # and had not ended in the one before has lasted until then.
+        ends = torch.stack((touches, ~touches))
+        had_ended = torch.cat(((self._current == 0.0).unsqueeze(2), ends[:, :, :-1]), dim=2)
+        for ends_now, is_over in zip(ends.unbind(2), (ends > had_ended).unbind(2), strict=True):
+            self._current += dt
+            torch.where(is_over, self._current, self._last, out=self._last)
+            self._current.masked_fill_(ends_now, 0.0)
 
     def reset(self, mask: torch.Tensor) -> None:
-        for name in ("net_forces_w", "force_norms", "in_contact", "first_contact", "_history"):
-            clear(getattr(self, name), mask)
-        for times in (self._current, self._last):
-            clear(times.transpose(0, 1), mask)
+        for values in (self.net_forces_w, self.force_norms, self._history):
+            clear(values, mask)
+        clear(self._contacts.movedim(1, 0), mask)
+        clear(self._times.movedim(2, 0), mask)
 
     def select(self, cfg: SceneEntityCfg) -> ContactBodies:
         """Return the bodies that ``cfg.body_names`` matches.

@@ -36,7 +36,7 @@ class FailureCounter:
             explain: Called when the run stops; returns what to add to the message.
         """
         self._num_envs, self._share, self._explain = num_envs, max_bad_share, explain
-        self._num_failed = torch.zeros((), dtype=torch.int64, device=device)
+        self._num_failed = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._num_steps = 0
         """Steps since failures were last reported."""
 
@@ -52,7 +52,7 @@ class FailureCounter:
         self._num_steps += 1
         if failed is None:
             return
-        self._num_failed += failed.sum()
+        self._num_failed += failed
         if on_host(failed.device):
             self._limit(int(failed.sum()), 1)
 
@@ -62,7 +62,7 @@ class FailureCounter:
         Raises:
             SimulationError: If more than the configured share failed per step, on average.
         """
-        failed, steps = int(self._num_failed), max(1, self._num_steps)
+        failed, steps = int(self._num_failed.sum()), max(1, self._num_steps)
         self.restart()
         if failed:
             logger.warning(

@@ -56,13 +56,14 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
     Args:
         values: ``(num_envs, ...)``.
         mask: Bool ``(num_envs,)``.
-        new: Of the same shape.
+        new: Of the same shape, and as exact a type or a less exact one.
     """
     if on_host(values.device):
         rows = rows_of(mask)
         values.numpy()[rows] = new.numpy()[rows]
     else:
-        values.copy_(torch.where(mask.view(-1, *[1] * (values.dim() - 1)), new, values))
+        mask = mask.view(-1, *[1] * (values.dim() - 1))
+        torch.where(mask, new, values, out=values)
 
 
 def masked_means(

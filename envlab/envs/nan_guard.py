@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 
@@ -25,13 +26,14 @@ class NanGuard:
         self._sim, self._failures = sim, failures
         self._is_cpu = on_host(sim.device)
         self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
-        self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
+        self._none = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
+        self._bad_obs = self._none
         self._has_bad_obs = False
 
     def remember(self) -> None:
         """Keep the state before a step, for rewards of progress and to be saved if it fails."""
-        self.last_qpos.copy_(self._sim.data.qpos)
-        self._last_qvel.copy_(self._sim.data.qvel)
+        data = self._sim.data
+        torch._foreach_copy_([self.last_qpos, self._last_qvel], [data.qpos, data.qvel])
 
     def end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
@@ -50,27 +52,24 @@ class NanGuard:
         if self._is_cpu and not self._has_bad_obs and not bad.numpy().any() and _sums_up(reward):
             self._failures.add()
             return terminated, reward
-        not_finite = _not_finite(reward)
-        if not_finite.dim() > 1:  # a row per agent
-            not_finite = not_finite.any(dim=0)
-        bad = bad | self._bad_obs | not_finite
+        finite, bad = _finite(reward.masked_fill(bad | self._bad_obs, math.nan))
+        if bad.dim() > 1:  # a row per agent
+            bad = bad.any(dim=0)
+            finite.masked_fill_(bad, 0.0)
         self._failures.add(bad)
-        return terminated | bad, reward.masked_fill(bad, 0.0)
+        return terminated | bad, finite
 
     def clean(self, observations: dict[str, torch.Tensor]) -> None:
         """Replace non-finite observations by 0; their environments are reset at the next step."""
+        found = []
         for name, values in observations.items():
             if self._is_cpu and _sums_up(values):
                 continue
-            self._has_bad_obs = True
-            self._bad_obs |= _not_finite(values).flatten(1).any(dim=1)
-            observations[name] = torch.nan_to_num(values, posinf=0.0, neginf=0.0)
-
-    def forgive(self, mask: torch.Tensor) -> None:
-        """Forget the failures of environments that are reset."""
-        if not self._is_cpu or self._has_bad_obs:
-            self._bad_obs.masked_fill_(mask, False)
-            self._has_bad_obs = not self._is_cpu or bool(self._bad_obs.any())
+            observations[name], bad = _finite(values)
+            found.append(bad.flatten(1).any(dim=1))
+        if found or self._has_bad_obs:
+            self._bad_obs = functools.reduce(torch.logical_or, found or [self._none])
+        self._has_bad_obs = bool(found)
 
     def check_memory(self) -> None:
         """Report environments that overflowed. Waits for the GPU."""
@@ -88,7 +87,7 @@ class NanGuard:
 
     def set_state(self, state: torch.Tensor) -> None:
         """Restore what :meth:`state` returned."""
-        self._bad_obs.copy_(state)
+        self._bad_obs = state.to(self._none.device)
         self._has_bad_obs = True
 
     def failed_states(self) -> dict[str, torch.Tensor]:
@@ -100,9 +99,14 @@ class NanGuard:
         }
 
 
-def _not_finite(values: torch.Tensor) -> torch.Tensor:
-    """Return which values are infinite or no numbers: two operations, and isfinite has four."""
-    return (values - values) != 0
+def _finite(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ``values`` with 0 for what is infinite or no number, and where that was.
+
+    No number is equal to its replacement, or to anything else: two operations, where isfinite alone
+    has four.
+    """
+    finite = torch.nan_to_num(values, posinf=0.0, neginf=0.0)
+    return finite, finite != values
 
 
 def _sums_up(values: torch.Tensor) -> bool:

@@ -83,7 +83,7 @@ Bounds = tuple[tuple[float, float], ...]
 
 def _scaled(states: torch.Tensor, low: torch.Tensor, width: torch.Tensor) -> torch.Tensor:
     """Return float32 draws of SplitMix64's states: 24 bits each, times ``width``, plus ``low``."""
-    return _shift_right(_mix_upper(states), 40).float().mul_(width).add_(low)
+    return (_shift_right(_mix_upper(states), 40) * width).add_(low)
 
 
 class EnvRandom:

@@ -37,6 +37,7 @@ class VectorEnv(BatchedEnv):
         terrain: Generated ground, with the level of each environment; None on a plane.
         staged_wrenches: External wrenches that events ask for, applied after the resets.
         constants: Tensors that terms derive from the model once and keep, by a key of theirs.
+        derived: What terms share of a state, and ``sim.num_changes`` when it was computed.
         default_qpos: Positions of the pose in which episodes start, ``(1, nq)``.
         default_qpos_rows: The same once for each environment, ``(num_envs, nq)``: to subtract as
             many rows takes a third of the time of subtracting one.
@@ -212,6 +213,7 @@ class VectorEnv(BatchedEnv):
         self.default_qpos_rows = torch.empty_like(self.sim.data.qpos).copy_(self.default_qpos)
         self.reset_qpos = self.default_qpos_rows.clone()
         self.reset_qvel = torch.zeros_like(self.sim.data.qvel)
+        self._default_state = [self.default_qpos_rows, self.reset_qvel.clone()]
         self.env_origins = torch.zeros(self.num_envs, 3, device=self.device)
         self.terrain: Terrain | None = None
         if cfg.scene.terrain is not None:
@@ -219,6 +221,7 @@ class VectorEnv(BatchedEnv):
             self.terrain = Terrain(cfg.scene.terrain, model, self.random, world_size)
             self.env_origins = self.terrain.env_origins
         self.constants: dict[Any, torch.Tensor] = {}
+        self.derived: dict[Any, tuple[int, torch.Tensor]] = {}
         self._nominal: dict[str, torch.Tensor] = {}
         self.nan_guard = NanGuard(self.sim, self._failures)
         self.staged_wrenches = StagedWrenches(self.sim)
@@ -246,8 +249,7 @@ class VectorEnv(BatchedEnv):
         }
 
     def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
-        self.reset_qpos.copy_(self.default_qpos_rows)
-        self.reset_qvel.zero_()
+        torch._foreach_copy_([self.reset_qpos, self.reset_qvel], self._default_state)
         if isinstance(count, torch.Tensor):
             count = count.clamp(min=1)  # a GPU is not asked whether there are any
         with kept_rows(mask):
@@ -256,7 +258,6 @@ class VectorEnv(BatchedEnv):
             self.sim.reset(mask, self.reset_qpos, self.reset_qvel)
             self.staged_wrenches.apply()
             self._clear_lengths(mask)
-            self.nan_guard.forgive(mask)
         return log
 
     def _observe(self) -> None:

@@ -110,6 +110,7 @@ class AnalyticSimulation(Simulation):
             self._compile()
 
     def step(self) -> None:
+        self.num_changes += 1
         with self._threads:
             self._state.copy_(self._run(self._state, self.ctrl, self.xfrc_applied))
         if self._has_time:
@@ -123,6 +124,7 @@ class AnalyticSimulation(Simulation):
         qpos: torch.Tensor | None = None,
         qvel: torch.Tensor | None = None,
     ) -> None:
+        self.num_changes += 1
         rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qpos, rows, self._qpos0 if qpos is None else qpos)
         _set_rows(self._qvel, rows, qvel)
@@ -135,10 +137,12 @@ class AnalyticSimulation(Simulation):
             self._poses.update(self._qpos)
 
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
+        self.num_changes += 1
         rows = np.flatnonzero(mask.numpy()) if on_host(self.device) else mask.unsqueeze(1)
         _set_rows(self._qvel, rows, qvel)
 
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
+        self.num_changes += 1
         self._set_constants()
 
     def apply_wrench(
@@ -187,6 +191,7 @@ class AnalyticSimulation(Simulation):
         return values | {f"params.{n}": tensor.cpu().clone() for n, tensor in self.params.items()}
 
     def set_state(self, state: dict[str, torch.Tensor]) -> None:
+        self.num_changes += 1
         for name, tensor in self.params.items():
             tensor.copy_(state[f"params.{name}"])
         self._set_constants()

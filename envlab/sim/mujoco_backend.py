@@ -149,6 +149,7 @@ class MujocoSimulation(Simulation):
         self.reset(torch.ones(num_envs, dtype=torch.bool))
 
     def step(self) -> None:
+        self.num_changes += 1
         np.copyto(self._ctrl_rows, self._ctrl)
         if self._wrench_used:
             np.copyto(self._wrench_rows, self._wrench)
@@ -176,6 +177,7 @@ class MujocoSimulation(Simulation):
         rows = np.flatnonzero(mask.numpy())
         if not len(rows):
             return
+        self.num_changes += 1
         # A row is all of a simulation's state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
@@ -198,6 +200,7 @@ class MujocoSimulation(Simulation):
         rows = np.flatnonzero(mask.numpy())
         if not len(rows):
             return
+        self.num_changes += 1
         self._qvel_rows[rows] = qvel.numpy()[rows]
         self._raised[rows] |= ~np.isfinite(self._qvel_rows[rows]).all(axis=1)
         if self._stage != _STAGE_NONE:
@@ -210,6 +213,7 @@ class MujocoSimulation(Simulation):
                 self._mirrors[name][rows] = source[rows]
 
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
+        self.num_changes += 1
         rows = None if mask is None else mask.numpy()
         for name, target in self._params.items():
             source = self.params[name].numpy()
@@ -291,6 +295,7 @@ class MujocoSimulation(Simulation):
         return values | {f"params.{name}": tensor.clone() for name, tensor in self.params.items()}
 
     def set_state(self, state: dict[str, torch.Tensor]) -> None:
+        self.num_changes += 1
         for name, tensor in self.params.items():
             tensor.copy_(state[f"params.{name}"])
         if self._params:

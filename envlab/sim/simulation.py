@@ -137,6 +137,9 @@ class Simulation(ABC):
     params: Fields
     repeats_exactly = True
     """Whether equal states and controls lead to equal bits, in whatever order threads run."""
+    num_changes = 0
+    """How often states or parameters were written: what terms derive of them holds as long as it is
+    the same."""
 
     @functools.cached_property  # reading it in the model takes 2 us
     def physics_dt(self) -> float:

@@ -107,6 +107,7 @@ class WarpSimulation(Simulation):
         self.overflow()
 
     def step(self) -> None:
+        self.num_changes += 1
         self._launch(self._step)
         self._data.convert()
 
@@ -116,6 +117,7 @@ class WarpSimulation(Simulation):
         qpos: torch.Tensor | None = None,
         qvel: torch.Tensor | None = None,
     ) -> None:
+        self.num_changes += 1
         self._overflow_before_reset |= self._overflow
         self._mask.copy_(mask)
         self._qpos.copy_(self._qpos0 if qpos is None else qpos)
@@ -127,12 +129,14 @@ class WarpSimulation(Simulation):
         self._data.convert()
 
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
+        self.num_changes += 1
         self._mask.copy_(mask)
         self._qvel.copy_(qvel)
         self._launch(self._push)
         self._data.convert()
 
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
+        self.num_changes += 1
         self._params.convert()
         if self._params.constants:
             self._launch(self._apply)
@@ -219,6 +223,7 @@ class WarpSimulation(Simulation):
         return {name: tensor.detach().to("cpu", copy=True) for name, tensor in values.items()}
 
     def set_state(self, state: dict[str, torch.Tensor]) -> None:
+        self.num_changes += 1
         for name, tensor in self.params.items():
             tensor.copy_(state[f"params.{name}"])
         self._params.convert()

@@ -7,7 +7,7 @@ import torch
 
 from envlab.envs.scene import load_model
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
-from tests.sim.models import DT, NUM_ENVS, WALKER, assert_equal, fields, make, only, walk
+from tests.sim.models import CARTPOLE, DT, NUM_ENVS, WALKER, assert_equal, fields, make, only, walk
 
 CFG = {"data_fields": ("sensordata", "xpos", "cvel", "qacc"), "decimation": 2}
 ALL = torch.ones(NUM_ENVS, dtype=torch.bool)
@@ -92,3 +92,19 @@ def test_the_analytic_backend_changes_the_mask_s_velocities_alone():
     assert (cartpole.data.qpos == 0.0).all()
     cartpole.step()
     assert cartpole.data.qpos[:, 0].tolist() == pytest.approx([0.0, 0.5 * DT] * 2, rel=0.05)
+
+
+def test_each_change_of_the_state_is_counted(shared):
+    """Terms share what they derive of a state until the count changes."""
+    for simulation in (shared, make(CARTPOLE, "analytic")):
+        calls = {
+            "step": (),
+            "apply_params": (),
+            "reset": (ALL,),
+            "set_velocity": (ALL, simulation.data.qvel.clone()),
+            "set_state": (simulation.state(),),
+        }
+        for name, arguments in calls.items():
+            before = simulation.num_changes
+            getattr(simulation, name)(*arguments)
+            assert simulation.num_changes > before, name

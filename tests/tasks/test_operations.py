@@ -14,9 +14,9 @@ from envlab.sim import host
 from tests.operations import Operations
 
 MOST = {
-    "Isaac-Cartpole-v0": 82,
-    "Isaac-Velocity-Flat-Unitree-Go2-v0": 303,
-    "Isaac-Repose-Cube-Allegro-v0": 339,
+    "Isaac-Cartpole-v0": 72,
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": 217,
+    "Isaac-Repose-Cube-Allegro-v0": 317,
 }
 
 

@@ -10,7 +10,7 @@ import mujoco
 import torch
 
 from envlab.envs.managers.term import TermCfg, terms_of
-from envlab.envs.masks import clear
+from envlab.envs.masks import assign, clear
 from envlab.envs.random import RandomStream
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError, did_you_mean
@@ -162,5 +162,5 @@ class CommandManager:
         streams = self._env.random
         stream = streams.stream(f"commands.{name}.{reason}.time")
         drawn = stream.uniform(*term.cfg.resampling_time_range, 1)
-        term.time_left.copy_(torch.where(mask, drawn[:, 0], term.time_left))
+        assign(term.time_left, mask, drawn[:, 0])
         term.resample(mask, streams.stream(f"commands.{name}.{reason}"))

@@ -11,6 +11,7 @@ import torch
 from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
+from envlab.envs.masks import assign
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
@@ -91,4 +92,4 @@ class EventManager:
         # processes.
         stream = self._env.random.stream(f"events.{name}.interval.{reason}")
         drawn = stream.uniform(*self._intervals[name], 1)[:, 0]
-        self._time_left[name].copy_(torch.where(mask, drawn, self._time_left[name]))
+        assign(self._time_left[name], mask, drawn)

@@ -84,17 +84,12 @@ class JointAction(ActionTerm):
         return {"joint_names": list(self._joint_names), **lists}
 
     def apply(self, actions: torch.Tensor) -> None:
-        if self._covers_all and self._offset is None and self._clip is None:
-            torch.mul(actions, self._scale, out=self._ctrl)  # nothing in between: one operation
-            return
-        controls = actions * self._scale
+        controls = torch.mul(actions, self._scale, out=self._ctrl if self._covers_all else None)
         if self._offset is not None:
             controls += self._offset
         if self._clip is not None:
-            controls = controls.clamp(*self._clip)
-        if self._covers_all:
-            self._ctrl.copy_(controls)
-        else:
+            controls.clamp_(*self._clip)
+        if not self._covers_all:
             self._ctrl.index_copy_(1, self._ids, controls)
 
 

@@ -36,10 +36,9 @@ def reset_joints_by_offset(
     num = len(asset_cfg.joint_names)
     drawn = stream.ranges([position_range] * num + [velocity_range] * num, mask)
     offsets, velocities = drawn.split(num, dim=1)
-    low, high = joint_limits(env, asset_cfg)
-    positions = (columns(env.default_qpos, asset_cfg.qpos_ids) + offsets).clamp(low, high)
+    positions = columns(env.default_qpos, asset_cfg.qpos_ids) + offsets
     # What is staged outside the mask is never read, so the mask need not be applied here.
-    _set_columns(env.reset_qpos, asset_cfg.qpos_ids, positions)
+    _set_positions(env, positions, asset_cfg)
     _set_columns(env.reset_qvel, asset_cfg.qvel_ids, velocities)
 
 
@@ -56,9 +55,7 @@ def reset_joints_by_scale(
     Default velocities are zero here, so that any ``velocity_range`` leaves them so.
     """
     drawn = stream.uniform(*position_range, len(asset_cfg.joint_names), mask)
-    low, high = joint_limits(env, asset_cfg)
-    positions = (columns(env.default_qpos, asset_cfg.qpos_ids) * drawn).clamp(low, high)
-    _set_columns(env.reset_qpos, asset_cfg.qpos_ids, positions)
+    _set_positions(env, columns(env.default_qpos, asset_cfg.qpos_ids) * drawn, asset_cfg)
 
 
 def reset_root_state_uniform(
@@ -86,7 +83,7 @@ def reset_root_state_uniform(
     """
     ranges = [*six_ranges(pose_range, "pose_range"), *six_ranges(velocity_range, "velocity_range")]
     drawn = stream.ranges(ranges, mask)
-    env.reset_qpos[:, asset_cfg.root_pos] += env.env_origins + drawn[:, :3]
+    env.reset_qpos[:, asset_cfg.root_pos].add_(env.env_origins + drawn[:, :3])
     default = env.default_qpos[:, asset_cfg.root_quat]
     quat = quat_mul(quat_from_euler_xyz(*drawn[:, 3:6].unbind(1)), default.expand(len(drawn), 4))
     env.reset_qpos[:, asset_cfg.root_quat] = quat
@@ -124,6 +121,15 @@ def joint_limits(env: VectorEnv, asset_cfg: SceneEntity) -> tuple[torch.Tensor, 
         )
     low_high = env.constants[key]
     return low_high[0], low_high[1]
+
+
+def _set_positions(env: VectorEnv, positions: torch.Tensor, asset_cfg: SceneEntity) -> None:
+    """Stage joint positions, ``(num_envs, num_joints)``, clamped to their limits."""
+    low, high = joint_limits(env, asset_cfg)
+    if isinstance(asset_cfg.qpos_ids, slice):
+        torch.clamp(positions, low, high, out=env.reset_qpos[:, asset_cfg.qpos_ids])
+    else:
+        env.reset_qpos.index_copy_(1, asset_cfg.qpos_ids, positions.clamp(low, high))
 
 
 def _set_columns(target: torch.Tensor, ids: slice | torch.Tensor, values: torch.Tensor) -> None:

@@ -42,10 +42,14 @@ def joint_pos_limits(
         soft_limit_factor: Share of the range, about its middle, within which joints are to stay.
         asset_cfg: The joints.
     """
-    low, high = joint_limits(env, asset_cfg)
-    margin = torch.nan_to_num((0.5 - 0.5 * soft_limit_factor) * (high - low), posinf=0.0)
+    key = ("soft_limits", soft_limit_factor, *asset_cfg.joint_names)
+    if key not in env.constants:
+        low, high = joint_limits(env, asset_cfg)
+        margin = torch.nan_to_num((0.5 - 0.5 * soft_limit_factor) * (high - low), posinf=0.0)
+        env.constants[key] = torch.stack((low + margin, high - margin))
+    low, high = env.constants[key]
     positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids)
-    return (positions - positions.clamp(low + margin, high - margin)).abs().sum(dim=1)
+    return (positions - positions.clamp(low, high)).abs().sum(dim=1)
 
 
 def joint_deviation_l1(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:

@@ -50,7 +50,7 @@ def sensor(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
 
 def last_action(env: ManagerEnv) -> torch.Tensor:
     """Return the last action; zero after a reset."""
-    return env.action_manager.action.clone()
+    return env.action_manager.action
 
 
 def generated_commands(env: ManagerEnv, command_name: str) -> torch.Tensor:

@@ -6,6 +6,8 @@ Lab's ``root_pos_w`` and ``root_lin_vel_w``. MuJoCo's ``qvel`` is the origin's v
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +20,23 @@ if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
 
 _ROBOT: Any = SceneEntityCfg("robot")
+_Quantity = Callable[["VectorEnv", SceneEntity], torch.Tensor]
+
+
+def _once(compute: _Quantity) -> Callable[..., torch.Tensor]:
+    """Have a quantity of a root computed once for all terms that ask before the state changes.
+
+    They get the same tensor, and must not write to it.
+    """
+
+    @functools.wraps(compute)
+    def kept(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+        key, changes = (compute, asset_cfg.root_body), env.sim.num_changes
+        if key not in env.derived or env.derived[key][0] != changes:
+            env.derived[key] = changes, compute(env, asset_cfg)
+        return env.derived[key][1]
+
+    return kept
 
 
 def base_pos_z(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -35,6 +54,7 @@ def root_quat_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tenso
     return env.sim.data.qpos[:, asset_cfg.root_quat]
 
 
+@_once
 def root_lin_vel_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the velocity of the root's centre of mass in the world frame, in m/s."""
     data = env.sim.data
@@ -45,20 +65,29 @@ def root_lin_vel_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Ten
     return velocity + quat_apply(data.qpos[:, asset_cfg.root_quat], turning)
 
 
-def root_ang_vel_w(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+@_once
+def root_ang_vel_w(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's angular velocity in the world frame, in rad/s, ``(num_envs, 3)``."""
     quat = env.sim.data.qpos[:, asset_cfg.root_quat]
     return quat_apply(quat, env.sim.data.qvel[:, asset_cfg.root_ang_vel])
 
 
+@_once
+def base_origin_vel(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the velocity of the root's origin in the root's own frame, in m/s."""
+    data = env.sim.data
+    return quat_apply_inverse(
+        data.qpos[:, asset_cfg.root_quat], data.qvel[:, asset_cfg.root_lin_vel]
+    )
+
+
+@_once
 def base_lin_vel(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the velocity of the root's centre of mass in the root's own frame, in m/s."""
-    data = env.sim.data
-    quat, offset = data.qpos[:, asset_cfg.root_quat], _centre_of_mass(env, asset_cfg)
-    velocity = quat_apply_inverse(quat, data.qvel[:, asset_cfg.root_lin_vel])
+    velocity, offset = base_origin_vel(env, asset_cfg), _centre_of_mass(env, asset_cfg)
     if offset is None:
         return velocity
-    return velocity + torch.linalg.cross(data.qvel[:, asset_cfg.root_ang_vel], offset)
+    return velocity + torch.linalg.cross(env.sim.data.qvel[:, asset_cfg.root_ang_vel], offset)
 
 
 def base_ang_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
@@ -66,7 +95,8 @@ def base_ang_vel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
     return env.sim.data.qvel[:, asset_cfg.root_ang_vel]
 
 
-def projected_gravity(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+@_once
+def projected_gravity(env: VectorEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the direction of gravity in the root's frame, ``(num_envs, 3)``."""
     return gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])
 

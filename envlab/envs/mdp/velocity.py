@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
-from envlab.envs.math import gravity_in_body, quat_apply, quat_apply_inverse, yaw_quat
-from envlab.envs.mdp.root import base_lin_vel, root_lin_vel_w
+from envlab.envs.math import quat_apply_inverse, yaw_quat
+from envlab.envs.mdp.root import (
+    base_lin_vel,
+    projected_gravity,
+    root_ang_vel_w,
+    root_lin_vel_w,
+)
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -51,10 +56,9 @@ def track_ang_vel_z_world_exp(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return ``exp(-error^2 / std^2)`` of the turning velocity about the vertical."""
-    data = env.sim.data
-    world = quat_apply(data.qpos[:, asset_cfg.root_quat], data.qvel[:, asset_cfg.root_ang_vel])
+    turning = root_ang_vel_w(env, asset_cfg)[:, 2]
     return torch.exp(
-        (env.command_manager.get_command(command_name)[:, 2] - world[:, 2]).square() / -(std**2)
+        (env.command_manager.get_command(command_name)[:, 2] - turning).square() / -(std**2)
     )
 
 
@@ -70,16 +74,14 @@ def ang_vel_xy_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Ten
 
 def flat_orientation_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the squared horizontal part of gravity's direction in the root's frame: 0 if level."""
-    gravity = gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])
-    return gravity[:, :2].square().sum(dim=1)
+    return projected_gravity(env, asset_cfg)[:, :2].square().sum(dim=1)
 
 
 def bad_orientation(
     env: ManagerEnv, limit_angle: float, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
     """Return whether the root is tilted by more than ``limit_angle``, in rad: a termination."""
-    up = -gravity_in_body(env.sim.data.qpos[:, asset_cfg.root_quat])[:, 2]
-    return up < math.cos(limit_angle)
+    return -projected_gravity(env, asset_cfg)[:, 2] < math.cos(limit_angle)
 
 
 def _kernel_xy(

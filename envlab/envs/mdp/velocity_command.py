@@ -15,7 +15,8 @@ from envlab.envs.entities import SceneEntityCfg, resolve_entity
 from envlab.envs.managers.command import CommandTerm, CommandTermCfg
 from envlab.envs.markers import add_arrow
 from envlab.envs.masks import assign
-from envlab.envs.math import quat_apply, quat_apply_inverse, wrap_to_pi, yaw_from_quat, yaw_quat
+from envlab.envs.math import quat_apply, wrap_to_pi, yaw_from_quat, yaw_quat
+from envlab.envs.mdp.root import base_origin_vel
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ class UniformVelocityCommand(CommandTerm):
         self.command = torch.zeros(env.num_envs, 3, device=env.device)
         self.heading_target = torch.zeros(env.num_envs, dtype=torch.float64, device=env.device)
         """Directions in the world to look in, in rad."""
-        self.is_heading_env = torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
-        self.is_standing_env = torch.zeros_like(self.is_heading_env)
-        self.metrics = {
-            name: torch.zeros(env.num_envs, device=env.device)
-            for name in ("error_vel_xy", "error_vel_yaw")
-        }
+        self._is_of_kind = torch.zeros(env.num_envs, 2, dtype=torch.bool, device=env.device)
+        self.is_heading_env, self.is_standing_env = self._is_of_kind.unbind(1)
+        shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
+        self._shares = torch.tensor(shares, device=env.device)
+        self._errors = torch.zeros(2, env.num_envs, device=env.device)
+        self.metrics = dict(zip(("error_vel_xy", "error_vel_yaw"), self._errors, strict=True))
         self._max_steps = cfg.resampling_time_range[1] / env.step_dt
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
@@ -91,20 +92,16 @@ class UniformVelocityCommand(CommandTerm):
         ranges, unit = self.cfg.ranges, (0.0, 1.0)
         bounds = [ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z, ranges.heading, unit, unit]
         drawn = stream.ranges(bounds, mask)
-        is_heading = drawn[:, 4] < self.cfg.rel_heading_envs * self.cfg.heading_command
         assign(self.command, mask, drawn[:, :3])
-        assign(self.heading_target, mask, drawn[:, 3].double())
-        assign(self.is_heading_env, mask, is_heading)
-        assign(self.is_standing_env, mask, drawn[:, 5] < self.cfg.rel_standing_envs)
+        assign(self.heading_target, mask, drawn[:, 3])
+        assign(self._is_of_kind, mask, drawn[:, 4:] < self._shares)
 
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
-        quat = data.qpos[:, robot.root_quat]
-        velocity = quat_apply_inverse(quat, data.qvel[:, robot.root_lin_vel])
+        velocity = base_origin_vel(self.env, robot)
         error = torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1)
-        self.metrics["error_vel_xy"] += error / self._max_steps
-        turning = data.qvel[:, robot.root_ang_vel][:, 2]
-        self.metrics["error_vel_yaw"] += (self.command[:, 2] - turning).abs() / self._max_steps
+        turning = (self.command[:, 2] - data.qvel[:, robot.root_ang_vel][:, 2]).abs()
+        self._errors += torch.stack((error, turning)) / self._max_steps
 
     def update_command(self) -> None:
         if self.cfg.heading_command:
@@ -114,7 +111,7 @@ class UniformVelocityCommand(CommandTerm):
             left = wrap_to_pi(self.heading_target - yaw)
             turn = (left * self.cfg.heading_control_stiffness).clamp(*self.cfg.ranges.ang_vel_z)
             turning = self.command[:, 2]
-            turning.copy_(torch.where(self.is_heading_env, turn.float(), turning))
+            torch.where(self.is_heading_env, turn.float(), turning, out=turning)
         self.command.masked_fill_(self.is_standing_env.unsqueeze(1), 0.0)
 
     def bounds(self) -> dict[str, tuple[float, float]]:
