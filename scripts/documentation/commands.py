@@ -64,7 +64,7 @@ SHORTENED = {
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
     r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2", "--block_s=0.05"],
     # Not shorter: processor time is counted in hundredths of a second.
-    r"benchmarks/peers": ["--blocks=2", "--block_s=0.3"],
+    r"benchmarks/compare_peers": ["--only=rsl_rl", "--blocks=1", "--block_s=0.3"],
     r"benchmarks/gym_bridge": ["--ids=CartPole-v1", "--seconds=0.1", "--rounds=1"],
     r"benchmarks/scaling": ["--mode=weak", "--num_envs=16", "--iterations=3", "--repeats=1"],
     r"benchmarks/navigation": ["--num_envs=4", "--blocks=1", "--block_s=0.05"],
