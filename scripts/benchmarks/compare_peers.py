@@ -117,6 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = ArgumentParser(prog="compare_peers", description=(__doc__ or "").partition("\n")[0])
     names = list(COMPARISONS)
     parser.add_argument("--only", nargs="+", choices=names, default=names, help="comparisons")
+    parser.add_argument("--match", default="", metavar="WORD", help="rows with this word alone")
     parser.add_argument("--folder", type=Path, default=Path(".venv-peers"), help="of peers")
     parser.add_argument("--cores", type=int, default=1, metavar="N", help="that they may use")
     parser.add_argument("--blocks", type=int, default=7, metavar="N", help="timed blocks of each")
@@ -130,27 +131,33 @@ def main(arguments: Sequence[str]) -> int:
             f"--cores is {flags.cores} and --blocks is {flags.blocks}, but they must be at least "
             f"1, and --cores at most {len(cores)}."
         )
+    chosen = {
+        name: {row: of for row, of in COMPARISONS[name].items() if flags.match in row}
+        for name in flags.only
+    }
+    needed = {one.name for rows in chosen.values() for of in rows.values() for one in of}
     pythons = {
-        peer: peer_python(flags.folder.absolute() / peer, REQUIREMENTS[peer])
-        for peer in REQUIREMENTS
-        if any(one.name == peer for name in flags.only for one in contenders_of(name))
+        peer: peer_python(flags.folder.absolute() / peer, requirements)
+        for peer, requirements in REQUIREMENTS.items()
+        if peer in needed
     }
     os.sched_setaffinity(0, cores[: flags.cores])
-    for name in flags.only:
-        for contenders in COMPARISONS[name].values():
+    for name, rows in chosen.items():
+        for contenders in rows.values():
             measure(contenders, pythons, flags.blocks, flags.block_s)
-        print(f"{name}, {flags.cores} core(s):\n\n{table(name)}\n", flush=True)
-        if flags.write:
-            write(name)
+        text = table("physics steps" if name == "mjlab" else "steps", rows)
+        print(f"{name}, {flags.cores} core(s):\n\n{text}\n", flush=True)
+        if flags.write and rows:
+            write(name, text)
     if flags.json is not None:
-        values = {name: [vars(one) for one in contenders_of(name)] for name in flags.only}
-        write_json(flags.json, values)
+        write_json(
+            flags.json,
+            {
+                name: {row: [vars(one) for one in of] for row, of in rows.items()}
+                for name, rows in chosen.items()
+            },
+        )
     return 0
-
-
-def contenders_of(name: str) -> list[Contender]:
-    """Return all contenders of a comparison."""
-    return [one for contenders in COMPARISONS[name].values() for one in contenders]
 
 
 def measure(
@@ -255,14 +262,13 @@ def peer_python(folder: Path, requirements: Sequence[str]) -> Path:
     return python
 
 
-def table(name: str) -> str:
+def table(unit: str, rows: dict[str, list[Contender]]) -> str:
     """Return what was measured in a comparison, as a table."""
-    unit = "physics steps" if name == "mjlab" else "steps"
     lines = [
         f"| | | {unit}/s | envlab's speed relative to it | {unit} per CPU second | by CPU time |",
         "|---|---|---|---|---|---|",
     ]
-    for title, contenders in COMPARISONS[name].items():
+    for title, contenders in rows.items():
         ours = contenders[0]
         for one in contenders:
             ratios = (
@@ -277,13 +283,13 @@ def table(name: str) -> str:
     return "\n".join(lines)
 
 
-def write(name: str) -> None:
+def write(name: str, text: str) -> None:
     """Put a comparison's table between the marks that bear its name."""
     for page in PAGES:
         before, mark, rest = page.read_text().partition(f"<!-- compare_peers.py {name} -->\n")
         if mark:
             after = rest[rest.index("<!-- until here -->") :]
-            page.write_text(f"{before}{mark}{table(name)}\n{after}")
+            page.write_text(f"{before}{mark}{text}\n{after}")
 
 
 if __name__ == "__main__":

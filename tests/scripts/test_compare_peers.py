@@ -25,12 +25,10 @@ def test_each_table_has_one_place_and_is_of_medians(script, tmp_path: Path, monk
     ours, theirs = script["COMPARISONS"]["skrl"]["Isaac-Ant-v0, 2048 environments"]
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- compare_peers.py skrl -->\nold\n<!-- until here -->\nb\n")
-    rows = {"skrl": {"Ant": [ours, theirs]}}
     for contender, rates in ((ours, [30.0, 1200.0, 3e6]), (theirs, [400.0, 1.0, 800.0])):
         contender.rates, contender.cpu_rates = rates, [2.0 * rate for rate in rates]
-    for name, value in (("COMPARISONS", rows), ("PAGES", [page])):
-        monkeypatch.setitem(script["write"].__globals__, name, value)
-    script["write"]("skrl")
+    monkeypatch.setitem(script["write"].__globals__, "PAGES", [page])
+    script["write"]("skrl", script["table"]("steps", {"Ant": [ours, theirs]}))
     before, *table, after, end = page.read_text().splitlines()[1:]
     assert (before, after, end) == ("<!-- compare_peers.py skrl -->", "<!-- until here -->", "b")
     assert table[2:] == [
