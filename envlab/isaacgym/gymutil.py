@@ -16,7 +16,7 @@ from envlab.errors import DeviceError
 from envlab.isaacgym.enums import SimType, UpAxis
 from envlab.isaacgym.gymapi import Gym
 from envlab.isaacgym.parameters import SimParams
-from envlab.isaacgym.ranks import own_device
+from envlab.isaacgym.ranks import is_on_cpu, own_device
 from envlab.isaacgym.values import Quat, Transform, Vec3
 from envlab.isaacgym.world import Env, Viewer
 
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 def parse_device_str(device_str: str) -> tuple[str, int]:
     """Return the kind of a device, ``cpu`` or ``cuda``, and its index.
 
+    Where the launcher takes the CPU for GPUs, every device is ``cpu``.
+
     Raises:
         ValueError: If it is neither ``cpu`` nor ``cuda``, ``cuda:N`` or ``gpu``.
     """
@@ -33,7 +35,7 @@ def parse_device_str(device_str: str) -> tuple[str, int]:
     kind = "cuda" if kind == "gpu" else kind
     if kind not in ("cpu", "cuda") or not (index or "0").isdigit():
         raise ValueError(f"The device is {device_str!r}, but must be cpu, cuda or cuda:N.")
-    return kind, int(index or 0)
+    return ("cpu", 0) if is_on_cpu() else (kind, int(index or 0))
 
 
 def parse_arguments(
@@ -88,7 +90,7 @@ def _with_devices(flags: argparse.Namespace, has_gpu: bool) -> argparse.Namespac
     """Add what tasks read of the devices."""
     flags.sim_device_type, flags.compute_device_id = parse_device_str(flags.sim_device)
     wants_pipeline = flags.pipeline.lower() in ("gpu", "cuda")
-    if not has_gpu and (flags.sim_device_type == "cuda" or wants_pipeline):
+    if not (has_gpu or is_on_cpu()) and (flags.sim_device_type == "cuda" or wants_pipeline):
         raise DeviceError(
             f"--sim_device={flags.sim_device} --pipeline={flags.pipeline} want a GPU, but no "
             "NVIDIA GPU was found. Leave them out, or give --sim_device=cpu --pipeline=cpu."

@@ -21,12 +21,13 @@ logger = logging.getLogger(__name__)
 _MISSING_NAMED = 5
 """How many missing methods are named at the start."""
 
-_FLAGS = ("--distributed", "--rsl-rl-1")
-USAGE = """usage: python -m envlab.isaacgym [--distributed] [--rsl-rl-1] SCRIPT ...
+_FLAGS = ("--cpu", "--distributed", "--rsl-rl-1")
+USAGE = """usage: python -m envlab.isaacgym [--cpu] [--distributed] [--rsl-rl-1] SCRIPT ...
 
 Run a script in which `import isaacgym` finds envlab's own implementation on MuJoCo, with the names
 that numpy has taken away since (np.float) in their places.
 
+  --cpu        take the CPU wherever the script names a GPU, as some do with no flag to change it
   --distributed
                be one of the ranks that torchrun has started, as is taken for granted where it has:
                python -m torch.distributed.run --nproc_per_node=2 -m envlab.isaacgym SCRIPT ...
@@ -60,15 +61,17 @@ def run(arguments: Sequence[str]) -> int:
     script = Path(words[0])
     if words[0].startswith("-") or not script.is_file():
         raise ConfigurationError(
-            f"There is no script {words[0]!r}. Usage: python -m envlab.isaacgym [--distributed] "
-            "[--rsl-rl-1] SCRIPT ..."
+            f"There is no script {words[0]!r}. Usage: python -m envlab.isaacgym [--cpu] "
+            "[--distributed] [--rsl-rl-1] SCRIPT ..."
         )
+    if "--cpu" in flags:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for GPUs
     logging.basicConfig(level=logging.WARNING, format="envlab.isaacgym: %(message)s")
     restore_numpy_names()
     install()
     offer_gym()
     offer_absent()
-    from envlab.isaacgym.ranks import join_ranks
+    from envlab.isaacgym.ranks import join_ranks, take_cpu_for_cuda
     from envlab.isaacgym.rsl_rl_1 import offer_rsl_rl_1
 
     offer_rsl_rl_1(always="--rsl-rl-1" in flags)
@@ -78,6 +81,8 @@ def run(arguments: Sequence[str]) -> int:
     sys.argv = words
     sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
     context, is_done = join_ranks("--distributed" in flags), False
+    if "--cpu" in flags:
+        take_cpu_for_cuda()
     try:
         runpy.run_path(str(script), run_name="__main__")
         is_done = True

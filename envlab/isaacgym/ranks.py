@@ -20,6 +20,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import launched_world_size
 
 _context = DistributedContext()
+_is_on_cpu = False
 
 
 def context() -> DistributedContext:
@@ -42,10 +43,23 @@ def join_ranks(is_asked: bool) -> DistributedContext:
         _context = DistributedContext.create(True)
         dist.init_process_group = _do_nothing  # type: ignore[attr-defined]
         if _context.device.type == "cpu":
-            torch.cuda.set_device = _do_nothing
-            torch.compiler.set_stance("force_eager")  # rl_games compiles, which the mode is not for
-            _CpuForCuda().__enter__()  # for as long as the process lives
+            take_cpu_for_cuda()
     return _context
+
+
+def take_cpu_for_cuda() -> None:
+    """Let everything lie on the CPU from now on, whatever GPU a script names."""
+    global _is_on_cpu
+    if not _is_on_cpu:
+        _is_on_cpu = True
+        torch.cuda.set_device = _do_nothing
+        torch.compiler.set_stance("force_eager")  # rl_games compiles, which the mode is not for
+        _CpuForCuda().__enter__()  # for as long as the process lives
+
+
+def is_on_cpu() -> bool:
+    """Return whether ``cuda:N`` means the CPU."""
+    return _is_on_cpu
 
 
 def own_device(name: str) -> str:
@@ -78,6 +92,8 @@ class _CpuForCuda(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0]
         named = {name: _on_cpu(value) for name, value in (kwargs or {}).items()}
         return func(*map(_on_cpu, args), **named)
 

@@ -37,6 +37,22 @@ gymapi.acquire_gym().omni_disconnect()
 """
 
 
+OF_ONE_GPU = """
+import isaacgym
+import torch
+from isaacgym import gymapi, gymutil
+
+kind, index = gymutil.parse_device_str("cuda:0")
+params = gymapi.SimParams()
+params.use_gpu_pipeline = True
+sim = gymapi.acquire_gym().create_sim(index, index, gymapi.SIM_PHYSX, params)
+layer = torch.nn.Linear(2, 1).to("cuda:0")
+values = [torch.ones(1, 2, device="cuda:0"), layer.weight.cuda(), sim]
+print(kind, *(str(value.device) for value in values), tuple(layer(values[0]).shape))
+"""
+"""A script that names a GPU, and has no flag for another device."""
+
+
 def launch(*words: str, path: str = "", cwd: str) -> subprocess.CompletedProcess[str]:
     import os
 
@@ -56,6 +72,12 @@ def test_script_runs_as_itself_with_old_names_until_a_missing_method(tmp_path):
     assert result.returncode == 2
     assert "Gym.omni_disconnect is missing" not in result.stderr  # a gym under another name
     assert result.stderr.splitlines()[-1].startswith("error: Gym.omni_disconnect is not implement")
+
+
+def test_scripts_of_one_gpu_run_on_the_cpu_if_asked(tmp_path):
+    (tmp_path / "run.py").write_text(OF_ONE_GPU)
+    result = launch("--cpu", "run.py", cwd=str(tmp_path))
+    assert result.stdout == "cpu cpu cpu cpu (1, 1)\n", result.stderr
 
 
 def test_real_isaac_gym_is_never_replaced(tmp_path):

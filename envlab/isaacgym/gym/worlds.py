@@ -22,7 +22,7 @@ from envlab.isaacgym.parameters import (
     tell_ignored,
 )
 from envlab.isaacgym.physics import Physics
-from envlab.isaacgym.ranks import draw_apart
+from envlab.isaacgym.ranks import draw_apart, is_on_cpu
 from envlab.isaacgym.values import Transform, Vec3
 from envlab.isaacgym.world import Actor, Env, HeightField, Sim
 
@@ -61,11 +61,12 @@ class Worlds:
         """
         params = copy.deepcopy(params or SimParams())
         device = "cpu"
-        if params.use_gpu_pipeline:
+        if params.use_gpu_pipeline and not is_on_cpu():
             if not torch.cuda.is_available():
                 raise DeviceError(
                     "SimParams.use_gpu_pipeline is set, but this machine has no NVIDIA GPU. Run "
-                    "with --sim_device=cpu --pipeline=cpu (legged_gym: also --rl_device=cpu)."
+                    "with --sim_device=cpu --pipeline=cpu (legged_gym: also --rl_device=cpu). If "
+                    "the script has no such flags: python -m envlab.isaacgym --cpu SCRIPT ..."
                 )
             device = f"cuda:{max(0, compute_device)}"
         tell_ignored(params.physx)

@@ -24,6 +24,8 @@ _RETURNS = {
 _RSL_RL_FPS = "Perf/total_fps"
 _RSL_RL_TIMES = ("Perf/collection time", "Perf/collection_time", "Perf/learning_time")
 """Of an iteration in s; rsl_rl 1 writes the first with a space."""
+_LATEST = 1e11
+"""Seconds since 1970 that no clock shows; such an event has no place on an axis of time."""
 _DATED = re.compile(r"(.*[A-Za-z].*?)_\d\d-\d\d-\d\d-\d\d$")
 
 
@@ -52,6 +54,8 @@ def read_folder(
     tags: dict[str, dict[int, tuple[float, float]]] = {}
     for path in sorted(folder.glob(PATTERN)):
         for event, _ in read_events(path):
+            if not 0 <= event.wall_time < _LATEST:  # NaN, too
+                continue
             for value in event.summary.value:
                 number = value.simple_value
                 if value.HasField("tensor") and value.tensor.float_val:
