@@ -20,6 +20,8 @@ from envlab.isaacgym.world import Actor, Env, Sim
 
 _ITERATIONS = 10
 """Of the solver and its line search; with more, a quadruped's step took a third longer."""
+_PIN_STEPS = 4
+"""Physics steps in which a pin takes up its error; with MuJoCo's least, 2, BallBalance diverged."""
 
 
 def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> Scene:
@@ -77,7 +79,7 @@ def _check_alike(envs: list[Env]) -> None:
 def _empty_spec(sim: Sim) -> mujoco.MjSpec:
     spec, params = mujoco.MjSpec(), sim.params
     option = spec.option
-    option.timestep = params.dt / max(1, params.substeps)
+    option.timestep = params.dt / sim.physics_steps
     option.gravity = np.asarray(params.gravity)
     option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     option.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
@@ -131,6 +133,7 @@ def _add_attractors(spec: mujoco.MjSpec, env: Env) -> None:
             objtype=mujoco.mjtObj.mjOBJ_SITE,
             name1=f"{name}own",
             name2=f"{name}target",
+            solref=[_PIN_STEPS * spec.option.timestep, 1.0],
         )
 
 

@@ -74,6 +74,30 @@ def offer_gym() -> None:
         return
     for name in ("", ".core", ".spaces", ".utils", ".utils.seeding", ".vector", ".wrappers"):
         sys.modules[f"gym{name}"] = importlib.import_module(f"gymnasium{name}")
+    for name in ("gym", "gym.core"):
+        sys.modules[name] = _with_old_wrapper(sys.modules[name])
+
+
+def _with_old_wrapper(module: types.ModuleType) -> types.ModuleType:
+    """Return a copy of a module of gymnasium in which ``Wrapper`` is as in gym 0.23."""
+
+    class Wrapper(module.Wrapper):  # type: ignore[misc, name-defined]
+        """Has the attributes of what it wraps, and passes on no more than it was given."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name == "env":
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            return getattr(self.env, name)
+
+        def reset(self, **keywords: Any) -> Any:
+            return self.env.reset(**keywords)
+
+        def render(self, *arguments: Any, **keywords: Any) -> Any:
+            return self.env.render(*arguments, **keywords)
+
+    copied = types.ModuleType(module.__name__, module.__doc__)
+    vars(copied).update(vars(module), Wrapper=Wrapper)
+    return copied
 
 
 def offer_absent() -> None:

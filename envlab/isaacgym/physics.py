@@ -78,7 +78,7 @@ class Physics(Settings):
 
     def _build(self) -> None:
         """Make a simulation for what is wanted; states are written to it by the next flush."""
-        sim, params = self._sim, self._sim.params
+        sim = self._sim
         self._is_stale = False
         scene = self.scene = build_scene(sim, tuple(self._fields))
         self._fields |= set(scene.fields)
@@ -95,7 +95,7 @@ class Physics(Settings):
             cfg,
             scene.model,
             self.num_envs,
-            decimation=max(1, params.substeps),
+            decimation=sim.physics_steps,
             device=self.device,
             num_threads=usable_threads(launched_local_world_size()),
         )

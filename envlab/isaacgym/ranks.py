@@ -54,6 +54,7 @@ def take_cpu_for_cuda() -> None:
         _is_on_cpu = True
         torch.cuda.set_device = _do_nothing
         torch.compiler.set_stance("force_eager")  # rl_games compiles, which the mode is not for
+        torch.load, torch.jit.load = _onto_cpu(torch.load), _onto_cpu(torch.jit.load)
         _CpuForCuda().__enter__()  # for as long as the process lives
 
 
@@ -80,6 +81,15 @@ def draw_apart() -> None:
 
 def _do_nothing(*arguments: Any, **keywords: Any) -> None:
     """Stand in for what has been done."""
+
+
+def _onto_cpu(load: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that reads a file onto the CPU, wherever what it holds lay."""
+
+    def onto_cpu(file: Any, map_location: Any = "cpu", *arguments: Any, **keywords: Any) -> Any:
+        return load(file, _on_cpu(map_location) or "cpu", *arguments, **keywords)
+
+    return onto_cpu
 
 
 class _CpuForCuda(TorchFunctionMode):

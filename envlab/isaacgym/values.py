@@ -18,12 +18,21 @@ import numpy as np
 def _converted(annotation: str, value: Any) -> Any:
     """Return ``value`` as the field's annotation says; a class of values by its copy."""
     if annotation == "float":
-        return float(value)
+        return to_float(value)
     if annotation == "int":
         return value if isinstance(value, enum.IntEnum) else int(value)
     if annotation == "bool":
         return bool(value)
     return copy.copy(value) if isinstance(value, Record) else value
+
+
+def to_float(value: Any) -> float:
+    """Return a number, or the only one of an array, as bindings to C++ do and numpy 2.4 does not.
+
+    Raises:
+        ValueError: If an array has several.
+    """
+    return float(value.item() if hasattr(value, "item") else value)
 
 
 class Record:

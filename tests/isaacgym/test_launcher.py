@@ -18,7 +18,23 @@ from isaacgym.gymtorch import *
 import sys
 from neighbour import VALUE
 
+import gym
 import isaacgym.terrain_utils
+
+
+class Walker(gym.Env):
+    num_obs = 48
+
+    def reset(self):
+        return "obs"
+
+    def render(self, mode):
+        return mode
+
+
+walker = gym.Wrapper(Walker())
+assert walker.num_obs == 48 and not hasattr(walker, "num_actions")
+assert walker.reset() == "obs" and walker.render(mode="rgb_array") == "rgb_array"
 assert "envlab" in gymapi.__file__
 assert np.float is float and np.Inf == float("inf")
 assert VALUE == 1 and sys.argv[1:] == ["--task=x"] and __name__ == "__main__"
@@ -47,7 +63,10 @@ params = gymapi.SimParams()
 params.use_gpu_pipeline = True
 sim = gymapi.acquire_gym().create_sim(index, index, gymapi.SIM_PHYSX, params)
 layer = torch.nn.Linear(2, 1).to("cuda:0")
-values = [torch.ones(1, 2, device="cuda:0"), layer.weight.cuda(), sim]
+torch.serialization.location_tag = lambda storage: "cuda:0"
+torch.save(torch.ones(1), "of_gpu.pt")
+read = torch.load("of_gpu.pt")
+values = [torch.ones(1, 2, device="cuda:0"), layer.weight.cuda(), read, sim]
 print(kind, *(str(value.device) for value in values), tuple(layer(values[0]).shape))
 """
 """A script that names a GPU, and has no flag for another device."""
@@ -77,7 +96,7 @@ def test_script_runs_as_itself_with_old_names_until_a_missing_method(tmp_path):
 def test_scripts_of_one_gpu_run_on_the_cpu_if_asked(tmp_path):
     (tmp_path / "run.py").write_text(OF_ONE_GPU)
     result = launch("--cpu", "run.py", cwd=str(tmp_path))
-    assert result.stdout == "cpu cpu cpu cpu (1, 1)\n", result.stderr
+    assert result.stdout == "cpu cpu cpu cpu cpu (1, 1)\n", result.stderr
 
 
 def test_real_isaac_gym_is_never_replaced(tmp_path):

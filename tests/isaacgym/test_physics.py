@@ -431,7 +431,7 @@ def test_scaled_actors_are_larger_and_heavier_by_their_volume():
     def fill(world: World, env: gymapi.Env) -> None:
         assets[:] = assets or [box(world)]
         actor = world.gym.create_actor(env, assets[0], pose(0, 0, 0.5), "box", env.index, 0)
-        world.gym.set_actor_scale(env, actor, (1.0, 1.5)[env.index])
+        world.gym.set_actor_scale(env, actor, np.array([(1.0, 1.5)[env.index]]))
 
     world = World(2, fill, ground=1.0)
     world.run(400)
@@ -463,3 +463,42 @@ def test_attractors_hold_points_of_bodies_where_they_are_told():
     assert world.refreshed("actor_root_state")[0, 0, 2] == pytest.approx(1.2, abs=2e-3)
     with pytest.raises(NotImplementedError, match="axes are 0"):
         world.gym.create_rigid_body_attractor(world.envs[0], gymapi.AttractorProperties())
+
+
+def test_stiff_drives_hold_in_chains_that_attractors_close(tmp_path):
+    """Two legs of IsaacGymEnvs' BallBalance with pinned feet: they burst in steps of 10 ms."""
+    leg = (
+        '<link name="{}"><inertial><mass value="0.5"/><origin xyz="0 0 -0.18"/>'
+        '<inertia ixx="0.006" iyy="0.006" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    )
+    parts = [link("tray", 1.5)]
+    for side, x in (("a", 0.4), ("b", -0.4)):
+        parts += [leg.format(f"upper_{side}"), leg.format(f"lower_{side}")]
+        parts.append(joint(f"hip_{side}", "tray", f"upper_{side}", xyz=f"{x} 0 0", axis="0 1 0"))
+        parts.append(
+            joint(f"knee_{side}", f"upper_{side}", f"lower_{side}", xyz="0 0 -0.36", axis="0 1 0")
+        )
+    name = urdf(tmp_path, *parts)
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = world.gym.load_asset(world.sim, str(tmp_path), name)
+        actor = world.gym.create_actor(env, asset, pose(z=0.72), "robot", env.index, 1)
+        properties = world.gym.get_actor_dof_properties(env, actor)
+        is_knee = ["knee" in one for one in world.gym.get_actor_dof_names(env, actor)]
+        drive = np.array([gymapi.DOF_MODE_NONE, gymapi.DOF_MODE_POS])
+        properties["driveMode"] = drive[np.array(is_knee, dtype=int)]
+        properties["stiffness"], properties["damping"] = 4000.0, 100.0
+        properties["effort"] = properties["velocity"] = 1e30
+        world.gym.set_actor_dof_properties(env, actor, properties)
+        for side, x in (("a", 0.4), ("b", -0.4)):
+            foot = gymapi.AttractorProperties()
+            foot.axes, foot.offset.p.z, foot.target.p.x = gymapi.AXIS_TRANSLATION, -0.36, x
+            foot.rigid_handle = world.gym.find_actor_rigid_body_handle(env, actor, f"lower_{side}")
+            world.gym.create_rigid_body_attractor(env, foot)
+
+    world = World(1, fill, dt=0.01, gravity=0.0)
+    for angle in (0.1, 0.2, 0.3):
+        world.set("dof_position_target", torch.full((4,), angle))
+        world.run(20)
+    knees = world.refreshed("dof_state")[0, [1, 3]]
+    torch.testing.assert_close(knees, torch.tensor([[0.3, 0.0]] * 2), atol=0.02, rtol=0)

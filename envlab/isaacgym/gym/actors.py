@@ -17,6 +17,7 @@ from envlab.isaacgym.parameters import (
     RigidShapeProperties,
     TendonProperties,
 )
+from envlab.isaacgym.values import to_float
 from envlab.isaacgym.world import Actor, Env
 
 
@@ -69,8 +70,9 @@ class Actors:
                 f"Gym.set_actor_scale: {target.asset.name} has joints or meshes; only primitive "
                 "shapes of one body can be scaled. See docs/isaacgym.md."
             )
-        if target.scale != scale:
-            target.scale = float(scale)
+        factor = to_float(scale)
+        if target.scale != factor:
+            target.scale = factor
             _renew(env)
         return True
 
