@@ -336,6 +336,11 @@ def _environment(env: Any) -> Any:
 
         def step(self, actions: torch.Tensor) -> tuple[Any, torch.Tensor, torch.Tensor, dict]:
             obs, privileged, rewards, dones, infos = env.step(actions)
-            return _packed(obs, privileged), rewards, dones, dict(infos)
+            infos = dict(infos)
+            # legged_gym leaves its time-outs standing until another episode ends; each further step
+            # would be paid the value of the next state again, which drowns all else where few end.
+            if "time_outs" in infos:
+                infos["time_outs"] = infos["time_outs"].bool() & dones.bool()
+            return _packed(obs, privileged), rewards, dones, infos
 
     return Environment()

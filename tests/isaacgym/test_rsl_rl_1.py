@@ -88,6 +88,21 @@ def test_it_learns_and_writes_checkpoints_of_rsl_rl_1(tmp_path, capsys):
     }
 
 
+def test_time_outs_that_an_environment_leaves_standing_count_once(tmp_path, capsys):
+    """legged_gym's stand until another episode ends: most of the time, with few environments."""
+    paid: list[torch.Tensor] = []
+
+    class Standing(Env):
+        def step(self, actions: torch.Tensor):
+            obs, privileged, rewards, dones, infos = super().step(actions)
+            paid.append(rewards)
+            return obs, privileged, rewards, dones, infos | {"time_outs": torch.ones_like(dones)}
+
+    made = RslRl1Runner(Standing(), copy.deepcopy(CFG), str(tmp_path), "cpu")
+    made.learn(1)  # in whose 8 steps no episode ends
+    torch.testing.assert_close(made.alg.storage.rewards[..., 0], torch.stack(paid))
+
+
 @pytest.mark.parametrize("kind", ["ActorCritic", "ActorCriticRecurrent"])
 def test_training_goes_on_from_a_checkpoint(tmp_path, kind, capsys):
     first = runner(tmp_path, kind)
