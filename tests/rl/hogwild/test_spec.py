@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from envlab.cli import main
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.rl.hogwild import preparation
+from envlab.rl.hogwild.preparation import Options, check_cores, choose_device
 from envlab.rl.hogwild.spec import load_spec, make_spec, read_specs
 from envlab.rl.hogwild.translation import make_plan
 
@@ -200,6 +203,42 @@ def test_mistakes_in_the_command_are_one_sentence(
         assert answer in error
         assert error.startswith("error: ")
         assert error.count("\n") == 1
+
+
+def test_what_only_a_trial_can_tell_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text(json.dumps({"mine": changed("env.name", "CartPole-v1")}))
+    Path("empty").mkdir()
+    Path("empty", "run.json").write_text(json.dumps({"library": "hogwild"}))
+    for mode, answer in (
+        ("train", "SAC needs actions of a Box space"),
+        ("enjoy@empty", "'empty' has no model"),
+    ):
+        assert main(["lab", "run", "mine.json", "mine", mode]) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("error: ")
+        assert answer in error
+    assert not list(Path().glob("logs/hogwild/*/*"))
+
+
+def test_more_sessions_than_cores_are_told_with_both_numbers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(preparation, "usable_cores", lambda: 3)
+    check_cores(plan_of(SAC, "meta.max_session=3"))
+    assert not caplog.messages
+    check_cores(plan_of(SAC))
+    assert "4 sessions for 3 cores" in caplog.text
+
+
+def test_sessions_synchronise_on_processors_only(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preparation, "resolve_device", lambda *_: torch.device("cuda:0"))
+    options = Options(device="cuda", timeout_s=1.0)
+    assert choose_device(plan_of(SAC), options) == "cuda:0"
+    with pytest.raises(ConfigurationError, match="'synced' on a GPU"):
+        choose_device(plan_of(SAC, "meta.distributed=synced"), options)
 
 
 def test_all_shipped_specs_can_be_planned():
