@@ -64,8 +64,7 @@ over {episodes} whole episodes, played without exploration in the task that the 
 TAIL = """
 What is missing here was not learned in the hours of CPU that we had: rough ground, humanoids,
 lifting and turning cubes need Isaac Lab's 50 to 300 million frames, that is, a GPU. A policy that
-does not do its task is not shipped. Cartpole by depth images learns in 14 minutes
-([tasks.md](tasks.md)), but that policy was not kept.
+does not do its task is not shipped.
 
 A package of your own can bring policies, too, in a folder `TASK/LIBRARY` for each, as
 `python scripts/documentation/policies.py --pack RUN --package FOLDER` writes them. It names itself
