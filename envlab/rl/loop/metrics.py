@@ -237,6 +237,7 @@ class ProgressLine:
             if self._fits():
                 break
         done = record.frames if self._unit == "frames" else record.iteration
+        self._bar.total = max(self._bar.total, done)  # the last rollout may go beyond the budget
         self._bar.update(done - self._bar.n)
 
     def _fits(self) -> bool:

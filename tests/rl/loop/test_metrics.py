@@ -189,3 +189,12 @@ def test_the_progress_line_counts_frames_where_they_are_the_budget(
     assert first.startswith("1.00M/2.00M frames")
     assert last.startswith("1.25M/2.00M frames")
     assert "stage 1 of 2, learning rate 2.7e-04" in last
+
+
+def test_a_last_rollout_beyond_the_budget_is_counted(
+    tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
+):
+    progress = ProgressLine(CONTEXT, done=0, total=25_000, unit="frames")
+    progress.show(replace(reduce(metrics_with(tracker), 1), frames=32_768))
+    progress.close()
+    assert capsys.readouterr().err.splitlines()[-1].startswith("32.8k/32.8k frames")
