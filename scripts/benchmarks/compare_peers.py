@@ -75,7 +75,7 @@ def runners(library: str) -> dict[str, list[Contender]]:
     return {
         f"{task}, {num_envs} environments": [
             Contender("envlab", f"train {library} {task} {num_envs}"),
-            Contender(f"{library}'s own runner", f"stock {library} {task} {num_envs}"),
+            Contender(f"{library}, its own runner", f"stock {library} {task} {num_envs}"),
         ]
         for task, num_envs in (("Isaac-Cartpole-v0", 1024), ("Isaac-Ant-v0", 2048))
     }

@@ -33,7 +33,7 @@ def test_each_table_has_one_place_and_is_of_medians(script, tmp_path: Path, monk
     assert (before, after, end) == ("<!-- compare_peers.py skrl -->", "<!-- until here -->", "b")
     assert table[2:] == [
         "| Ant | envlab | 1,200 |  | 2,400 |  |",
-        "|  | skrl's own runner | 400 | 3.00 | 800 | 3.00 |",
+        "|  | skrl, its own runner | 400 | 3.00 | 800 | 3.00 |",
     ]
 
 
