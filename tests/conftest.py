@@ -11,6 +11,7 @@ import pytest
 # First, before torch: it sets OMP_WAIT_POLICY, which OpenMP reads when torch loads it.
 import envlab.cli  # noqa: F401
 from tests.fork_server import REAL_LAUNCHES
+from tests.hung_workers import watch_workers
 from tests.left_behind import mark, none_left_behind
 
 mark()
@@ -53,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    watch_workers(config)
     if config.getoption("--all"):
         os.environ[REAL_LAUNCHES] = "1"
 

@@ -105,6 +105,24 @@ def test_a_variable_decays_by_frames_of_the_session():
     assert values == pytest.approx([1.0, 0.55, 0.1])  # at 0, 300 and 800 frames of 4 environments
 
 
+@pytest.mark.parametrize(
+    ("net", "interval", "polyak"),
+    [
+        # Two gradient steps every 8 frames, which are two steps of 4 environments.
+        ({"update_type": "replace", "update_frequency": 80}, 20, 1.0),
+        ({"update_type": "replace", "update_frequency": 3}, 2, 1.0),
+        ({"update_type": "polyak", "polyak_coef": 0.1}, 2, 0.19),
+    ],
+)
+def test_targets_of_dqn_follow_by_frames(net, interval: int, polyak: float):
+    algorithm = {"name": "DQN", "training_frequency": 8, "training_iter": 2}
+    spec = changed("agent.algorithm", algorithm)
+    spec["agent"]["net"] = net
+    settings = plan_of(spec).agent.settings
+    assert settings["target_update_interval"] == interval
+    assert settings["polyak"] == pytest.approx(polyak)
+
+
 def test_placeholders_take_the_only_choice_or_what_is_set():
     spec = changed("env.name", "${env}-v5") | {"spec_params": {"env": ["Ant"]}}
     spec["env"]["max_frame"] = "${frames}"

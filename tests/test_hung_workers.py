@@ -1,0 +1,54 @@
+"""A test that nothing in its process can end is named, and the session ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.launcher import ROOT
+
+CONFTEST = """
+from tests.hung_workers import HungWorkers
+
+def pytest_configure(config):
+    config.pluginmanager.register(HungWorkers(3.0))
+"""
+STOPPED = """
+import os, signal
+
+def test_that_stops_its_process():
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+def test_after_it():
+    pass
+"""
+
+
+def test_a_worker_that_is_stopped_is_ended_and_its_test_named(tmp_path: Path):
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_stopped.py").write_text(STOPPED)
+    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
+    words = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile"]
+    words += [
+        "--max-worker-restart=0",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        f"--rootdir={tmp_path}",
+    ]
+    inside = ("PYTEST_", "ENVLAB_TEST_WORKERS")
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(inside)}
+    done = subprocess.run(
+        [*words, str(tmp_path)],
+        env=environment | {"PYTHONPATH": f"{ROOT}:{ROOT / 'source'}"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "crashed while running 'test_stopped.py::test_that_stops_its_process'" in done.stdout
+    assert "in test_that_stops_its_process" in done.stderr  # its stack
