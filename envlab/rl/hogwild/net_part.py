@@ -16,7 +16,7 @@ _OPTIMIZERS = {
 }
 
 
-def read_net(agent: dict[str, Any], net: Part, distributed: str) -> None:
+def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) -> None:
     """Read networks, optimizer and target networks."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = net.take("type", "MLPNet")
@@ -53,7 +53,7 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str) -> None:
     )
     agent["learning_rate_end"] = scheduler
     if kind in OFF_POLICY:
-        _targets(settings, kind, net)
+        _targets(agent, kind, net, num_envs)
     if net.flag("bfloat16"):
         agent["precision"] = "auto"
 
@@ -101,18 +101,26 @@ def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[float, float]]:
     return kinds.pop(), (float(actor.get("lr", 1e-3)), float(critic.get("lr", 1e-3)))
 
 
-def _targets(settings: dict[str, Any], kind: str, net: Part) -> None:
-    """Read how target networks follow."""
-    how, interval = net.take("update_type", "polyak"), net.count("update_frequency", 1)
-    coefficient = net.number("polyak_coef", 0.005)
+def _targets(agent: dict[str, Any], kind: str, net: Part, num_envs: int) -> None:
+    """Read how target networks follow: DQN's by frames, those of others at each gradient step.
+
+    SLM-Lab 5 moves DQN's targets once a step of all environments, with or without gradient steps
+    since; what it does between two updates of the network is done at once here.
+    """
+    settings = agent["settings"]
+    how, frames = net.take("update_type", "polyak"), net.count("update_frequency", 1)
+    coefficient = float(net.number("polyak_coef", 0.005))
     if how not in ("polyak", "replace"):
         raise net.refusal("update_type", how, "must be 'polyak' or 'replace'")
     if "dqn" in kind:
-        settings["target_update_interval"] = interval
-        settings["polyak"] = 1.0 if how == "replace" else float(coefficient)
+        steps, updates = agent["update_interval"], 1
+        if how == "replace":
+            updates = max(1, round(frames / (steps * num_envs)))
+        settings["target_update_interval"] = updates * settings["gradient_steps"]
+        settings["polyak"] = 1.0 if how == "replace" else 1.0 - (1.0 - coefficient) ** steps
         return
-    if how == "replace" or interval != 1:
+    if how == "replace" or frames != 1:
         raise net.refusal(
             "update_type", how, f"targets of {kind} follow by 'polyak' with update_frequency 1"
         )
-    settings["polyak"] = float(coefficient)
+    settings["polyak"] = coefficient

@@ -183,7 +183,7 @@ def _agent(
             "smooth_regularization_noise": "GaussianNoise",
             "smooth_regularization_noise_kwargs": {"mean": 0.0, "std": 0.2},
         }
-    read_net(agent, net, distributed)
+    read_net(agent, net, distributed, num_envs)
     wants_gpu = spec.agent["net"].get("gpu") is True
     net.take("gpu")
     return agent, (rest, algorithm, memory, net), wants_gpu
