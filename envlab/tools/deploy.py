@@ -273,7 +273,8 @@ def _actuator(model: Any, joint: int, name: str) -> int:
 def open_window(model: Any, data: Any, **options: Any) -> Any:
     """Return MuJoCo's window, with the options of ``mujoco.viewer.launch_passive``.
 
-    That ends the whole process where there is no display, so a small window is opened first.
+    That ends the whole process where there is no display, so a small window is opened first. The
+    camera goes along with a robot that is free to move; Tab shows MuJoCo's panels.
 
     Raises:
         DeployError: If no window can be opened.
@@ -290,7 +291,12 @@ def open_window(model: Any, data: Any, **options: Any) -> Any:
             glfw.terminate()
     except Exception as error:  # the display, the driver and the package each have their own
         raise DeployError(f"No window can be opened ({error}).") from None
-    return mujoco.viewer.launch_passive(model, data, **options)
+    hidden = {"show_left_ui": False, "show_right_ui": False}
+    window = mujoco.viewer.launch_passive(model, data, **hidden, **options)
+    if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:  # it would walk out of the picture
+        window.cam.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+        window.cam.trackbodyid = model.jnt_bodyid[0]
+    return window
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
