@@ -293,6 +293,7 @@ def open_window(model: Any, data: Any, **options: Any) -> Any:
         raise DeployError(f"No window can be opened ({error}).") from None
     hidden = {"show_left_ui": False, "show_right_ui": False}
     window = mujoco.viewer.launch_passive(model, data, **hidden, **options)
+    mujoco.mjv_defaultFreeCamera(model, window.cam)  # MuJoCo 4.0's own looks at the origin
     if model.jnt_type[0] == mujoco.mjtJoint.mjJNT_FREE:  # it would walk out of the picture
         window.cam.type = mujoco.mjtCamera.mjCAMERA_TRACKING
         window.cam.trackbodyid = model.jnt_bodyid[0]
