@@ -19,16 +19,20 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from envlab.web.address import FORBIDDEN, REFUSAL, Address
+from envlab.web.viewer.gamepad import HEADER, SCRIPT, Gamepad
+
+Handler = Callable[[Any, Request], Response | None]
+"""Of HTTP requests, as websockets has them; None lets a WebSocket open."""
 
 
-def serve_viser(address: Address, title: str) -> viser.ViserServer:
+def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserServer:
     """Return viser's server, on the port and behind the token of ``address``."""
     serve = websockets_server.serve
 
     def guarded_serve(
         handler: Any, host: str, port: int, *, process_request: Any, **options: Any
     ) -> Any:
-        check = _checked(address, process_request)
+        check = _checked(address, gamepad, process_request)
         return serve(handler, sock=address.listener, process_request=check, **options)
 
     # viser 1.1.1 lets nobody choose the socket or look at requests. It calls this function by its
@@ -37,9 +41,7 @@ def serve_viser(address: Address, title: str) -> viser.ViserServer:
         return viser.ViserServer(host="127.0.0.1", port=address.port, label=title, verbose=False)
 
 
-def _checked(
-    address: Address, process_request: Callable[[Any, Request], Response | None]
-) -> Callable[[Any, Request], Response | None]:
+def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Handler:
     """Return viser's handler of requests, for those that bear the token."""
     # A cookie is every port's of a host, so that each viewer needs a name of its own.
     name = f"envlab_viewer_{address.port}"
@@ -48,13 +50,19 @@ def _checked(
         tokens = parse_qs(request.path.partition("?")[2]).get("token", [None])
         is_told = address.admits(tokens[0])
         if not (is_told or address.admits(_cookie(request, name))) or _is_foreign(request):
-            body = f"{REFUSAL}\n".encode()
-            headers = Headers(
-                **{"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body))}
-            )
-            return Response(FORBIDDEN, http.HTTPStatus(FORBIDDEN).phrase, headers, body)
+            return _answer(FORBIDDEN, f"{REFUSAL}\n")
+        if HEADER in request.headers:
+            gamepad.read(request.headers[HEADER])
+            return _answer(http.HTTPStatus.OK, "")
+        is_page = request.path.partition("?")[0] == "/"
+        if is_page:
+            request.headers.pop("Accept-Encoding", None)  # its body is about to be added to
         response = process_request(connection, request)
         if response is not None:
+            if is_page:
+                response.body += SCRIPT
+                del response.headers["Content-Length"]
+                response.headers["Content-Length"] = str(len(response.body))
             response.headers["Referrer-Policy"] = "no-referrer"
             if is_told:
                 value = f"{name}={address.token}; Path=/; HttpOnly; SameSite=Strict"
@@ -62,6 +70,15 @@ def _checked(
         return response
 
     return check
+
+
+def _answer(status: int, text: str) -> Response:
+    """Return a response in plain text."""
+    body = text.encode()
+    headers = Headers(
+        **{"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body))}
+    )
+    return Response(status, http.HTTPStatus(status).phrase, headers, body)
 
 
 def _cookie(request: Request, name: str) -> str | None:

@@ -15,6 +15,7 @@ from mjviser import ViserMujocoScene
 
 from envlab.errors import EnvlabError
 from envlab.web.address import take_address
+from envlab.web.viewer.gamepad import Gamepad
 from envlab.web.viewer.guard import serve_viser
 from envlab.web.viewer.marks import Marks
 from envlab.web.viewer.messages import RATE_HZ, TRAINING_RATE_HZ, Frame, Stage
@@ -34,7 +35,8 @@ def main(descriptor: int) -> None:
     except EnvlabError as error:
         connection.send(("", "", str(error)))
         return
-    page = Page(serve_viser(address, stage.title), stage)
+    gamepad = Gamepad()
+    page = Page(serve_viser(address, stage.title, gamepad), stage, gamepad)
     try:
         connection.send((address.url, address.lines("Viewer"), ""))
         while True:
@@ -46,8 +48,9 @@ def main(descriptor: int) -> None:
 class Page:
     """The scene and its controls."""
 
-    def __init__(self, server: viser.ViserServer, stage: Stage) -> None:
-        self.server, self._stage, model = server, stage, stage.model
+    def __init__(self, server: viser.ViserServer, stage: Stage, gamepad: Gamepad) -> None:
+        self.server, self._stage, self._gamepad = server, stage, gamepad
+        model = stage.model
         server.gui.configure_theme(
             show_logo=False,
             show_share_button=False,  # it would publish the scene on somebody else's server
@@ -86,6 +89,8 @@ class Page:
             if connection.poll(0.2):
                 connection.recv()
             return
+        if (pushes := self._gamepad.take()) is not None:
+            self.panel.steer(pushes)
         connection.send(self.panel.wishes())
         self.draw(connection.recv())
         rate = RATE_HZ if self._stage.is_played else TRAINING_RATE_HZ

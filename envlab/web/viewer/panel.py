@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,15 @@ class Panel:
             },
             **self._counts,
         )
+
+    def steer(self, pushes: Sequence[float]) -> None:
+        """Command by hand what a gamepad's sticks say, with the sliders of the first command."""
+        for is_held, sliders in list(self._commands.values())[:1]:
+            is_held.value = True
+            for slider, push in zip(sliders, pushes, strict=False):
+                end = slider.max if push > 0.0 else slider.min
+                rest = _rest(slider.min, slider.max)
+                slider.value = rest + abs(push) * (end - rest)
 
     def chosen(self) -> tuple[int, int]:
         """Return the first environment that is shown, and which of those shown is followed."""
@@ -142,7 +152,7 @@ class Panel:
             min=low,
             max=low + 1e-3 if is_fixed else high,
             step=1e-3 if is_fixed else (high - low) / 100.0,
-            initial_value=low if is_fixed else min(max(0.0, low), high),
+            initial_value=low if is_fixed else _rest(low, high),
             disabled=is_fixed,
         )
 
@@ -163,3 +173,8 @@ class Panel:
 
     def _count(self, name: str) -> None:
         self._counts[name] += 1
+
+
+def _rest(low: float, high: float) -> float:
+    """Return what is commanded where nobody has chosen: nothing, or the middle of the range."""
+    return 0.0 if low <= 0.0 <= high else 0.5 * (low + high)

@@ -10,13 +10,19 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from envlab.web.address import Address, take_address
+from envlab.web.viewer.gamepad import HEADER, Gamepad
 from envlab.web.viewer.guard import serve_viser
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Address]:
+def gamepad() -> Gamepad:
+    return Gamepad()
+
+
+@pytest.fixture(scope="module")
+def served(gamepad: Gamepad) -> Iterator[Address]:
     address = take_address(0)
-    server = serve_viser(address, "test")
+    server = serve_viser(address, "test", gamepad)
     yield address
     server.stop()
 
@@ -64,3 +70,15 @@ def test_a_web_socket_is_only_for_the_page_itself(served):
     assert shake_hands(served, Cookie=cookie, Origin=own) == 101
     # Browsers send the cookie along for pages of other ports of this machine, too.
     assert shake_hands(served, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
+
+
+def test_a_gamepad_is_read_from_the_page_itself(served, gamepad):
+    root, cookie = f"http://127.0.0.1:{served.port}/", ask(served.url)[1]
+    assert ask(root, **{HEADER: "0,-1,0.5,0"})[0] == 403
+    assert ask(root, Cookie=cookie, Origin="http://127.0.0.1:1", **{HEADER: "0,-1,0.5,0"})[0] == 403
+    for axes in ("nan,0", "0,1e9", "0;1", ""):
+        assert ask(root, Cookie=cookie, **{HEADER: axes})[0] == 200
+    assert gamepad.take() is None
+    assert ask(root, Cookie=cookie, **{HEADER: "0,-1,0.5,0"})[0] == 200
+    assert gamepad.take() == [1.0, 0.0, -0.5, 0.0]
+    assert gamepad.take() is None

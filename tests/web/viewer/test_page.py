@@ -1,10 +1,10 @@
-"""The viewer of a Cartpole in Chromium; its picture goes to --screenshots, where that is given."""
+"""The viewer of a Go2 in Chromium; its picture goes to --screenshots, where that is given."""
 
 from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,10 @@ import torch
 pytest.importorskip("playwright", reason="Playwright is not installed")
 from playwright import sync_api as api
 
+from envlab.rl.command.arguments import play_parser
+from envlab.rl.command.play import open_policy
+from envlab.rl.libraries import get_library
 from envlab.web.viewer.web import WebViewer
-from tests.web.viewer.conftest import make_env
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
@@ -22,20 +24,37 @@ SOFTWARE_GL = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swi
 DEADLINE_MS = 120_000
 
 
+TASK = "Isaac-Velocity-Flat-Unitree-Go2-Play-v0"
+GAMEPAD = """
+    window.axes = [0, 0, 0, 0];
+    navigator.getGamepads = () => [null, {axes: window.axes}];
+"""
+
+
 class Show:
-    """A Cartpole that is stepped in a thread until its visitor ends it."""
+    """The pretrained Go2, played in a thread until its visitor ends it."""
 
     def __init__(self) -> None:
-        self.env = make_env("Isaac-Cartpole-v0", num_envs=2)
-        self.viewer = WebViewer(self.env, title="Cartpole", port=0, is_played=True)
+        library = get_library("rsl_rl")
+        words = [f"--task={TASK}", "--checkpoint=pretrained", "--device=cpu", "--seed=1"]
+        flags, overrides = play_parser(library).parse_with_overrides(words)
+        self._opened = open_policy(library, flags, overrides, 2)
+        self.env = self._opened.env
+        self.viewer = WebViewer(self.env, title="Go2", port=0, is_played=True)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
-        draws = torch.Generator().manual_seed(1)
-        while self.viewer.is_open:
-            self.env.step(5.0 * torch.randn(2, 1, generator=draws))
-            self.viewer.after_step()
+        obs = self.env.obs_buf
+        with torch.inference_mode():
+            while self.viewer.is_open:
+                obs = self.env.step(self._opened.player.act(obs))[0]
+                self.viewer.after_step()
+
+    @property
+    def command(self) -> list[float]:
+        """Forward and to the left in m/s, to turn left in rad/s."""
+        return self.env.command_manager.get_command("base_velocity")[0].tolist()
 
     @property
     def steps(self) -> int:
@@ -56,8 +75,16 @@ def show() -> Iterator[Show]:
     show.env.close()
 
 
+def wait_for(page: api.Page, is_so: Callable[[], bool]) -> None:
+    """Let the page go on until something is so; the test's deadline ends it."""
+    while not is_so():
+        page.wait_for_timeout(50)
+
+
 @pytest.mark.timeout(300)
-def test_a_visitor_sees_it_move_and_holds_it(show: Show, request, tmp_path: Path):
+def test_a_visitor_sees_it_move_and_steers_and_holds_it(
+    show: Show, request, tmp_path: Path
+):
     pictures = Path(request.config.getoption("--screenshots") or tmp_path) / "viewer"
     requests: list[str] = []
     with api.sync_playwright() as playwright:
@@ -66,6 +93,7 @@ def test_a_visitor_sees_it_move_and_holds_it(show: Show, request, tmp_path: Path
         )
         page = browser.new_page(viewport={"width": 900, "height": 560})
         page.set_default_timeout(DEADLINE_MS)
+        page.add_init_script(GAMEPAD)
         page.on("request", lambda request: requests.append(request.url))
         page.goto(show.viewer.address)
         page.locator("canvas").first.wait_for()
@@ -73,17 +101,22 @@ def test_a_visitor_sees_it_move_and_holds_it(show: Show, request, tmp_path: Path
         page.get_by_role("button", name="Pause").wait_for()
         scene = {"clip": {"x": 0, "y": 200, "width": 400, "height": 300}}
         before = page.screenshot(**scene)
-        while page.screenshot(**scene) == before:
-            page.wait_for_timeout(100)
+        wait_for(page, lambda: page.screenshot(**scene) != before)
+
+        page.evaluate(
+            "window.axes = [0, -0.5, 0.25, 0]"
+        )  # left stick ahead, right one to the right
+        wait_for(page, lambda: show.command == pytest.approx([0.5, 0.0, -0.25]))
+        page.screenshot(path=pictures / "go2.png")
+        page.evaluate("window.axes = [0.05, 0, 0, 0]")
+        wait_for(page, lambda: show.command == [0.0, 0.0, 0.0])
 
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("button", name="Go on").wait_for()
         api.expect(page.get_by_text("paused")).to_be_visible(timeout=DEADLINE_MS)
-        page.screenshot(path=pictures / "cartpole.png")
         held_at = show.steps
         page.get_by_role("button", name="Single step").click()
-        while show.steps == held_at:
-            page.wait_for_timeout(50)
+        wait_for(page, lambda: show.steps > held_at)
         page.wait_for_timeout(500)
         assert show.steps == held_at + 1
 
