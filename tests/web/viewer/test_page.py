@@ -82,9 +82,7 @@ def wait_for(page: api.Page, is_so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_visitor_sees_it_move_and_steers_and_holds_it(
-    show: Show, request, tmp_path: Path
-):
+def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp_path: Path):
     pictures = Path(request.config.getoption("--screenshots") or tmp_path) / "viewer"
     requests: list[str] = []
     with api.sync_playwright() as playwright:
