@@ -36,10 +36,9 @@ def main() -> None:
     for folder in flags.folders:
         start = time.process_time()
         task = Player(folder).cfg["task"]
-        network = torch.jit.load(str(folder / "policy.pt"))
         env = make_env(task, flags.num_envs)
         with torch.inference_mode():
-            play = evaluate(env, lambda obs, act=network: act(obs["policy"]), flags.episodes)
+            play = evaluate(env, Network(folder / "policy.pt"), flags.episodes)
         env.close()
         env = make_env(task, flags.num_envs)
         player = evaluate(env, Players(env, folder), flags.episodes)
@@ -65,6 +64,18 @@ def make_env(name: str, num_envs: int) -> Any:
             setattr(cfg.events, event, None)
     context = DistributedContext.single("cpu")
     return task.make(cfg, num_envs=num_envs, context=context, seed=0)
+
+
+class Network:
+    """A policy for :func:`evaluate`, as ``play`` exports it."""
+
+    def __init__(self, path: Path) -> None:
+        self._network = torch.jit.load(str(path))
+
+    def __call__(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return its actions, ``(num_envs, num_actions)``."""
+        actions: torch.Tensor = self._network(obs["policy"])
+        return actions
 
 
 class Players:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import viser
+from websockets import Subprotocol
 from websockets.sync.client import connect
 
 from envlab.distributed.context import DistributedContext
@@ -46,6 +47,10 @@ def main() -> None:
         target=visit, args=(viewer.address,), daemon=True
     )
     visitor.start()
+
+    def on_step(*_: object) -> None:
+        viewer.after_step()
+
     found: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
     while not viewer.num_frames:
         time.sleep(0.1)
@@ -53,7 +58,7 @@ def main() -> None:
     for number in range(1, 2 * flags.turns + 2):
         is_watched = number % 2 == 0
         start = time.perf_counter(), time.process_time()
-        learner.iterate(number, lambda *_, shown=is_watched: shown and viewer.after_step())
+        learner.iterate(number, on_step if is_watched else lambda *_: None)
         if number > 1:  # the first one warms up
             times = time.perf_counter() - start[0], time.process_time() - start[1]
             found[is_watched].append(times)
@@ -91,7 +96,7 @@ def visit(address: str) -> None:
     camera |= {"look_at": (0.0, 0.0, 0.0), "up_direction": (0.0, 0.0, 1.0)}
     with connect(
         f"ws://{host}/?{urlsplit(address).query}",
-        subprotocols=[f"viser-v{viser.__version__}"],
+        subprotocols=[Subprotocol(f"viser-v{viser.__version__}")],
         max_size=None,
     ) as socket:
         socket.send(msgspec.msgpack.encode({"type": "ViewerCameraMessage", **camera}))
