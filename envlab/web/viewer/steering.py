@@ -26,19 +26,14 @@ class Steering:
 
     def __init__(self, env: BatchedEnv) -> None:
         self._env: Any = env
-        self._done = Wishes()
+        self._done: dict[str, int] = {}
         self._held: set[str] = set()
 
     def take(self, name: str, wishes: Wishes) -> bool:
         """Return whether more was asked for than at the last call, and count it as done."""
-        asked, done = getattr(wishes, name), getattr(self._done, name)
-        self._done = Wishes(**{**vars(self._done), name: asked})
-        return bool(asked > done)
-
-    def obey(self, wishes: Wishes, rows: slice) -> None:
-        """Push the environments of ``rows`` if that was asked for."""
-        if self.take("num_pushes", wishes):
-            self._push(rows, wishes.push)
+        asked: int = getattr(wishes, name)
+        done, self._done[name] = self._done.get(name, 0), asked
+        return asked > done
 
     def hold(self, wishes: Wishes) -> None:
         """Keep to the visitor's commands, also where an episode has drawn its own; call each step.
@@ -52,8 +47,13 @@ class Steering:
             terms[name].time_left.zero_()  # the task draws again
         self._held = set(wishes.commands)
 
-    def _push(self, rows: slice, speed: float) -> None:
-        """Change velocities at once, in a random horizontal direction where there is one."""
+    def push(self, rows: slice, speed: float) -> None:
+        """Change velocities at once, in a random horizontal direction where there is one.
+
+        Args:
+            rows: The environments.
+            speed: In m/s, or of the first joint of robots that are fixed.
+        """
         env, model = self._env, self._env.sim.model
         free = np.flatnonzero(model.jnt_type == mujoco.mjtJoint.mjJNT_FREE)
         start = int(model.jnt_dofadr[free[0]]) if len(free) else 0

@@ -132,7 +132,8 @@ class WebViewer:
             return
         if self._is_played:
             self.is_open = not self._wishes.is_over
-            self._steering.obey(self._wishes, self._shown())
+            if self._steering.take("num_pushes", self._wishes):
+                self._steering.push(self._shown(), self._wishes.push)
 
     def _wait(self) -> None:
         """Hold while the visitor pauses, then until the step is over in the world."""
