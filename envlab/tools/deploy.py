@@ -22,8 +22,6 @@ from typing import Any
 import mujoco
 import numpy as np
 
-Array = np.ndarray
-
 
 class DeployError(Exception):
     """What is wrong with the folder, the model or the command line, in a sentence for the user."""
@@ -68,21 +66,18 @@ class Player:
             ]
             for name, term in self.cfg["actions"].items()
         }
-        num_actions = sum(map(len, self._actuators.values()))
-        self.last_action = np.zeros(num_actions, np.float32)
+        self.last_action = np.zeros(sum(map(len, self._actuators.values())), np.float32)
         self.commands = {
             name: np.asarray(one["value"], float) for name, one in self.cfg["commands"].items()
         }
         self.model.opt.timestep = self.cfg["physics_dt"]
         self.reset()
 
-    def reset(self, qpos: Array | None = None, qvel: Array | None = None) -> None:
+    def reset(self, qpos: np.ndarray | None = None, qvel: np.ndarray | None = None) -> None:
         """Start again, in the pose in which training's episodes start or in a given state."""
-        mujoco.mj_resetData(self.model, self.data)
         key = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_KEY, "home")
-        if key >= 0:
-            mujoco.mj_resetDataKeyframe(self.model, self.data, key)
-            self.data.ctrl[:] = 0.0
+        mujoco.mj_resetDataKeyframe(self.model, self.data, key)  # -1: qpos0
+        self.data.ctrl[:] = 0.0
         if qpos is not None:
             self.data.qpos[:] = qpos
         if qvel is not None:
@@ -90,7 +85,7 @@ class Player:
         self.last_action[:] = 0.0
         mujoco.mj_forward(self.model, self.data)
 
-    def observe(self) -> Array:
+    def observe(self) -> np.ndarray:
         """Return the observation, float32 ``(num_obs,)``: each term clipped, then scaled."""
         parts = []
         for term in self.cfg["observations"].values():
@@ -100,12 +95,12 @@ class Player:
             parts.append(values * np.asarray(term["scale"]))
         return np.concatenate(parts).astype(np.float32)
 
-    def act(self) -> Array:
+    def act(self) -> np.ndarray:
         """Return the policy's action for the present state, ``(num_actions,)``."""
-        action: Array = self._session.run(["actions"], {"obs": self.observe()[None]})[0][0]
+        action: np.ndarray = self._session.run(["actions"], {"obs": self.observe()[None]})[0][0]
         return action
 
-    def step(self, action: Array) -> None:
+    def step(self, action: np.ndarray) -> None:
         """Write controls ``clip(scale * action + offset)`` and let one control step pass."""
         self.last_action[:] = action
         start = 0
@@ -122,7 +117,7 @@ class Player:
 
     # What observations are made of ---------------------------------------------------------------
 
-    def root(self) -> tuple[Array, Array, Array, Array]:
+    def root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the root's position, orientation (w, x, y, z), linear and angular velocity."""
         body = self.model.body(self.cfg["root_body"])
         start, dof = int(body.jntadr[0]), int(body.dofadr[0])
@@ -130,42 +125,41 @@ class Player:
         qpos, qvel = self.data.qpos[start : start + 7], self.data.qvel[dof : dof + 6]
         return qpos[:3], qpos[3:], qvel[:3], qvel[3:]
 
-    def in_root(self, vector: Array) -> Array:
+    def in_root(self, vector: np.ndarray) -> np.ndarray:
         """Return a vector of the world in the root's frame."""
         rotated, inverse = np.zeros(3), np.zeros(4)
         mujoco.mju_negQuat(inverse, self.root()[1])
         mujoco.mju_rotVecQuat(rotated, vector, inverse)
         return rotated
 
-    def positions(self, params: dict[str, Any]) -> Array:
+    def positions(self, params: dict[str, Any]) -> np.ndarray:
         """Return joint positions in the policy's order, in rad or m."""
         return self.data.qpos[self.model.jnt_qposadr[self._ids(params)]]
 
-    def velocities(self, params: dict[str, Any]) -> Array:
+    def velocities(self, params: dict[str, Any]) -> np.ndarray:
         """Return joint velocities in the policy's order, in rad/s or m/s."""
         return self.data.qvel[self.model.jnt_dofadr[self._ids(params)]]
 
-    def relative(self, params: dict[str, Any]) -> Array:
+    def relative(self, params: dict[str, Any]) -> np.ndarray:
         """Return joint positions less the default ones."""
         return self.positions(params) - self._default[self._ids(params)]
 
-    def normalised(self, params: dict[str, Any]) -> Array:
+    def normalised(self, params: dict[str, Any]) -> np.ndarray:
         """Return joint positions as shares of their ranges, from -1 to 1."""
         low, high = self.model.jnt_range[self._ids(params)].T
         return (2.0 * self.positions(params) - (low + high)) / (high - low)
 
     def _ids(self, params: dict[str, Any]) -> list[int]:
         """Return the model's numbers of the joints that a term is about: all, if it names none."""
-        names = params.get("joint_names", self.cfg["joint_names"])
-        return [self._joints[name] for name in names]
+        return [self._joints[name] for name in params.get("joint_names", self.cfg["joint_names"])]
 
-    def base_lin_vel(self) -> Array:
+    def base_lin_vel(self) -> np.ndarray:
         """Return the velocity of the root's centre of mass in the root's frame, in m/s."""
         _, _, velocity, turning = self.root()
         centre = self.model.body(self.cfg["root_body"]).ipos
         return self.in_root(velocity) + np.cross(turning, centre)
 
-    def sensors(self, params: dict[str, Any]) -> Array:
+    def sensors(self, params: dict[str, Any]) -> np.ndarray:
         """Return the readings of named sensors."""
         return np.concatenate([self.data.sensor(name).data for name in params["sensor_names"]])
 
@@ -283,8 +277,7 @@ def open_window(model: Any, data: Any, **options: Any) -> Any:
         import glfw
         import mujoco.viewer
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # by which GLFW tells of what failed
+        with warnings.catch_warnings(action="error"):  # by which GLFW tells of what failed
             glfw.init()
             glfw.window_hint(glfw.VISIBLE, glfw.FALSE)
             glfw.create_window(1, 1, "", None, None)
