@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from envlab.sim.recording import reads_host
 
 
 class Operations(TorchDispatchMode):
@@ -27,9 +28,6 @@ class Operations(TorchDispatchMode):
     ) -> Any:
         name = func._schema.name
         self.count += not func.is_view and name != "aten::detach"
-        picks = name in ("aten::index", "aten::index_put_") and any(
-            one is not None and one.dtype == torch.bool for one in args[1]
-        )
-        if picks or name in ("aten::_local_scalar_dense", "aten::nonzero", "aten::equal"):
+        if reads_host(func, args):
             self.waits.append(name)
         return func(*args, **(kwargs or {}))

@@ -124,6 +124,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.random = EnvRandom(seed, self.context.rank * num_envs, num_envs, self.device)
         self.common_step_counter = 0
         self._latest_log: Log = {}
+        self._log_table: torch.Tensor | None = None
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self._failures = FailureCounter(
             num_envs, cfg.nan_guard.max_bad_share, self.device, self._explain_failures
@@ -183,6 +184,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
                     f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
                 )
         self._latest_log = self._reset_masked(mask, mask.sum())
+        self._log_table = None
         self._observe()
         return self.obs_buf, {}
 
@@ -209,6 +211,12 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.actions = self._check_actions(actions)
         self.random.advance()
         self.common_step_counter += 1
+        self._failures.count_step()
+        return self._transition()
+
+    def _transition(self) -> Step:
+        """Return what :meth:`step` does; what a GPU computes of it is the same in every step."""
+        self.random.draw_ahead()
         self._advance(self.actions)
         self._episode_length += 1
 
@@ -228,9 +236,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         if isinstance(num_ended, torch.Tensor) or num_ended:
             info["final_obs"] = self._final_observations()
             info["_final_obs"] = ended
-            self._latest_log = _latest(
-                self._reset_ended(ended, num_ended), self._latest_log, num_ended
-            )
+            self._latest_log = self._keep_log(self._reset_ended(ended, num_ended), num_ended)
         info["log"] = dict(self._latest_log)  # a copy: rsl_rl's logger writes into what it is given
         self._after_resets()
         self._observe()
@@ -431,26 +437,23 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             choices.check_range(actions)
         return actions.detach()  # physics has no gradient, and a graph would grow without end
 
+    def _keep_log(self, log: Log, num_ended: torch.Tensor | int) -> Log:
+        """Return a step's log; on a GPU, which is not asked, the one before if no episode ended."""
+        if not isinstance(num_ended, torch.Tensor):
+            return log
+        new = _scalars(log, num_ended.device)
+        if not new:
+            return log
+        if self._log_table is None or len(self._log_table) != len(new):
+            old = _scalars(self._latest_log, num_ended.device)
+            self._log_table = torch.stack([old.get(name, value) for name, value in new.items()])
+        table = torch.stack(list(new.values()))  # three operations for all values together
+        torch.where(num_ended > 0, table, self._log_table, out=self._log_table)
+        return log | dict(zip(new, self._log_table.clone().unbind(), strict=True))
+
     def _clear_lengths(self, mask: torch.Tensor) -> None:
         """Let the environments of ``mask`` count the steps of a new episode."""
         clear(self._episode_length, mask)
-
-
-def _latest(log: Log, before: Log, num_ended: torch.Tensor | int) -> Log:
-    """Return a step's log; on a GPU, which is not asked, the one before if no episode ended."""
-    if not isinstance(num_ended, torch.Tensor):
-        return log
-    # What is a number here, as of a curriculum, holds in every step.
-    new = _scalars(log, num_ended.device)
-    if not new:
-        return log
-    old = _scalars(before, num_ended.device)
-    kept = torch.where(  # three operations for all values together
-        num_ended > 0,
-        torch.stack(list(new.values())),
-        torch.stack([old.get(name, value) for name, value in new.items()]),
-    )
-    return log | dict(zip(new, kept.unbind(), strict=True))
 
 
 def _scalars(log: Log, device: torch.device) -> dict[str, torch.Tensor]:

@@ -6,7 +6,7 @@ import copy
 import functools
 import math
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from envlab.config import PositiveFloat, PositiveInt, UnitInterval
 from envlab.envs.scene import SceneCfg
@@ -52,6 +52,9 @@ class EnvCfg:
     """Physics."""
     scene: SceneCfg = field(default_factory=SceneCfg)
     """Model and number of environments."""
+    graph: Literal["auto", "off", "on"] = "off"
+    """Whether a step on a GPU is recorded as graphs, see :mod:`envlab.sim.recording`. ``auto``: if
+    the task allows it; ``on``: else it is an error."""
     nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
     """Limits for non-finite values."""
 

@@ -40,18 +40,19 @@ class FailureCounter:
         self._num_steps = 0
         """Steps since failures were last reported."""
 
-    def add(self, failed: torch.Tensor | None = None) -> None:
-        """Count a step, and the environments that broke down in it.
+    def count_step(self) -> None:
+        """Count a step, whether or not environments break down in it."""
+        self._num_steps += 1
+
+    def add(self, failed: torch.Tensor) -> None:
+        """Count the environments that broke down in a step.
 
         Args:
-            failed: Which, bool ``(num_envs,)``; None: it is known that none did.
+            failed: Which, bool ``(num_envs,)``.
 
         Raises:
             SimulationError: On a CPU, if they are too many.
         """
-        self._num_steps += 1
-        if failed is None:
-            return
         self._num_failed += failed
         if on_host(failed.device):
             self._limit(int(failed.sum()), 1)

@@ -208,7 +208,8 @@ class GymEnv(BatchedEnv):
         self._batch.arrays.actions[:] = actions.numpy()
         self._ended = self._batch.step()
         failed = self._batch.arrays.failed
-        self._failures.add(torch.from_numpy(failed) if failed.any() else None)
+        if failed.any():
+            self._failures.add(torch.from_numpy(failed))
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
         arrays = self._batch.arrays

@@ -124,7 +124,8 @@ class ManagerEnv(VectorEnv):
         return dict(zip(values, means, strict=True))
 
     def _before_resets(self, mask: torch.Tensor) -> None:
-        self.curriculum_manager.compute(mask)
+        if self.curriculum_manager.active_terms:
+            self.curriculum_manager.compute(mask)
 
     def _after_resets(self) -> None:
         self.command_manager.compute(self.step_dt)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 
@@ -26,8 +25,7 @@ class NanGuard:
         self._sim, self._failures = sim, failures
         self._is_cpu = on_host(sim.device)
         self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
-        self._none = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
-        self._bad_obs = self._none
+        self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._has_bad_obs = False
 
     def remember(self) -> None:
@@ -50,7 +48,6 @@ class NanGuard:
         """
         bad = self._sim.bad()
         if self._is_cpu and not self._has_bad_obs and not bad.numpy().any() and _sums_up(reward):
-            self._failures.add()
             return terminated, reward
         finite, bad = _finite(reward.masked_fill(bad | self._bad_obs, math.nan))
         if bad.dim() > 1:  # a row per agent
@@ -66,9 +63,13 @@ class NanGuard:
             if self._is_cpu and _sums_up(values):
                 continue
             observations[name], bad = _finite(values)
-            found.append(bad.flatten(1).any(dim=1))
-        if found or self._has_bad_obs:
-            self._bad_obs = functools.reduce(torch.logical_or, found or [self._none])
+            found.append(bad.flatten(1))
+        if found:  # in place, as what a graph remembers must be
+            torch.any(found[0], dim=1, out=self._bad_obs)
+        elif self._has_bad_obs:
+            self._bad_obs.zero_()
+        for bad in found[1:]:
+            self._bad_obs |= bad.any(dim=1)
         self._has_bad_obs = bool(found)
 
     def check_memory(self) -> None:
@@ -87,7 +88,7 @@ class NanGuard:
 
     def set_state(self, state: torch.Tensor) -> None:
         """Restore what :meth:`state` returned."""
-        self._bad_obs = state.to(self._none.device)
+        self._bad_obs.copy_(state)
         self._has_bad_obs = True
 
     def failed_states(self) -> dict[str, torch.Tensor]:

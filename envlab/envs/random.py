@@ -37,6 +37,11 @@ def _signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+def _offset(tick: int) -> int:
+    """Return what a tick adds to SplitMix64's states."""
+    return _signed(tick * _DRAWS_PER_TICK * _GAMMA)
+
+
 def _shift_right(values: torch.Tensor, bits: int) -> torch.Tensor:
     """Shift logically; torch's ``>>`` on int64 repeats the sign bit."""
     return (values >> bits) & ((1 << (64 - bits)) - 1)
@@ -100,12 +105,23 @@ class EnvRandom:
         """
         self.device = device
         self.env_ids = torch.arange(first_env, first_env + num_envs, device=device)
+        self._offset: torch.Tensor | None = None
         self.tick = 0
-        """Draw counter: advanced once per step and reset, together on all ranks."""
         self.ahead = None if on_host(device) else DrawsAhead()
         """Where a step's draws are made together; None where each costs least by itself."""
         self._streams: dict[str, RandomStream] = {}
         self.seed(seed)
+
+    @property
+    def tick(self) -> int:
+        """Draw counter: advanced once per step and reset, together on all ranks."""
+        return self._tick
+
+    @tick.setter
+    def tick(self, tick: int) -> None:
+        self._tick = tick
+        if self._offset is not None:
+            self._offset.fill_(_offset(tick))
 
     def seed(self, seed: int) -> None:
         """Restart all streams from ``seed``."""
@@ -119,6 +135,20 @@ class EnvRandom:
     def advance(self) -> None:
         """Move to the next tick, whose draws are independent of all earlier ones."""
         self.tick += 1
+
+    def draw_ahead(self) -> None:
+        """Make the tick's draws that :attr:`ahead` has planned now rather than at the first one."""
+        if self.ahead is not None:
+            self.ahead.start(self.tick, self.offset)
+
+    def keep_offset(self) -> None:
+        """Have :attr:`offset` at one address for life, where graphs read it."""
+        self._offset = torch.tensor(_offset(self.tick), device=self.device)
+
+    @property
+    def offset(self) -> torch.Tensor | int:
+        """What the tick adds to SplitMix64's states: a number, or 0-d after :meth:`keep_offset`."""
+        return _offset(self.tick) if self._offset is None else self._offset
 
     def stream(self, name: str) -> RandomStream:
         """Return the stream called ``name``; its draws do not depend on what other streams draw."""
@@ -162,28 +192,29 @@ class RandomStream:
         """Return the next ``num`` outputs of each environment, int64 ``(num_envs, num)``."""
         if self._on_cpu:
             return torch.from_numpy(self._bits_numpy(num).view(np.int64))
-        start = self._advance(num)
+        before = self._count(num)
         ready = self._take(num, None)
-        return mix(self.states(start, num)) if ready is None else ready
+        return mix(self.states(before, num) + self._source.offset) if ready is None else ready
 
-    def states(self, start: int, num: int) -> torch.Tensor:
-        """Return what :func:`mix` makes outputs of, int64 ``(num_envs, num)``.
+    def states(self, before: int, num: int) -> torch.Tensor:
+        """Return what :func:`mix` makes outputs of in tick 0, int64 ``(num_envs, num)``.
 
         Args:
-            start: How many outputs there are before the first of them.
+            before: How many outputs of the tick there are before the first of them.
             num: How many.
         """
         if num not in self._columns:
             steps = torch.arange(1, num + 1, device=self._source.device)
             self._columns[num] = steps * _signed(_GAMMA)
-        return self._keys + (self._columns[num] + _signed(start * _GAMMA))
+        return self._keys + (self._columns[num] + _signed(before * _GAMMA))
 
     def _take(self, num: int, bounds: Bounds | None) -> torch.Tensor | None:
         """Return the draws that were just counted, if they were made ahead."""
         ahead = self._source.ahead
         if ahead is None:
             return None
-        return ahead.take(self._source.tick, _Draws(self, self._drawn - num, num, bounds))
+        ahead.start(self._source.tick, self._source.offset)
+        return ahead.take(_Draws(self, self._drawn - num, num, bounds))
 
     def ranges(
         self, bounds: Sequence[tuple[float, float]], mask: torch.Tensor | None = None
@@ -198,9 +229,11 @@ class RandomStream:
         key: Bounds = tuple(map(tuple, bounds))  # type: ignore[arg-type]
         low, width = self.scale(key)
         if not self._on_cpu:
-            start = self._advance(len(key))
+            before = self._count(len(key))
             ready = self._take(len(key), key)
-            return _scaled(self.states(start, len(key)), low, width) if ready is None else ready
+            if ready is not None:
+                return ready
+            return _scaled(self.states(before, len(key)) + self._source.offset, low, width)
         rows = None if mask is None else rows_of(mask)
         values = (self._bits_numpy(len(key), rows) >> _U40).astype(np.float32)
         values *= width
@@ -236,16 +269,19 @@ class RandomStream:
         """Return the same as :meth:`bits`, uint64: NumPy takes a third of torch's time here."""
         if num not in self._steps:
             self._steps[num] = np.arange(1, num + 1, dtype=np.uint64) * np.uint64(_GAMMA)
-        start = np.uint64((self._advance(num) * _GAMMA) & 0xFFFFFFFFFFFFFFFF)
+        before = self._count(num)
+        start = np.uint64(
+            ((self._tick * _DRAWS_PER_TICK + before) * _GAMMA) & 0xFFFFFFFFFFFFFFFF
+        )
         keys = self._numpy_keys if rows is None else self._numpy_keys[rows]
         return _mix_numpy(keys + (self._steps[num] + start))
 
-    def _advance(self, num: int) -> int:
-        """Return how many outputs precede the next ``num``, and count these."""
+    def _count(self, num: int) -> int:
+        """Return how many outputs of this tick precede the next ``num``, and count these."""
         if self._tick != self._source.tick:
             self._tick, self._drawn = self._source.tick, 0
         self._drawn += num
-        return self._tick * _DRAWS_PER_TICK + self._drawn - num
+        return self._drawn - num
 
     def uniform(
         self, low: float, high: float, num: int, mask: torch.Tensor | None = None
@@ -292,17 +328,26 @@ class DrawsAhead:
         self._groups: list[_Group] = []
         self._ready: dict[_Draws, torch.Tensor] = {}
 
-    def take(self, tick: int, draws: _Draws) -> torch.Tensor | None:
+    def start(self, tick: int, offset: torch.Tensor | int) -> None:
+        """Draw for ``tick`` what the tick before drew, unless that has been done.
+
+        Args:
+            tick: The draw counter.
+            offset: :attr:`EnvRandom.offset`.
+        """
+        if tick == self._tick:
+            return
+        self._tick = tick
+        if self._asked != self._planned:
+            self._planned = self._asked
+            self._groups = _groups(self._planned)
+        self._asked = []
+        self._ready = {}
+        for group in self._groups:
+            self._ready |= group.draw(offset)
+
+    def take(self, draws: _Draws) -> torch.Tensor | None:
         """Return what was made ahead, ``(num_envs, num)``, if that has been; it is given once."""
-        if tick != self._tick:
-            self._tick = tick
-            if self._asked != self._planned:
-                self._planned = self._asked
-                self._groups = _groups(self._planned)
-            self._asked = []
-            self._ready = {}
-            for group in self._groups:
-                self._ready |= group.draw(tick)
         self._asked.append(draws)
         return self._ready.pop(draws, None)
 
@@ -317,9 +362,9 @@ class _Group(NamedTuple):
     """``(k, 1)``; None: plain bits."""
     width: torch.Tensor | None
 
-    def draw(self, tick: int) -> Iterator[tuple[_Draws, torch.Tensor]]:
+    def draw(self, offset: torch.Tensor | int) -> Iterator[tuple[_Draws, torch.Tensor]]:
         """Return all draws of a tick, each ``(num_envs, num)``."""
-        states = self.states + _signed(tick * _DRAWS_PER_TICK * _GAMMA)
+        states = self.states + offset
         if self.low is None or self.width is None:
             rows = mix(states)
         else:

@@ -17,6 +17,8 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
+from envlab.errors import ConfigurationError
+from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
@@ -47,6 +49,7 @@ class VectorEnv(BatchedEnv):
 
     cfg: EnvCfg
     _renderer: mujoco.Renderer | None = None
+    _recording: Recording | None = None
 
     @property
     def physics_dt(self) -> float:
@@ -65,6 +68,12 @@ class VectorEnv(BatchedEnv):
     def last_qpos(self) -> torch.Tensor:
         """Positions before this step's physics, ``(num_envs, nq)``, for rewards of progress."""
         return self.nan_guard.last_qpos
+
+    def reset(  # type: ignore[override]
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observations, dict[str, Any]]:
+        self._forget_recording()
+        return super().reset(seed=seed, options=options)
 
     def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
         with self._threads:
@@ -108,6 +117,7 @@ class VectorEnv(BatchedEnv):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
+        self._forget_recording()
         super().set_state(state)
         self.sim.set_state(state["sim"])
         self._episode_length.copy_(state["episode_length"])
@@ -194,6 +204,34 @@ class VectorEnv(BatchedEnv):
         self.reset()
         size = sum(values.numel() for values in self.obs_buf.values())
         self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
+        is_required = self.cfg.graph == "on"
+        if is_required and self.device.type != "cuda":
+            raise ConfigurationError(
+                f"env.graph=on records the steps of a GPU, but the environments are on "
+                f"{self.device}. Choose a GPU with --device cuda:0, or set env.graph=auto."
+            )
+        if self.cfg.graph != "off" and self.device.type == "cuda":
+            self._record_steps(is_required=is_required)
+
+    def _record_steps(self, new_graphs: NewGraphs = cuda_graphs, *, is_required: bool) -> None:
+        """Have steps recorded; see :class:`Recording`."""
+        self._recording = Recording(super()._transition, new_graphs, is_required=is_required)
+        self._recorded_actions = self.actions.clone()
+        self.random.keep_offset()
+
+    def _forget_recording(self) -> None:
+        """Record anew, because what graphs read may be replaced."""
+        if self._recording is not None:
+            self._recording.forget()
+
+    def _transition(self) -> Step:
+        if self._recording is None:
+            return super()._transition()
+        self.actions = self._recorded_actions.copy_(self.actions)
+        self.sim.num_changes += 1  # recorded steps count no changes
+        step = self._recording.run()
+        self.obs_buf, self.reward_buf = step[0], step[1]
+        return step
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())

@@ -249,8 +249,8 @@ class NavEnv(BatchedEnv):
         self.houses.advance(self._clock)
         self.agents.act(actions[:, 0])
         # On a CPU a look at them takes no time.
-        has_failed = self.device.type != "cpu" or self.agents.failed.numpy().any()
-        self._failures.add(self.agents.failed if has_failed else None)
+        if self.device.type != "cpu" or self.agents.failed.numpy().any():
+            self._failures.add(self.agents.failed)
         self._images = self.camera.new_images()
         self._look(self._everyone)
 

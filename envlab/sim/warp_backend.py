@@ -18,11 +18,10 @@ What may surprise a user of ``mujoco_warp`` (4.0), and how this file answers it 
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import mujoco
 import mujoco_warp as mjw
@@ -30,6 +29,7 @@ import numpy as np
 import torch
 import warp as wp
 
+from envlab.sim.recording import between_graphs, collection_suspended
 from envlab.sim.simulation import (
     Simulation,
     SimulationCfg,
@@ -149,6 +149,7 @@ class WarpSimulation(Simulation):
             self._body_ids[key] = torch.tensor(key, device=self.device)
         self.xfrc_applied.index_copy_(1, self._body_ids[key], torch.cat((force, torque), dim=-1))
 
+    @between_graphs
     def rays(
         self,
         origins: torch.Tensor,
@@ -345,7 +346,7 @@ class WarpSimulation(Simulation):
                 continue
             function()
             if graph:
-                with _collection_suspended(), wp.ScopedCapture(self._device) as capture:
+                with collection_suspended(), wp.ScopedCapture(self._device) as capture:
                     function()
                 # By name, as a bound method would keep the simulation from being freed.
                 self._graphs[function.__name__] = capture.graph
@@ -368,6 +369,7 @@ class WarpSimulation(Simulation):
             )
         return lacks is None
 
+    @between_graphs  # no graph of torch's can hold one of Warp's
     def _launch(self, function: Callable[[], None]) -> None:
         graph = self._graphs.get(function.__name__)
         with self._scope():
@@ -414,15 +416,3 @@ def warm_kernel_cache(cfg: SimulationCfg, model: mujoco.MjModel, device: torch.d
     simulation.set_state(simulation.state())
     wp.synchronize_device(wp.device_from_torch(device))
     return time.perf_counter() - start
-
-
-@contextmanager
-def _collection_suspended() -> Iterator[None]:
-    """Suspend garbage collection, which during a capture can free what the graph uses."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

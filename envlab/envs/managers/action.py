@@ -12,6 +12,7 @@ from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.masks import clear
 from envlab.envs.noise import NoiseCfg
 from envlab.envs.vector_env import VectorEnv
+from envlab.sim.host import on_host
 
 
 @dataclass(kw_only=True)
@@ -95,7 +96,10 @@ class ActionManager:
 
     def process_action(self, actions: torch.Tensor) -> None:
         """Remember ``actions``, ``(num_envs, total_action_dim)``, and write all controls."""
-        self.action, self.prev_action = self.prev_action, self.action
+        if on_host(actions.device):
+            self.action, self.prev_action = self.prev_action, self.action
+        else:  # a graph knows addresses, not names
+            self.prev_action.copy_(self.action)
         self.action.copy_(actions)
         start = 0
         for name, term in self._terms.items():

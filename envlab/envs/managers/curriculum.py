@@ -11,6 +11,7 @@ from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.vector_env import VectorEnv
+from envlab.sim.recording import between_graphs
 
 
 @dataclass(kw_only=True)
@@ -30,6 +31,7 @@ class CurriculumManager:
             name: bind(term, env, sensors)
             for name, term in terms_of(cfg, CurriculumTermCfg).items()
         }
+        self._device = env.device
         self._values: dict[str, torch.Tensor] = {}
 
     @property
@@ -37,13 +39,21 @@ class CurriculumManager:
         """Names of the terms."""
         return list(self._functions)
 
+    @between_graphs  # terms may go by numbers of the host, such as how many steps were made
     def compute(self, mask: torch.Tensor) -> None:
         """Run all terms on the environments of ``mask``."""
         for name, function in self._functions.items():
             value = function(mask=mask)
-            if value is not None:
-                self._values[f"Curriculum/{name}"] = torch.as_tensor(value, dtype=torch.float32)
+            if value is None:
+                continue
+            name = f"Curriculum/{name}"
+            if name not in self._values:  # on the device, at one address for life
+                self._values[name] = torch.zeros((), device=self._device)
+            if isinstance(value, torch.Tensor):
+                self._values[name].copy_(value)
+            else:
+                self._values[name].fill_(value)
 
     def log(self) -> dict[str, torch.Tensor]:
-        """Return the terms' latest values."""
-        return dict(self._values)
+        """Return the terms' latest values, 0-d."""
+        return {name: value.clone() for name, value in self._values.items()}

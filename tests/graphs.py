@@ -1,0 +1,74 @@
+"""A GPU's graphs on a CPU: operations that are repeated on the addresses that they had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from envlab.envs import VectorEnv
+from envlab.sim.recording import between_graphs
+from envlab.sim.simulation import Simulation
+
+
+class RepeatedOperations(TorchDispatchMode):
+    """Stands in for :class:`envlab.sim.recording.CudaGraph`.
+
+    A CPU has no way but to run what it records, so the first replay does nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[Callable[[], None]] = []
+        self._has_run = True
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        results = func(*args, **kwargs)
+        firsts = _tensors(results)
+
+        def repeat() -> None:
+            for first, result in zip(firsts, _tensors(func(*args, **kwargs)), strict=True):
+                if not func._schema.is_mutable:
+                    first.copy_(result)
+
+        if not func.is_view:
+            self._calls.append(repeat)
+        return results
+
+    def replay(self) -> None:
+        if not self._has_run:
+            for call in self._calls:
+                call()
+        self._has_run = False
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
+
+
+def record_steps(env: VectorEnv) -> None:
+    """Have the steps of an environment on a CPU recorded, as ``env.graph=on`` does on a GPU."""
+    for name in ("step", "reset", "set_velocity", "apply_params", "apply_wrench", "rays", "bad"):
+        setattr(env.sim, name, between_graphs(_counted(env.sim, name)))
+    env._record_steps(lambda: RepeatedOperations, is_required=True)
+
+
+def _counted(sim: Simulation, name: str) -> Callable[..., Any]:
+    """Return a method that counts a change in every step, as it does on a GPU."""
+    method = getattr(sim, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        sim.num_changes += name not in ("rays", "bad")
+        return method(*args, **kwargs)
+
+    return call
