@@ -15,15 +15,11 @@ from envlab.sim.simulation import Simulation
 
 
 class RepeatedOperations(TorchDispatchMode):
-    """Stands in for :class:`envlab.sim.recording.CudaGraph`.
-
-    A CPU has no way but to run what it records, so the first replay does nothing.
-    """
+    """Stands in for :class:`envlab.sim.recording.CudaGraph`; it runs what it records at once."""
 
     def __init__(self) -> None:
         super().__init__()
         self._calls: list[Callable[[], None]] = []
-        self._has_run = True
 
     def __torch_dispatch__(
         self,
@@ -46,10 +42,9 @@ class RepeatedOperations(TorchDispatchMode):
         return results
 
     def replay(self) -> None:
-        if not self._has_run:
-            for call in self._calls:
-                call()
-        self._has_run = False
+        """Repeat what was recorded."""
+        for call in self._calls:
+            call()
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:

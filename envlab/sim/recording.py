@@ -17,6 +17,7 @@ import contextlib
 import functools
 import gc
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,14 +42,14 @@ _READS = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2"
 
 
 class Graph(Protocol):
-    """Records what is launched while it is entered, without running it."""
+    """Records what is launched while it is entered, which has run by the time that it is left."""
 
     def __enter__(self) -> Any: ...
 
     def __exit__(self, *error: Any) -> Any: ...
 
     def replay(self) -> None:
-        """Run what was recorded."""
+        """Run what was recorded once more."""
 
 
 class CudaGraph:
@@ -65,6 +66,8 @@ class CudaGraph:
 
     def __exit__(self, *error: Any) -> None:
         self._capture.__exit__(*error)
+        if error == (None, None, None):
+            self.replay()  # nothing has run so far
 
     def replay(self) -> None:
         """Run what was recorded on the current stream."""
@@ -129,6 +132,11 @@ class Recording:
         self._parts: list[Callable[[], None]] = []
         self._results: _Copies | None = None
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the next step is one of graphs."""
+        return self._results is not None
+
     def run(self) -> Any:
         """Return what the function does, in tensors that the next step leaves alone.
 
@@ -178,7 +186,7 @@ class Recording:
         finally:
             if self._graph is not None:
                 with contextlib.suppress(RuntimeError):  # it tells of the same error once more
-                    self._graph.__exit__(None, None, None)
+                    self._graph.__exit__(*sys.exc_info())
                 self._graph = None
         self._results = _Copies(results)
         return self._results.make()
@@ -188,11 +196,9 @@ class Recording:
         self._graph.__enter__()
 
     def _close(self) -> None:
-        """End the open graph and run it, which recording did not."""
         graph, self._graph = self._graph, None
         assert graph is not None
         graph.__exit__(None, None, None)
-        graph.replay()
         self._parts.append(graph.replay)
 
     def _give_up(self, obstacle: str) -> None:
@@ -273,9 +279,12 @@ class _Watch(TorchDispatchMode):
     ) -> str | None:
         if reads_host(func, args):
             return f"{_place()} reads a value of the GPU ({func._schema.name})"
-        devices = {one.device.type for one in (*given.values(), *new.values())}
-        is_copy = func._schema.name in ("aten::_to_copy", "aten::copy_") and len(devices) > 1
-        if is_copy or func._schema.name == "aten::lift_fresh":
+        tensors = (*given.values(), *new.values())
+        is_mixed = len({one.device.type for one in tensors}) > 1
+        # Operations take a number of the host, but copies of one are recorded as copies.
+        is_number = not any(one.dim() for one in tensors if one.device.type == "cpu")
+        is_copy = func._schema.name in ("aten::_to_copy", "aten::copy_")
+        if is_mixed and (is_copy or not is_number) or func._schema.name == "aten::lift_fresh":
             return f"{_place()} copies from or to the host ({func._schema.name})"
         if not given.keys().isdisjoint(self._before) or not given.keys().isdisjoint(
             self._made_between

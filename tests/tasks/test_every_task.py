@@ -34,6 +34,7 @@ from envlab.rl.rsl_rl.cfg import RslRlCfg
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
+from tests.graphs import record_steps
 from tests.operations import Operations
 
 NUM_ENVS = 4
@@ -381,6 +382,13 @@ def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, monkeypatch):
     with Operations() as operations:
         record(env, actions[:EPISODE_STEPS])
     assert operations.waits == []
+    if not isinstance(env, VectorEnv):
+        return
+    # Recorded as graphs, env.graph=on, from the sixth step on.
+    record_steps(env)
+    env.reset(seed=5)
+    assert_equal(record(env, actions), expected)
+    assert env._recording.is_made
 
 
 # Several agents -----------------------------------------------------------------------------------

@@ -1,0 +1,165 @@
+"""Recordings of steps: what they repeat, and what cannot be recorded and is named."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+
+from envlab import registry
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.sim import host
+from envlab.sim.recording import Recording, between_graphs
+from tests.graphs import RepeatedOperations, record_steps
+
+STEPS = 10
+"""More than go by before a recording is made."""
+
+
+def recording_of(function, *, is_required: bool = True) -> Recording:
+    return Recording(function, lambda: RepeatedOperations, is_required=is_required)
+
+
+def test_a_recording_goes_on_without_python_and_gives_results_away():
+    total, calls = torch.zeros(3), []
+
+    def step():
+        calls.append(1)
+        total.add_(1.0)
+        return {"double": total * 2.0}, total + 0.0
+
+    recording = recording_of(step)
+    results = [recording.run() for _ in range(STEPS)]
+    assert recording.is_made
+    assert len(calls) < STEPS
+    for number, (first, second) in enumerate(results, start=1):
+        assert first["double"].tolist() == [2.0 * number] * 3
+        assert second.tolist() == [1.0 * number] * 3
+
+
+def test_what_runs_between_graphs_is_python_in_every_step():
+    total = torch.zeros(())
+    seen = []
+
+    @between_graphs
+    def look(values: torch.Tensor) -> torch.Tensor:
+        seen.append(float(values))
+        return torch.tensor(100.0 * len(seen))
+
+    recording = recording_of(lambda: look(total.add_(1.0)) + total)
+    assert [float(recording.run()) for _ in range(STEPS)] == [101.0 * i for i in range(1, 11)]
+    assert seen == list(range(1, 11))
+
+
+def reads_a_value() -> torch.Tensor:
+    values = torch.ones(3)
+    return values * float(values.sum())
+
+
+def picks_by_a_mask() -> torch.Tensor:
+    values = torch.ones(3)
+    return values[values > 0.0]
+
+
+def makes_a_tensor_of_numbers() -> torch.Tensor:
+    return torch.tensor([1.0, 2.0])
+
+
+def copies_to_another_device() -> torch.Tensor:
+    return torch.ones(3).to("meta")
+
+
+class Remembers:
+    last = torch.zeros(3)
+
+    def by_another_name(self) -> torch.Tensor:
+        self.last = self.last + 1.0
+        return self.last
+
+    def what_a_curriculum_made(self) -> torch.Tensor:
+        self.replace()
+        return self.last + 1.0
+
+    @between_graphs
+    def replace(self) -> None:
+        self.last = torch.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (reads_a_value, "reads a value of the GPU (aten::_local_scalar_dense)"),
+        (picks_by_a_mask, "reads a value of the GPU (aten::index)"),
+        (makes_a_tensor_of_numbers, "copies from or to the host (aten::lift_fresh)"),
+        (copies_to_another_device, "copies from or to the host (aten::_to_copy)"),
+        (Remembers().by_another_name, "must be written in place"),
+        (Remembers().what_a_curriculum_made, "must be written in place"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_what_cannot_be_recorded_is_named_with_its_place(function, words, caplog):
+    recording = recording_of(function, is_required=False)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(STEPS):
+            recording.run()
+    assert not recording.is_made
+    (line,) = caplog.messages
+    assert f"not recorded as graphs: {function.__name__}() in {__file__}, line " in line
+    assert words in line
+    required = recording_of(function)
+    with pytest.raises(SimulationError, match="env.graph=on, but .* set env.graph=auto"):
+        for _ in range(STEPS):
+            required.run()
+
+
+def make(name: str, **fields) -> VectorEnv:
+    task = registry.get_task(name)
+    cfg = registry.load_env_cfg(task)
+    for field, value in fields.items():
+        setattr(cfg, field, value)
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=4, seed=1)
+
+
+def test_resets_and_restored_states_between_recorded_steps(monkeypatch):
+    """What they leave behind is that of steps that are not recorded."""
+    monkeypatch.setattr(host, "HOST", set())
+    plain, recorded = make("Isaac-Cartpole-v0"), make("Isaac-Cartpole-v0")
+    record_steps(recorded)
+    actions = torch.rand(STEPS, *plain.actions.shape)
+    mask = torch.tensor([True, False, False, True])
+    for seed in (None, 7):
+        state = plain.state()
+        for env in (plain, recorded):
+            for action in actions:
+                env.step(action)
+        assert recorded._recording.is_made
+        for env in (plain, recorded):
+            env.reset(seed=seed, options={"reset_mask": mask})
+        for action in actions:
+            expected, seen = plain.step(action), recorded.step(action)
+            assert torch.equal(expected[0]["policy"], seen[0]["policy"])
+            assert torch.equal(expected[1], seen[1])
+            assert expected[4]["log"] == seen[4]["log"]
+        for env in (plain, recorded):
+            env.set_state(state)
+        assert_same_state(plain.state(), recorded.state())
+
+
+def assert_same_state(first, second) -> None:
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        if isinstance(value, dict):
+            assert_same_state(value, second[name])
+        elif isinstance(value, torch.Tensor):
+            assert torch.equal(value, second[name]), name
+        else:
+            assert value == second[name], name
+
+
+def test_graphs_are_asked_for_without_a_gpu():
+    with pytest.raises(ConfigurationError, match="env.graph=on .* are on cpu. Choose a GPU"):
+        make("Isaac-Cartpole-v0", graph="on")
+    assert make("Isaac-Cartpole-v0", graph="auto")._recording is None
