@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from envlab.sim.recording import reads_host
+from envlab.sim.recordable import reads_host
 
 
 class Operations(TorchDispatchMode):

@@ -77,6 +77,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
     repeats_exactly = True
     """Whether equal states and actions lead to equal bits."""
+    _is_compiled = False
+    """Whether steps are compiled, and so do the same operations each time, as a GPU's."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -121,7 +123,13 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         seed = seed if seed is not None else cfg.seed
         if seed is None:
             seed = self.context.broadcast(secrets.randbits(31))
-        self.random = EnvRandom(seed, self.context.rank * num_envs, num_envs, self.device)
+        self.random = EnvRandom(
+            seed,
+            self.context.rank * num_envs,
+            num_envs,
+            self.device,
+            draws_ahead=self._is_compiled or None,
+        )
         self.common_step_counter = 0
         self._latest_log: Log = {}
         self._log_table: torch.Tensor | None = None
@@ -183,8 +191,9 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
                 raise ValueError(
                     f"reset_mask has shape {tuple(mask.shape)}, but must be ({self.num_envs},)."
                 )
-        self._latest_log = self._reset_masked(mask, mask.sum())
-        self._log_table = None
+        count = mask.sum()
+        log = self._reset_masked(mask, count)
+        self._latest_log = log if on_host(self.device) else self._keep_log(log, count)
         self._observe()
         return self.obs_buf, {}
 
@@ -444,7 +453,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         new = _scalars(log, num_ended.device)
         if not new:
             return log
-        if self._log_table is None or len(self._log_table) != len(new):
+        if self._log_table is None:
             old = _scalars(self._latest_log, num_ended.device)
             self._log_table = torch.stack([old.get(name, value) for name, value in new.items()])
         table = torch.stack(list(new.values()))  # three operations for all values together

@@ -4,8 +4,7 @@ Every draw is a function of (seed, stream name, global environment index, draw c
 nothing else. So one process with 1024 environments and two with 512 start from the same states and
 see the same noise, on CPU and GPU, and a resumed run draws what it would have drawn.
 
-The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
-OOPSLA 2014): its n-th output is a hash of ``key + n * GAMMA``, so any draw is reached at once. A
+The generator is SplitMix64 (:mod:`envlab.envs.splitmix`), any of whose draws is reached at once. A
 draw is about 15 tensor operations, where Philox 4x32-10 would be 140: 7 % of a Cartpole step on a
 CPU.
 """
@@ -21,57 +20,17 @@ import numpy as np
 import torch
 
 from envlab.envs.masks import rows_of
+from envlab.envs.splitmix import GAMMA, U40, mix, mix_numpy, scaled, shift_right, signed
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
 
-_GAMMA = 0x9E3779B97F4A7C15
-_MULTIPLIER_1 = 0xBF58476D1CE4E5B9
-_MULTIPLIER_2 = 0x94D049BB133111EB
 _DRAWS_PER_TICK = 1 << 20
 """Room for the draws that one stream makes between two ticks, per environment."""
 
 
-def _signed(value: int) -> int:
-    """Return the 64-bit two's complement of ``value``: torch has no unsigned 64-bit arithmetic."""
-    value &= 0xFFFFFFFFFFFFFFFF
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
 def _offset(tick: int) -> int:
     """Return what a tick adds to SplitMix64's states."""
-    return _signed(tick * _DRAWS_PER_TICK * _GAMMA)
-
-
-def _shift_right(values: torch.Tensor, bits: int) -> torch.Tensor:
-    """Shift logically; torch's ``>>`` on int64 repeats the sign bit."""
-    return (values >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def mix(values: torch.Tensor) -> torch.Tensor:
-    """Return SplitMix64's output function of int64 ``values`` (any shape), taken modulo 2^64."""
-    values = _mix_upper(values)
-    return values ^ _shift_right(values, 31)
-
-
-def _mix_upper(values: torch.Tensor) -> torch.Tensor:
-    """Return the same but for the lower 33 bits, which the last step alone completes."""
-    values = (values ^ _shift_right(values, 30)) * _signed(_MULTIPLIER_1)
-    return (values ^ _shift_right(values, 27)) * _signed(_MULTIPLIER_2)
-
-
-# Made once: a reset draws few numbers at a time, and each conversion takes as long as one.
-_U27, _U30, _U31, _U40 = (np.uint64(shift) for shift in (27, 30, 31, 40))
-_U_MULTIPLIER_1, _U_MULTIPLIER_2 = np.uint64(_MULTIPLIER_1), np.uint64(_MULTIPLIER_2)
-
-
-def _mix_numpy(values: np.ndarray) -> np.ndarray:
-    """Return the same for uint64 ``values``, overwriting them."""
-    values ^= values >> _U30
-    values *= _U_MULTIPLIER_1
-    values ^= values >> _U27
-    values *= _U_MULTIPLIER_2
-    values ^= values >> _U31
-    return values
+    return signed(tick * _DRAWS_PER_TICK * GAMMA)
 
 
 def _check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
@@ -86,15 +45,18 @@ Bounds = tuple[tuple[float, float], ...]
 """Lower and upper bounds, by column."""
 
 
-def _scaled(states: torch.Tensor, low: torch.Tensor, width: torch.Tensor) -> torch.Tensor:
-    """Return float32 draws of SplitMix64's states: 24 bits each, times ``width``, plus ``low``."""
-    return (_shift_right(_mix_upper(states), 40) * width).add_(low)
-
-
 class EnvRandom:
     """The random streams of a batch of environments."""
 
-    def __init__(self, seed: int, first_env: int, num_envs: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        seed: int,
+        first_env: int,
+        num_envs: int,
+        device: torch.device,
+        *,
+        draws_ahead: bool | None = None,
+    ) -> None:
         """Make streams for environments ``first_env`` to ``first_env + num_envs - 1``.
 
         Args:
@@ -102,12 +64,15 @@ class EnvRandom:
             first_env: Global index of this process's first environment.
             num_envs: Number of environments of this process.
             device: Device of all draws.
+            draws_ahead: Whether all draws of a tick are made together; None: but on a CPU.
         """
         self.device = device
         self.env_ids = torch.arange(first_env, first_env + num_envs, device=device)
         self._offset: torch.Tensor | None = None
         self.tick = 0
-        self.ahead = None if on_host(device) else DrawsAhead()
+        if draws_ahead is None:
+            draws_ahead = not on_host(device)
+        self.ahead = DrawsAhead() if draws_ahead else None
         """Where a step's draws are made together; None where each costs least by itself."""
         self._streams: dict[str, RandomStream] = {}
         self.seed(seed)
@@ -166,7 +131,7 @@ class EnvRandom:
     def _keys(self, name: str) -> torch.Tensor:
         text = f"{self.base_seed}/{name}".encode()
         stream_key = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
-        return mix(self.env_ids * _signed(_GAMMA) + _signed(stream_key))
+        return mix(self.env_ids * signed(GAMMA) + signed(stream_key))
 
 
 class RandomStream:
@@ -183,7 +148,7 @@ class RandomStream:
     def set_keys(self, keys: torch.Tensor) -> None:
         """Set SplitMix64's start state of each environment, int64 ``(num_envs,)``, and rewind."""
         self._keys = keys.unsqueeze(1)
-        self._on_cpu = on_host(keys.device)
+        self._on_cpu = self._source.ahead is None
         if self._on_cpu:
             self._numpy_keys = self._keys.numpy().view(np.uint64)
         self._tick, self._drawn = -1, 0
@@ -205,8 +170,8 @@ class RandomStream:
         """
         if num not in self._columns:
             steps = torch.arange(1, num + 1, device=self._source.device)
-            self._columns[num] = steps * _signed(_GAMMA)
-        return self._keys + (self._columns[num] + _signed(before * _GAMMA))
+            self._columns[num] = steps * signed(GAMMA)
+        return self._keys + (self._columns[num] + signed(before * GAMMA))
 
     def _take(self, num: int, bounds: Bounds | None) -> torch.Tensor | None:
         """Return the draws that were just counted, if they were made ahead."""
@@ -233,9 +198,9 @@ class RandomStream:
             ready = self._take(len(key), key)
             if ready is not None:
                 return ready
-            return _scaled(self.states(before, len(key)) + self._source.offset, low, width)
+            return scaled(self.states(before, len(key)) + self._source.offset, low, width)
         rows = None if mask is None else rows_of(mask)
-        values = (self._bits_numpy(len(key), rows) >> _U40).astype(np.float32)
+        values = (self._bits_numpy(len(key), rows) >> U40).astype(np.float32)
         values *= width
         values += low
         if rows is None:
@@ -268,13 +233,11 @@ class RandomStream:
     def _bits_numpy(self, num: int, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the same as :meth:`bits`, uint64: NumPy takes a third of torch's time here."""
         if num not in self._steps:
-            self._steps[num] = np.arange(1, num + 1, dtype=np.uint64) * np.uint64(_GAMMA)
+            self._steps[num] = np.arange(1, num + 1, dtype=np.uint64) * np.uint64(GAMMA)
         before = self._count(num)
-        start = np.uint64(
-            ((self._tick * _DRAWS_PER_TICK + before) * _GAMMA) & 0xFFFFFFFFFFFFFFFF
-        )
+        start = np.uint64(((self._tick * _DRAWS_PER_TICK + before) * GAMMA) & 0xFFFFFFFFFFFFFFFF)
         keys = self._numpy_keys if rows is None else self._numpy_keys[rows]
-        return _mix_numpy(keys + (self._steps[num] + start))
+        return mix_numpy(keys + (self._steps[num] + start))
 
     def _count(self, num: int) -> int:
         """Return how many outputs of this tick precede the next ``num``, and count these."""
@@ -297,7 +260,7 @@ class RandomStream:
 
     def integers(self, low: int, high: int) -> torch.Tensor:
         """Return int64 draws from ``[low, high)``, ``(num_envs,)``."""
-        return _shift_right(self.bits(1)[:, 0], 1) % (high - low) + low
+        return shift_right(self.bits(1)[:, 0], 1) % (high - low) + low
 
 
 class _Draws(NamedTuple):
@@ -368,7 +331,7 @@ class _Group(NamedTuple):
         if self.low is None or self.width is None:
             rows = mix(states)
         else:
-            rows = _scaled(states, self.low, self.width)
+            rows = scaled(states, self.low, self.width)
         parts = rows.split([one.num for one in self.draws])
         return zip(self.draws, (part.T for part in parts), strict=True)
 

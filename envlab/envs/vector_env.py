@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import mujoco
@@ -17,8 +18,9 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
-from envlab.errors import ConfigurationError
-from envlab.sim.recording import NewGraphs, Recording, cuda_graphs
+from envlab.sim.compiled import CompiledGraph
+from envlab.sim.host import as_on_a_gpu
+from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
@@ -72,8 +74,8 @@ class VectorEnv(BatchedEnv):
     def reset(  # type: ignore[override]
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observations, dict[str, Any]]:
-        self._forget_recording()
-        return super().reset(seed=seed, options=options)
+        with self._branches():
+            return super().reset(seed=seed, options=options)
 
     def step(self, actions: torch.Tensor | np.ndarray) -> Step:  # type: ignore[override]
         with self._threads:
@@ -117,7 +119,8 @@ class VectorEnv(BatchedEnv):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self._forget_recording()
+        if self._recording is not None:
+            self._recording.forget()
         super().set_state(state)
         self.sim.set_state(state["sim"])
         self._episode_length.copy_(state["episode_length"])
@@ -186,8 +189,11 @@ class VectorEnv(BatchedEnv):
     # --------------------------------------------------------------------------------------------
 
     def _find_device(self) -> torch.device:
+        sim_cfg = self._simulation_cfg(self.cfg)
+        self._is_compiled = sim_cfg.compile and sim_cfg.backend == "analytic"
+        check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         self.sim: Simulation = create_simulation(
-            simulation_with_delays(self._simulation_cfg(self.cfg), self.cfg.scene.actuators),
+            simulation_with_delays(sim_cfg, self.cfg.scene.actuators),
             build_model(self.cfg.scene, self.cfg.sim.dt),
             self.num_envs,
             decimation=self.cfg.decimation,
@@ -198,20 +204,17 @@ class VectorEnv(BatchedEnv):
         return self.sim.device
 
     def _build(self) -> None:
-        self._prepare()
-        self._setup()
-        self._make_spaces()
-        self.reset()
+        with self._branches():
+            self._prepare()
+            self._setup()
+            self._make_spaces()
+            self.reset()
         size = sum(values.numel() for values in self.obs_buf.values())
         self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
-        is_required = self.cfg.graph == "on"
-        if is_required and self.device.type != "cuda":
-            raise ConfigurationError(
-                f"env.graph=on records the steps of a GPU, but the environments are on "
-                f"{self.device}. Choose a GPU with --device cuda:0, or set env.graph=auto."
-            )
-        if self.cfg.graph != "off" and self.device.type == "cuda":
-            self._record_steps(is_required=is_required)
+        if self._is_compiled:
+            self._record_steps(lambda: CompiledGraph, is_required=False)
+        elif self.cfg.graph != "off" and self.device.type == "cuda":
+            self._record_steps(is_required=self.cfg.graph == "on")
 
     def _record_steps(self, new_graphs: NewGraphs = cuda_graphs, *, is_required: bool) -> None:
         """Have steps recorded; see :class:`Recording`."""
@@ -219,19 +222,45 @@ class VectorEnv(BatchedEnv):
         self._recorded_actions = self.actions.clone()
         self.random.keep_offset()
 
-    def _forget_recording(self) -> None:
-        """Record anew, because what graphs read may be replaced."""
-        if self._recording is not None:
-            self._recording.forget()
-
     def _transition(self) -> Step:
-        if self._recording is None:
+        recording = self._recording
+        if recording is None:
             return super()._transition()
-        self.actions = self._recorded_actions.copy_(self.actions)
+        self._recorded_actions.copy_(self.actions)
+        with self._branches():
+            if self._is_compiled and not recording.is_finished:
+                self._record_ahead(recording)
+            obs, reward, terminated, truncated, info = self._run_recorded(recording)
+        self.obs_buf, self.reward_buf = obs, reward
+        if self.device.type == "cpu":
+            info["num_ended"] = int(info["num_ended"])
+            if not info["num_ended"]:
+                del info["final_obs"], info["_final_obs"]
+        return obs, reward, terminated, truncated, info
+
+    def _branches(self) -> AbstractContextManager[None]:
+        """Return a context in which a step that is compiled is the same each time."""
+        return as_on_a_gpu(self.device) if self._is_compiled else nullcontext()
+
+    def _run_recorded(self, recording: Recording) -> Step:
+        self.actions = self._recorded_actions
         self.sim.num_changes += 1  # recorded steps count no changes
-        step = self._recording.run()
-        self.obs_buf, self.reward_buf = step[0], step[1]
+        step: Step = recording.run()
         return step
+
+    def _record_ahead(self, recording: Recording) -> None:
+        """Record with steps that are taken back, so that each that counts is a compiled one.
+
+        It rounds in another way, so that a resumed run would not be as it was.
+        """
+        state, log = self.state(), self._latest_log
+        while not recording.is_finished:
+            self.random.advance()
+            self._run_recorded(recording)
+        self._recording = None
+        self.set_state(state)  # without that what was recorded is forgotten
+        self._recording = recording
+        self._keep_log(log, torch.ones((), device=self.device))
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())
@@ -266,6 +295,8 @@ class VectorEnv(BatchedEnv):
         self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
 
     def _restart(self, seed: int) -> None:
+        if self._recording is not None:
+            self._recording.forget()  # it has the keys of the streams
         super()._restart(seed)
         if self.terrain is not None:
             self.terrain.restart()

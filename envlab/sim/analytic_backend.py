@@ -11,8 +11,7 @@ environment's future does not depend on how many others there are.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import mujoco
@@ -28,8 +27,6 @@ from envlab.sim.analytic_terms import Value, dot, shared
 from envlab.sim.host import on_host
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, copy_model
 from envlab.sim.threads import SMALL_BATCH, OneThread
-
-logger = logging.getLogger(__name__)
 
 DATA_FIELDS = ("qpos", "qvel", "time", "xpos", "xquat")
 """MjData fields that this backend computes."""
@@ -104,15 +101,12 @@ class AnalyticSimulation(Simulation):
         self._threads = OneThread(device.type == "cpu" and self._state.numel() <= SMALL_BATCH)
         self._none_bad = torch.zeros(num_envs, dtype=torch.bool, device=device)
         self._set_constants()
-        self._run: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor] = self._eager
         self.reset(torch.ones(num_envs, dtype=torch.bool, device=device))
-        if cfg.compile:
-            self._compile()
 
     def step(self) -> None:
         self.num_changes += 1
         with self._threads:
-            self._state.copy_(self._run(self._state, self.ctrl, self.xfrc_applied))
+            self._state.copy_(self._next(self._state, self.ctrl, self.xfrc_applied))
         if self._has_time:
             self._time += self.step_dt
         if self._has_poses:
@@ -172,7 +166,7 @@ class AnalyticSimulation(Simulation):
         # The norm is small only if all values are.
         if on_host(self.device) and float(torch.linalg.vector_norm(self._state)) < _STATE_MAX:
             return self._none_bad
-        return ~(self._state.abs() < _STATE_MAX).all(dim=0)
+        return ~(self._state.abs().amax(dim=0) < _STATE_MAX)  # NaN is no less than anything
 
     def overflow(self) -> torch.Tensor:
         return self._none_bad
@@ -219,7 +213,7 @@ class AnalyticSimulation(Simulation):
         mujoco.mj_forward(model, data)
         return data
 
-    def _eager(
+    def _next(
         self, state: torch.Tensor, ctrl: torch.Tensor, xfrc_applied: torch.Tensor
     ) -> torch.Tensor:
         """Return the state after a control step."""
@@ -256,20 +250,6 @@ class AnalyticSimulation(Simulation):
                 values[index] = self.params[name]
         rows = max(len(value) for value in values)
         self._dynamics.set_constants(*(value.expand(rows, *value.shape[1:]) for value in values))
-
-    def _compile(self) -> None:
-        """Compile the step; go on without where that is not possible."""
-        compiled = torch.compile(self._eager, dynamic=False, fullgraph=True)
-        try:
-            compiled(self._state, self.ctrl, self.xfrc_applied)
-        except Exception as error:  # whatever a compiler may say
-            logger.warning(
-                "env.sim.compile=true has no effect: torch cannot compile here (%s). On a CPU it "
-                "needs a C++ compiler, on a GPU Triton.",
-                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
-            )
-        else:
-            self._run = compiled
 
 
 def _set_rows(

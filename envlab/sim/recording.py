@@ -18,16 +18,14 @@ import functools
 import gc
 import logging
 import sys
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from envlab.errors import SimulationError
+from envlab.errors import ConfigurationError, SimulationError
+from envlab.sim.recordable import Watch
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +35,6 @@ _WARM_UP = 3
 """Steps that make what is made once: constants, kernels, the plan of a step's draws."""
 _WATCHED = 2
 """Steps after these in which we look for what cannot be recorded."""
-_READS = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2")
-"""Operations whose result the host waits for."""
 
 
 class Graph(Protocol):
@@ -127,10 +123,15 @@ class Recording:
     def forget(self) -> None:
         """Record anew: the caller may have replaced tensors that graphs read."""
         self._steps = 0
-        self._watch = _Watch()
+        self._watch = Watch()
         self._graph: Graph | None = None
         self._parts: list[Callable[[], None]] = []
         self._results: _Copies | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has been made, or cannot be."""
+        return self.is_made or self._obstacle is not None
 
     @property
     def is_made(self) -> bool:
@@ -212,96 +213,24 @@ class Recording:
         logger.warning("The step is not recorded as graphs: %s.", obstacle)
 
 
-class _Watch(TorchDispatchMode):
-    """Looks for what graphs would not repeat, and keeps the memory that they read."""
+def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
+    """Refuse graphs where there can be none.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.obstacle: str | None = None
-        """Why the step cannot be recorded, as a part of a sentence."""
-        self._before: Mapping[int, torch.Tensor | None] = {}
-        self._made: dict[int, torch.Tensor | None] = {}
-        """What the step before made, and this one, by storage."""
-        self._made_between: set[int] = set()
-        self._read: dict[int, torch.Tensor] = {}
-        self._keep_made, self._is_between = True, False
-
-    def start_step(self, *, keep_made: bool) -> None:
-        """Tell this step's tensors from those of the step before.
-
-        Args:
-            keep_made: Whether they are kept, so that no two have the same storage; in a recording
-                they are not, as their memory is the graphs' own.
-        """
-        self._before, self._made = (self._made if keep_made else {}), {}
-        self._made_between = set()
-        self._read = {}
-        self._keep_made = keep_made
-
-    @contextlib.contextmanager
-    def between(self) -> Iterator[None]:
-        """Let what is not recorded do as it likes."""
-        self._is_between = True
-        try:
-            yield
-        finally:
-            self._is_between = False
-
-    def admit(self, values: Any) -> None:
-        """Let graphs read tensors that were made between them."""
-        self._made_between -= _by_storage(values).keys()
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        given = _by_storage((args, kwargs))
-        results = func(*args, **kwargs)
-        new = {key: one for key, one in _by_storage(results).items() if key not in given}
-        if self._is_between:
-            self._made_between |= new.keys()
-        elif self.obstacle is None:
-            self.obstacle = self._obstacle(func, args, given, new)
-        self._read |= {key: one for key, one in given.items() if key not in self._made}
-        self._made |= new if self._keep_made else dict.fromkeys(new)
-        return results
-
-    def _obstacle(
-        self,
-        func: Any,
-        args: Sequence[Any],
-        given: Mapping[int, torch.Tensor],
-        new: Mapping[int, torch.Tensor],
-    ) -> str | None:
-        if reads_host(func, args):
-            return f"{_place()} reads a value of the GPU ({func._schema.name})"
-        tensors = (*given.values(), *new.values())
-        is_mixed = len({one.device.type for one in tensors}) > 1
-        # Operations take a number of the host, but copies of one are recorded as copies.
-        is_number = not any(one.dim() for one in tensors if one.device.type == "cpu")
-        is_copy = func._schema.name in ("aten::_to_copy", "aten::copy_")
-        if is_mixed and (is_copy or not is_number) or func._schema.name == "aten::lift_fresh":
-            return f"{_place()} copies from or to the host ({func._schema.name})"
-        if not given.keys().isdisjoint(self._before) or not given.keys().isdisjoint(
-            self._made_between
-        ):
-            return (
-                f"{_place()} reads a tensor that the step before or a curriculum made; what is "
-                "remembered must be written in place"
-            )
-        return None
-
-
-def reads_host(func: Any, args: Sequence[Any]) -> bool:
-    """Tell whether an operation's result depends on values that the host would have to wait for."""
-    name = func._schema.name.removeprefix("aten::")
-    if name in ("index", "index_put_"):
-        return any(one is not None and one.dtype == torch.bool for one in args[1])
-    return name in _READS
+    Raises:
+        ConfigurationError: For ``env.graph=on`` without a GPU, or beside ``env.sim.compile``.
+    """
+    if graph != "on":
+        return
+    if device.type != "cuda":
+        raise ConfigurationError(
+            f"env.graph=on records the steps of a GPU, but the environments are on {device}. "
+            "Choose a GPU with --device cuda:0, or set env.graph=auto."
+        )
+    if is_compiled:
+        raise ConfigurationError(
+            "env.graph=on and env.sim.compile=true exclude each other: a compiled step is one "
+            "kernel or few, which need no graph. Set one of them."
+        )
 
 
 class _Copies:
@@ -334,23 +263,6 @@ class _Copies:
             torch._foreach_copy_(
                 [self._leaves[index] for index in group], [others[index] for index in group]
             )
-
-
-def _by_storage(values: Any) -> dict[int, torch.Tensor]:
-    return {
-        one.untyped_storage()._cdata: one
-        for one in tree_leaves(values)
-        if isinstance(one, torch.Tensor)
-    }
-
-
-def _place() -> str:
-    """Return which function called torch, and where it is written."""
-    torch_files = str(Path(torch.__file__).parent)
-    for frame in reversed(traceback.extract_stack()):
-        if not frame.filename.startswith((torch_files, __file__)):
-            return f"{frame.name}() in {frame.filename}, line {frame.lineno},"
-    return "torch"
 
 
 @contextlib.contextmanager

@@ -68,7 +68,8 @@ class SimulationCfg:
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
     compile: bool = False
-    """Whether ``analytic`` compiles its step (needs a C++ compiler, on a GPU Triton)."""
+    """Whether a task on ``analytic`` compiles its whole step (needs a C++ compiler, on a GPU
+    Triton)."""
 
 
 class UndeclaredFieldError(ConfigurationError, AttributeError):

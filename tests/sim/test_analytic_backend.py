@@ -7,7 +7,6 @@ the largest differences measured were 5e-6 in positions and 9e-6 in velocities (
 
 from __future__ import annotations
 
-import logging
 import math
 
 import mujoco
@@ -294,39 +293,6 @@ def test_model_and_data_of_an_environment_are_mujocos():
     data = simulation.data_of(2)
     assert torch.allclose(torch.as_tensor(data.xpos).float(), simulation.data.xpos[2], atol=1e-5)
     assert data.time == pytest.approx(0.1)
-
-
-# Compiling ----------------------------------------------------------------------------------------
-
-
-def test_the_step_can_be_traced_as_one_graph(monkeypatch):
-    compile_graph = torch.compile
-    monkeypatch.setattr(
-        torch, "compile", lambda function, **kw: compile_graph(function, backend="eager", **kw)
-    )
-    compiled, plain = (build(MODELS["cartpole"], compile=wanted) for wanted in (True, False))
-    assert compiled._run is not compiled._eager
-    for simulation in (compiled, plain):
-        drive(simulation, 5)
-    assert torch.equal(compiled.data.qpos, plain.data.qpos)
-
-
-def test_without_a_compiler_it_says_so_and_goes_on(monkeypatch, caplog):
-    def broken(function, **kwargs):
-        def call(*args):
-            raise RuntimeError("No working C++ compiler found.\nlong story")
-
-        return call
-
-    monkeypatch.setattr(torch, "compile", broken)
-    with caplog.at_level(logging.WARNING):
-        simulation = build(MODELS["cartpole"], compile=True)
-    (record,) = caplog.records
-    assert "env.sim.compile=true has no effect" in record.getMessage()
-    assert "No working C++ compiler found" in record.getMessage()
-    drive(simulation, 2)
-    assert simulation.data.time if "time" in simulation.data else True
-    assert (simulation.data.qpos != 0.0).any()
 
 
 # Refusals -----------------------------------------------------------------------------------------

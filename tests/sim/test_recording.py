@@ -23,6 +23,11 @@ def recording_of(function, *, is_required: bool = True) -> Recording:
     return Recording(function, lambda: RepeatedOperations, is_required=is_required)
 
 
+def run_twice(recording: Recording) -> None:
+    for _ in range(2):
+        recording.run()
+
+
 def test_a_recording_goes_on_without_python_and_gives_results_away():
     total, calls = torch.zeros(3), []
 
@@ -110,9 +115,10 @@ def test_what_cannot_be_recorded_is_named_with_its_place(function, words, caplog
     assert f"not recorded as graphs: {function.__name__}() in {__file__}, line " in line
     assert words in line
     required = recording_of(function)
-    with pytest.raises(SimulationError, match="env.graph=on, but .* set env.graph=auto"):
-        for _ in range(STEPS):
-            required.run()
+    for _ in range(3):
+        required.run()
+    with pytest.raises(SimulationError, match=r"env\.graph=on, but .* set env\.graph=auto"):
+        run_twice(required)
 
 
 def make(name: str, **fields) -> VectorEnv:
@@ -160,6 +166,36 @@ def assert_same_state(first, second) -> None:
 
 
 def test_graphs_are_asked_for_without_a_gpu():
-    with pytest.raises(ConfigurationError, match="env.graph=on .* are on cpu. Choose a GPU"):
+    with pytest.raises(ConfigurationError, match=r"env\.graph=on .* are on cpu\. Choose a GPU"):
         make("Isaac-Cartpole-v0", graph="on")
     assert make("Isaac-Cartpole-v0", graph="auto")._recording is None
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize(
+    "name",
+    ["Isaac-Cartpole-v0", "Isaac-Velocity-Flat-Unitree-Go2-v0", "Isaac-Repose-Cube-Allegro-v0"],
+)
+def test_graphs_of_a_gpu_repeat_its_steps_and_never_wait(name):
+    task = registry.get_task(name)
+    envs = []
+    for graph in ("off", "on"):
+        cfg = registry.load_env_cfg(task)
+        cfg.graph, cfg.sim.deterministic = graph, True
+        cfg.episode_length_s = 5 * cfg.step_dt
+        envs.append(task.make(cfg, device="cuda:0", num_envs=64, seed=1))
+    plain, recorded = envs
+    for number in range(4 * STEPS):
+        action = torch.rand_like(plain.actions) * 2.0 - 1.0
+        expected = plain.step(action)
+        is_made = recorded._recording.is_made
+        torch.cuda.set_sync_debug_mode("error" if is_made else "default")
+        try:
+            seen = recorded.step(action)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        assert torch.equal(expected[0]["policy"], seen[0]["policy"]), number
+        for first, second in zip(expected[1:4], seen[1:4], strict=True):
+            assert torch.equal(first, second), number
+    assert is_made

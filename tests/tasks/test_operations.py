@@ -14,9 +14,9 @@ from envlab.sim import host
 from tests.operations import Operations
 
 MOST = {
-    "Isaac-Cartpole-v0": 72,
-    "Isaac-Velocity-Flat-Unitree-Go2-v0": 217,
-    "Isaac-Repose-Cube-Allegro-v0": 317,
+    "Isaac-Cartpole-v0": 73,
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": 218,
+    "Isaac-Repose-Cube-Allegro-v0": 318,
 }
 
 

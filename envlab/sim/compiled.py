@@ -1,0 +1,164 @@
+"""A recorded step, compiled: a hundred small operations become a few loops over the batch.
+
+It is for steps that are torch throughout, as those of the ``analytic`` backend are. What they do is
+traced while it happens, and repeated by TorchInductor's kernels on the memory that it used; see
+:mod:`envlab.sim.recording`. Compiled arithmetic rounds in another way than torch's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
+
+logger = logging.getLogger(__name__)
+
+_as_strided, _copy = torch.ops.aten.as_strided.default, torch.ops.aten.copy_.default
+_nan_to_num, _ZEROS = torch.ops.aten.nan_to_num.default, (None, 0.0, 0.0)
+_to = torch.ops.aten._to_copy.default
+
+
+class _Made(NamedTuple):
+    """Memory that the step allocates: the operation that did, and how its result lies there."""
+
+    node: Node
+    place: tuple[list[int], list[int], int]
+
+
+class CompiledGraph(TorchDispatchMode):
+    """What torch does while it is entered, as one compiled function of the memory that it uses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._graph = Graph()
+        self._nodes = WeakTensorKeyDictionary()
+        """Of tensors that are in use, those that a term keeps among them."""
+        self._made: dict[int, _Made] = {}
+        self._inputs: dict[int, tuple[Node, torch.Tensor]] = {}
+        """Memory from outside, whole and flat; as :attr:`_made` by its address."""
+        self._run: Callable[..., Any]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        if error == (None, None, None):
+            self._keep_what_is_in_use()
+            self._compile()
+
+    def replay(self) -> None:
+        """Do it once more."""
+        self._run(*self._memory)
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = {_address(one) for one in tree_leaves((args, kwargs)) if _is_tensor(one)}
+        traced, named = tree_map(self._node_of, (tuple(args), dict(kwargs)))
+        results = func(*args, **kwargs)
+        if func is _nan_to_num and args[1:] == _ZEROS and args[0].is_floating_point():
+            node = self._zero_unless_finite(traced[0])
+        else:
+            node = self._graph.call_function(func, traced, named)
+        if isinstance(results, torch.Tensor):
+            self._note(results, node, given)
+        elif isinstance(results, list | tuple):
+            for index, result in enumerate(results):
+                if _is_tensor(result):
+                    item = self._graph.call_function(operator.getitem, (node, index))
+                    self._note(result, item, given)
+        return results
+
+    def _zero_unless_finite(self, values: Node) -> Node:
+        """Return the same as ``nan_to_num`` does here; its search for NaN is not vectorised."""
+        size = self._graph.call_function(torch.ops.aten.abs.default, (values,))
+        finite = self._graph.call_function(torch.ops.aten.lt.Scalar, (size, math.inf))
+        return self._graph.call_function(torch.ops.aten.where.ScalarOther, (finite, values, 0.0))
+
+    def _note(self, tensor: torch.Tensor, node: Node, given: set[int]) -> None:
+        if tensor in self._nodes:  # changed in place
+            return
+        self._nodes[tensor] = node
+        if _address(tensor) not in given:
+            self._made[_address(tensor)] = _Made(node, _place(tensor))
+
+    def _node_of(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        if value not in self._nodes:
+            made = self._made.get(_address(value))
+            memory = self._input(value) if made is None else made.node
+            self._nodes[value] = self._graph.call_function(_as_strided, (memory, *_place(value)))
+        return self._nodes[value]
+
+    def _input(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> Node:
+        """Return the placeholder of the memory that ``tensor`` lies in, taken for a ``dtype``."""
+        address = _address(tensor)
+        if address not in self._inputs:
+            storage = tensor.untyped_storage()
+            flat = torch.empty(0, dtype=dtype or tensor.dtype, device=tensor.device)
+            size = storage.nbytes() // flat.element_size()
+            flat.set_(storage, 0, (size,), (1,))
+            with self._graph.inserting_before(next(iter(self._graph.nodes), None)):
+                node = self._graph.placeholder(f"memory_{len(self._inputs)}")
+            self._inputs[address] = node, flat
+        return self._inputs[address][0]
+
+    def _keep_what_is_in_use(self) -> None:
+        """Have results, and what terms keep, written to the addresses that they have."""
+        in_use = {_address(tensor): tensor for tensor in self._nodes}
+        for address, tensor in in_use.items():
+            if address in self._made:
+                node, place = self._made.pop(address)
+                dtype = tensor.dtype
+                if dtype == torch.bool:  # in bytes, which are written 16 at once, and bools are not
+                    dtype = torch.uint8
+                    node = self._graph.call_function(_to, (node,), {"dtype": torch.float32})
+                    node = self._graph.call_function(_to, (node,), {"dtype": dtype})
+                memory = self._input(tensor, dtype)
+                target = self._graph.call_function(_as_strided, (memory, *place))
+                self._graph.call_function(_copy, (target, node))
+
+    def _compile(self) -> None:
+        """Compile what was traced; without a compiler, go on as it is."""
+        self._graph.output(())
+        by_node = dict(self._inputs.values())
+        self._memory: list[Any] = [
+            by_node[node] for node in self._graph.find_nodes(op="placeholder")
+        ]
+        module = GraphModule({}, self._graph)
+        try:
+            from torch import _inductor  # only now: it takes a second
+
+            # The memory never changes its layout, so that nobody need look.
+            self._run = _inductor.compile(module, self._memory, {"size_asserts": False})
+        except Exception as error:  # whatever a compiler may say
+            self._run = module
+            logger.warning(
+                "env.sim.compile=true has no effect: torch cannot compile here (%s). On a CPU it "
+                "needs a C++ compiler, on a GPU Triton.",
+                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+            )
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _place(tensor: torch.Tensor) -> tuple[list[int], list[int], int]:
+    return list(tensor.size()), list(tensor.stride()), int(tensor.storage_offset())
