@@ -3,8 +3,8 @@
 Both are timed in turn in one process, in blocks of steps, so that a noisy machine disturbs both
 alike; figures are medians over blocks. On a CPU the bare backend is ``mujoco.batch.Batch`` with as
 many threads, fed random controls, without observations, rewards or resets; on a GPU it is the
-captured step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that backend's step,
-compiled where ``env.sim.compile=true``. Examples::
+captured step of ``mujoco_warp``; with ``env.sim.backend=analytic`` it is that backend's step.
+Examples::
 
     python scripts/benchmarks/throughput.py --task Isaac-Cartpole-v0 --num_envs 64 1024 4096
     python scripts/benchmarks/throughput.py env.sim.backend=analytic --num_envs 4096
@@ -45,13 +45,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--block_s", type=float, default=0.25, metavar="S", help="time of a block, in seconds"
     )
+    parser.add_argument(
+        "--cpu_time", action="store_true", help="count processor time, as where a machine is busy"
+    )
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
     flags, overrides = parser.parse_with_overrides(arguments)
     task, context = get_task(flags.task), DistributedContext.single(flags.device)
+    clock = time.process_time if flags.cpu_time else time.perf_counter
+    if flags.cpu_time and context.device.type != "cpu":
+        parser.error("--cpu_time is for --device cpu: a GPU works while the processor waits.")
     torch.set_num_threads(context.num_threads)
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     rows = [
-        measure(task, cfg, context, num_envs, flags.blocks, flags.block_s)
+        measure(task, cfg, context, num_envs, flags.blocks, flags.block_s, clock)
         for num_envs in flags.num_envs
     ]
     print(
@@ -72,7 +78,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def measure(
-    task: Task, cfg: Any, context: DistributedContext, num_envs: int, blocks: int, block_s: float
+    task: Task,
+    cfg: Any,
+    context: DistributedContext,
+    num_envs: int,
+    blocks: int,
+    block_s: float,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Return the figures of one size."""
     env: VectorEnv = task.make(
@@ -83,11 +95,11 @@ def measure(
     step = _stepper(env)
     bare = _bare_stepper(env)
     pair = (("env", step), ("bare", bare))
-    steps = {name: _steps_in(function, block_s) for name, function in pair}
+    steps = {name: _steps_in(function, block_s, clock) for name, function in pair}
     rates: dict[str, list[float]] = {"env": [], "bare": []}
     for _ in range(blocks):
         for name, function in pair:
-            seconds = _time(function, steps[name], env.device)
+            seconds = _time(function, steps[name], env.device, clock)
             rates[name].append(steps[name] * num_envs / seconds)
     env.close()
     ordered = sorted(rates["env"])
@@ -136,24 +148,27 @@ def _bare_stepper(env: VectorEnv) -> Callable[[], None]:
     return step
 
 
-def _steps_in(function: Callable[[], None], seconds: float) -> int:
+def _steps_in(function: Callable[[], None], seconds: float, clock: Callable[[], float]) -> int:
     """Return how many calls take about ``seconds``, after a warm-up of as long."""
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < seconds:
+    function()  # which may compile
+    start, calls = clock(), 0
+    while clock() - start < seconds:
         function()
         calls += 1
     return max(1, calls)
 
 
-def _time(function: Callable[[], None], calls: int, device: torch.device) -> float:
+def _time(
+    function: Callable[[], None], calls: int, device: torch.device, clock: Callable[[], float]
+) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    start = time.perf_counter()
+    start = clock()
     for _ in range(calls):
         function()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return time.perf_counter() - start
+    return clock() - start
 
 
 if __name__ == "__main__":
