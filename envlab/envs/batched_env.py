@@ -133,6 +133,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self.common_step_counter = 0
         self._latest_log: Log = {}
         self._log_table: torch.Tensor | None = None
+        self._log_names: list[str] = []
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self._failures = FailureCounter(
             num_envs, cfg.nan_guard.max_bad_share, self.device, self._explain_failures
@@ -453,7 +454,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         new = _scalars(log, num_ended.device)
         if not new:
             return log
-        if self._log_table is None:
+        if self._log_table is None or list(new) != self._log_names:
+            self._log_names = list(new)
             old = _scalars(self._latest_log, num_ended.device)
             self._log_table = torch.stack([old.get(name, value) for name, value in new.items()])
         table = torch.stack(list(new.values()))  # three operations for all values together
