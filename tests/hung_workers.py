@@ -15,25 +15,40 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 _FOLDER = "ENVLAB_TEST_WORKERS"
-_GRACE_S = 60.0  # for the test's own timeout to be reported, and its fixtures to end
 
 
 class HungWorkers:
     """A plugin, of workers and of their controller."""
 
-    def __init__(self, limit_s: float) -> None:
-        self._limit_s = limit_s
+    def __init__(self, limit_s: float, grace_s: float = 60.0) -> None:
+        """Make it.
 
-    def pytest_runtest_logstart(self) -> None:
-        """Note in a worker that a test begins."""
-        if "PYTEST_XDIST_WORKER" in os.environ:
-            Path(os.environ[_FOLDER], str(os.getpid())).touch()
+        Args:
+            limit_s: Of tests without a limit of their own, ``@pytest.mark.timeout(...)``.
+            grace_s: For the timeout to be reported, and fixtures to end.
+        """
+        self._limit_s, self._grace_s = limit_s, grace_s
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Note in a worker by when a test has to end."""
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            return (yield)
+        own = item.get_closest_marker("timeout")
+        end = time.time() + (own.args[0] if own else self._limit_s) + self._grace_s
+        file = Path(os.environ[_FOLDER], str(os.getpid()))
+        file.write_text(str(end))
+        try:
+            return (yield)
+        finally:
+            file.unlink(missing_ok=True)
 
     def pytest_sessionstart(self) -> None:
         """Watch over the workers from their controller."""
@@ -44,16 +59,16 @@ class HungWorkers:
 
     def _watch(self, folder: tempfile.TemporaryDirectory[str]) -> None:
         while True:
-            time.sleep(min(5.0, self._limit_s / 4))
+            time.sleep(1.0)
             for worker in psutil.Process().children():
                 file = Path(folder.name, str(worker.pid))
-                with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
-                    if time.time() - file.stat().st_mtime > self._limit_s:
+                with contextlib.suppress(OSError, ValueError, psutil.Error):
+                    if time.time() > float(file.read_text()):
                         worker.send_signal(signal.SIGABRT)
                         worker.send_signal(signal.SIGCONT)
                         file.unlink()
 
 
 def watch_workers(config: pytest.Config) -> None:
-    """Register the plugin, with a limit some time after the tests' own."""
-    config.pluginmanager.register(HungWorkers(float(config.getini("timeout")) + _GRACE_S))
+    """Register the plugin."""
+    config.pluginmanager.register(HungWorkers(float(config.getini("timeout"))))
