@@ -245,10 +245,11 @@ def _list(flags: argparse.Namespace) -> int:
         print(os.path.relpath(path))
         for name, spec in read_specs(path).items():
             described = make_spec(name, spec, origin=str(path))
-            sessions = described.meta.get("max_session", 1)
+            count, shared = described.meta.get("max_session", 1), described.meta.get("distributed")
             print(
                 f"  {name:<28} {described.agent['algorithm'].get('name')}, "
-                f"{described.env.get('name')}, {sessions} x {described.meta.get('distributed')}"
+                f"{described.env.get('name')}, {count} session{'s' * (count != 1)}"
+                f"{f', {shared}' if shared else ''}"
             )
     return 0
 
