@@ -18,7 +18,7 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
-from envlab.sim.compiled import CompiledGraph
+from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import as_on_a_gpu
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
@@ -192,6 +192,8 @@ class VectorEnv(BatchedEnv):
         sim_cfg = self._simulation_cfg(self.cfg)
         self._is_compiled = sim_cfg.compile and sim_cfg.backend == "analytic"
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
+        if self._is_compiled:
+            check_compiler_cache()
         self.sim: Simulation = create_simulation(
             simulation_with_delays(sim_cfg, self.cfg.scene.actuators),
             build_model(self.cfg.scene, self.cfg.sim.dt),

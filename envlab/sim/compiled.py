@@ -19,6 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from envlab.errors import ConfigurationError
+
 logger = logging.getLogger(__name__)
 
 _as_strided, _copy = torch.ops.aten.as_strided.default, torch.ops.aten.copy_.default
@@ -150,6 +152,23 @@ class CompiledGraph(TorchDispatchMode):
                 "needs a C++ compiler, on a GPU Triton.",
                 str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
             )
+
+
+def check_compiler_cache() -> None:
+    """Refuse a folder for compiled code that cannot be made, which torch would stumble over later.
+
+    Raises:
+        ConfigurationError: With the folder and what is wrong with it.
+    """
+    try:
+        from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+        cache_dir()
+    except OSError as error:
+        raise ConfigurationError(
+            f"env.sim.compile=true needs a folder for what it compiles, which cannot be made: "
+            f"{error}. Set TORCHINDUCTOR_CACHE_DIR to one that can."
+        ) from error
 
 
 def _is_tensor(value: Any) -> bool:

@@ -11,6 +11,7 @@ from torch import _inductor
 
 from envlab import registry
 from envlab.envs import VectorEnv
+from envlab.errors import ConfigurationError
 from envlab.sim import host
 from tests.tasks.test_every_task import (  # noqa: F401  (collected here with another backend)
     assert_equal,
@@ -112,6 +113,14 @@ def test_without_a_compiler_it_says_so_and_goes_on(task, monkeypatch, caplog):
     (line,) = caplog.messages
     assert "env.sim.compile=true has no effect" in line
     assert "No working C++ compiler found" in line
+
+
+@CARTPOLE
+def test_a_folder_for_compiled_code_that_cannot_be_made_is_refused(task, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with pytest.raises(ConfigurationError, match=r"cannot be made.*Set TORCHINDUCTOR_CACHE_DIR"):
+        compiled(task, monkeypatch)
 
 
 @CARTPOLE
