@@ -8,6 +8,7 @@ import math
 import torch
 
 from envlab.envs.failures import FailureCounter
+from envlab.errors import SimulationError
 from envlab.sim.host import on_host
 from envlab.sim.simulation import Simulation
 
@@ -20,9 +21,12 @@ class NanGuard:
     A failure ends the episode with reward 0.
     """
 
-    def __init__(self, sim: Simulation, failures: FailureCounter) -> None:
+    def __init__(
+        self, sim: Simulation, failures: FailureCounter, *, allows_overflow: bool = False
+    ) -> None:
         """Watch ``sim``, and have failures counted."""
         self._sim, self._failures = sim, failures
+        self._allows_overflow, self._has_overflowed = allows_overflow, False
         self._is_cpu = on_host(sim.device)
         self.last_qpos, self._last_qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
         self._bad_obs = torch.zeros(sim.num_envs, dtype=torch.bool, device=sim.device)
@@ -73,14 +77,24 @@ class NanGuard:
         self._has_bad_obs = bool(found)
 
     def check_memory(self) -> None:
-        """Report environments that overflowed. Waits for the GPU."""
+        """Report environments that overflowed. Waits for the GPU.
+
+        Raises:
+            SimulationError: If it happens again, unless ``env.sim.allow_overflow`` is set.
+        """
         overflowed = int(self._sim.overflow().sum())
-        if overflowed:
-            logger.warning(
-                "%d environments ran out of contact memory. %s",
-                overflowed,
-                self._sim.overflow_advice(),
+        if not overflowed:
+            return
+        sentence = (
+            f"{overflowed} environments ran out of contact memory, so contacts were left out. "
+            f"{self._sim.overflow_advice()}"
+        )
+        if self._has_overflowed and not self._allows_overflow:
+            raise SimulationError(
+                f"For the second time, {sentence} Or set env.sim.allow_overflow=true."
             )
+        self._has_overflowed = True
+        logger.warning("%s", sentence)
 
     def state(self) -> torch.Tensor:
         """Return what must survive a resume."""

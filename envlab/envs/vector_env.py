@@ -103,7 +103,8 @@ class VectorEnv(BatchedEnv):
         """Report environments that failed or overflowed since the last call. Waits for the GPU.
 
         Raises:
-            SimulationError: If too many failed, as in :meth:`BatchedEnv.check_health`.
+            SimulationError: If too many failed, as in :meth:`BatchedEnv.check_health`, or some
+                overflowed for the second time.
         """
         super().check_health()
         self.nan_guard.check_memory()
@@ -292,7 +293,8 @@ class VectorEnv(BatchedEnv):
         self.constants: dict[Any, torch.Tensor] = {}
         self.derived: dict[Any, tuple[int, torch.Tensor]] = {}
         self._nominal: dict[str, torch.Tensor] = {}
-        self.nan_guard = NanGuard(self.sim, self._failures)
+        allows_overflow = self.cfg.sim.allow_overflow
+        self.nan_guard = NanGuard(self.sim, self._failures, allows_overflow=allows_overflow)
         self.staged_wrenches = StagedWrenches(self.sim)
         self._delays = ActuatorDelays(cfg.scene.actuators, self.sim, self.random)
 

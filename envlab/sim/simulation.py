@@ -62,6 +62,9 @@ class SimulationCfg:
     """Contacts per environment that ``mujoco_warp`` has room for (``nconmax``); null: its guess."""
     num_constraints_max: PositiveInt | None = None
     """Constraint rows per environment that ``mujoco_warp`` has room for (``njmax``)."""
+    allow_overflow: bool = False
+    """Whether a training goes on where contacts do not fit for the second time; the first time is
+    a warning."""
     deterministic: bool = False
     """Whether ``mujoco_warp`` on a GPU repeats runs with contacts bit by bit, at some expense; it
     always does on a CPU."""

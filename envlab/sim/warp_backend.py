@@ -200,17 +200,26 @@ class WarpSimulation(Simulation):
         self._overflow.zero_()
         return (flags & _OVERFLOWS) != 0
 
+    def contact_memory(self) -> tuple[int, int]:
+        """Return how much the last physics step used, or would have used.
+
+        Returns:
+            Contacts per environment, on average over these, as they share their room; and
+            constraint rows of the environment with the most.
+        """
+        contacts = int(torch.maximum(*map(wp.to_torch, (self._d.nacon, self._d.ncollision))))
+        return -(-contacts // self.num_envs), int(wp.to_torch(self._d.nefc).max())
+
     def overflow_advice(self) -> str:
         kinds = int(np.bitwise_or.reduce(self._overflow_kinds.cpu().numpy()))
-        contacts = int(torch.maximum(*map(wp.to_torch, (self._d.nacon, self._d.ncollision))))
-        rows = int(wp.to_torch(self._d.nefc).max())
+        contacts, rows = self.contact_memory()
         limits = (
             ("contacts", _CONTACT_OVERFLOWS, self._d.naconmax // self.num_envs, contacts),
-            ("constraints", _CONSTRAINT_OVERFLOWS, self._d.njmax, rows * self.num_envs),
+            ("constraints", _CONSTRAINT_OVERFLOWS, self._d.njmax, rows),
         )
         advice = [
             f"env.sim.num_{name}_max is {limit}, which is too small: "
-            f"raise it to {max(2 * limit, -(-2 * used // self.num_envs))}."
+            f"raise it to {max(2 * limit, 2 * used)}."
             for name, flags, limit, used in limits
             if kinds & flags
         ]

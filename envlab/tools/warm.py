@@ -1,14 +1,20 @@
-"""``envlab warm``: compile a task's Warp kernels into the cache, ahead of its first run."""
+"""``envlab warm``: compile a task's Warp kernels ahead of its first run, measure its contacts."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from envlab.config import check_grammar, compose, merge
-from envlab.errors import SimulationError
+from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import ArgumentParser
+from envlab.rl.run.pretrained import SELECTOR, policies
+from envlab.task import Task
+
+NUM_ENVS, NUM_STEPS = 64, 200
+"""Of a measurement."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,6 +29,12 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
     parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="also run random actions and the pretrained policies, and say how much room contacts "
+        "and constraints need",
+    )
     flags, overrides = parser.parse_with_overrides(arguments)
     check_grammar(overrides)
     task = get_task(flags.task)
@@ -32,6 +44,8 @@ def main(arguments: Sequence[str]) -> int:
 
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     device = DistributedContext.single(flags.device).device
+    if flags.measure and task.kind not in ("manager", "direct"):
+        raise ConfigurationError(f"{task.id} has no contacts to measure. Leave --measure out.")
     if task.kind == "NavEnv":
         start = time.perf_counter()
         houses = {"num_houses": 1, "first_house": 0, "cache_dir": None}
@@ -51,4 +65,44 @@ def main(arguments: Sequence[str]) -> int:
 
     seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
+    if flags.measure:
+        _measure(task, overrides, str(device))
     return 0
+
+
+def _measure(task: Task, overrides: Sequence[str], device: str) -> None:
+    """Print how much room contacts and constraints take, by policy, and what to set."""
+    from envlab.distributed.context import DistributedContext
+    from envlab.rl.command.arguments import play_parser
+    from envlab.rl.command.play import open_policy
+    from envlab.rl.libraries import get_library
+    from envlab.tools.agents import draw_actions
+
+    overrides = [*overrides, "env.sim.backend=mujoco_warp"]
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    cfg = merge(cfg, {"scene": {"num_envs": NUM_ENVS}}, "env")
+    env = task.make(cfg, context=DistributedContext.single(device), seed=0)
+    stream = env.random.stream("random_agent")
+    needs = [_peak("random", env, lambda _: draw_actions(env.single_action_space, stream))]
+    for policy in policies({task.id, task.trained_id}):
+        library = get_library(policy.manifest["library"])
+        words = [f"--task={task.id}", f"--checkpoint={SELECTOR}", f"--device={device}"]
+        flags, rest = play_parser(library).parse_with_overrides([*words, *overrides])
+        opened = open_policy(library, flags, rest, NUM_ENVS)
+        needs.append(_peak(library.name, opened.env, opened.player.act))
+    for name, most in zip(("contacts", "constraints"), zip(*needs, strict=True), strict=True):
+        print(f"Set env.sim.num_{name}_max={2 * max(most)}, twice the most that was used.")
+
+
+def _peak(name: str, env: Any, act: Callable[[Any], Any]) -> tuple[int, int]:
+    """Return the most contacts and constraint rows of an environment, and close it."""
+    obs, _ = env.reset()
+    contacts, rows = 0, 0
+    for _ in range(NUM_STEPS):
+        obs = env.step(act(obs))[0]
+        used = env.sim.contact_memory()
+        contacts, rows = max(contacts, used[0]), max(rows, used[1])
+    env.check_health()
+    env.close()
+    print(f"{name}: {contacts} contacts and {rows} constraint rows in {NUM_STEPS} steps.")
+    return contacts, rows

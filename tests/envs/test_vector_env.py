@@ -469,13 +469,20 @@ def test_failures_before_a_restored_state_are_not_held_against_it(env):
     env.check_health()
 
 
-def test_a_health_check_reports_overflows_with_advice(env, caplog, monkeypatch):
+def test_the_first_overflow_is_a_warning_with_advice_and_the_second_an_error(
+    env, caplog, monkeypatch
+):
     full = torch.tensor([True, False, True, False])
     monkeypatch.setattr(env.sim, "overflow", lambda: full)
+    monkeypatch.setattr(env.nan_guard, "_has_overflowed", False)
     env.check_health()
     (message,) = [r.getMessage() for r in caplog.records]
     assert "2 environments ran out of contact memory" in message
     assert env.sim.overflow_advice() in message
+    with pytest.raises(SimulationError, match="For the second time, 2 environments ran out"):
+        env.check_health()
+    monkeypatch.setattr(env.nan_guard, "_allows_overflow", True)
+    env.check_health()
 
 
 def test_an_argument_that_does_not_exist_is_refused():

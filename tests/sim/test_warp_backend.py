@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
+import re
 import weakref
 from types import SimpleNamespace
 
@@ -20,9 +21,11 @@ pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[
 
 from mujoco_warp import DeterminismType
 
+from envlab.errors import ConfigurationError
 from envlab.sim.simulation import Simulation, SimulationCfg
 from envlab.sim.warp_backend import WarpSimulation, warm_kernel_cache
 from envlab.sim.warp_fields import put
+from envlab.tools import warm
 from tests.sim.models import (
     CARTPOLE,
     NUM_ENVS,
@@ -404,6 +407,21 @@ def test_dropped_simulation_is_freed_without_a_garbage_collection():
 def test_warming_the_kernel_cache_returns_its_duration():
     cfg = SimulationCfg(data_fields=("sensordata",))
     assert 0.0 < warm_kernel_cache(cfg, compile_model(CARTPOLE), torch.device("cpu")) < 600.0
+
+
+def test_measured_room_for_contacts_is_proposed(monkeypatch, capsys):
+    monkeypatch.setattr(warm, "NUM_STEPS", 3)
+    warm.main(["--task=Isaac-Ant-v0", "--measure", "--device=cpu"])
+    said = capsys.readouterr().out
+    used = re.findall(r"(\d+) contacts and (\d+) constraint rows in 3 steps", said)
+    assert len(used) == 2  # of random actions, and of the policy that comes with envlab
+    proposed = re.findall(r"env\.sim\.num_\w+_max=(\d+)", said)
+    assert [int(value) for value in proposed] == [
+        2 * max(int(values[i]) for values in used) for i in range(2)
+    ]
+    assert all(int(value) > 0 for value in proposed)
+    with pytest.raises(ConfigurationError, match="has no contacts to measure"):
+        warm.main(["--task=Nav-PointNav-Depth-v0", "--measure"])
 
 
 @pytest.mark.gpu
