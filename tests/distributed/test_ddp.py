@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from envlab.distributed.context import leave_process_group
+
 
 def test_gradients_are_the_mean_over_ranks(pair: list[dict[str, Any]]):
     for rank in pair:
@@ -61,7 +63,7 @@ def test_rollouts_do_not_touch_ddp_at_all(monkeypatch, tmp_path):
         with torch.inference_mode():
             assert net(torch.zeros(3, 2)).shape == (3, 2)
     finally:
-        torch.distributed.destroy_process_group()
+        leave_process_group()
 
 
 def test_convolutions_over_permuted_images_warn_of_nothing(tmp_path):
@@ -77,4 +79,4 @@ def test_convolutions_over_permuted_images_warn_of_nothing(tmp_path):
             net = PolicyDDP(torch.nn.Conv2d(1, 16, 8, stride=4))
             net(torch.rand(4, 64, 64, 1).permute(0, 3, 1, 2)).sum().backward()
     finally:
-        torch.distributed.destroy_process_group()
+        leave_process_group()
