@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-_FOLDER = "ENVLAB_TEST_WORKERS"
+_FOLDER = "PYTEST_XDIST_WORKERS_AT"
 
 
 class HungWorkers:
@@ -60,13 +60,17 @@ class HungWorkers:
     def _watch(self, folder: tempfile.TemporaryDirectory[str]) -> None:
         while True:
             time.sleep(1.0)
-            for worker in psutil.Process().children():
-                file = Path(folder.name, str(worker.pid))
-                with contextlib.suppress(OSError, ValueError, psutil.Error):
-                    if time.time() > float(file.read_text()):
-                        worker.send_signal(signal.SIGABRT)
-                        worker.send_signal(signal.SIGCONT)
-                        file.unlink()
+            with contextlib.suppress(OSError, ValueError, psutil.Error):
+                for worker in psutil.Process().children():
+                    self._end_if_late(worker, Path(folder.name, str(worker.pid)))
+
+    def _end_if_late(self, worker: psutil.Process, file: Path) -> None:
+        if file.exists() and time.time() > float(file.read_text()):
+            worker.send_signal(signal.SIGABRT)
+            worker.send_signal(signal.SIGCONT)
+            time.sleep(1.0)  # for its stacks
+            worker.kill()
+            file.unlink()
 
 
 def watch_workers(config: pytest.Config) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.launcher import ROOT
 
 CONFTEST = """
@@ -31,7 +33,8 @@ def test_after_it():
 """
 
 
-def test_a_worker_that_is_stopped_is_ended_and_its_test_named(tmp_path: Path):
+@pytest.mark.long
+def test_a_worker_that_is_stopped_is_ended_and_its_test_named(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_stopped.py").write_text(STOPPED)
     (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
@@ -44,8 +47,7 @@ def test_a_worker_that_is_stopped_is_ended_and_its_test_named(tmp_path: Path):
         os.devnull,
         f"--rootdir={tmp_path}",
     ]
-    inside = ("PYTEST_", "ENVLAB_TEST_WORKERS")
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(inside)}
+    environment = {name: text for name, text in os.environ.items() if "PYTEST_" not in name}
     done = subprocess.run(
         [*words, str(tmp_path)],
         env=environment | {"PYTHONPATH": f"{ROOT}:{ROOT / 'source'}"},

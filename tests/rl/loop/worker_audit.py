@@ -83,7 +83,7 @@ def plants_in_rsl_rl(training: Training) -> dict[str, Plant]:
         "learning rate of the optimizer": mock.patch.dict(group, lr=0.5),
         "frames": mock.patch.object(training.metrics, "frames", 1),
         "environment seed": mock.patch.object(env.random, "base_seed", 8),
-        "draw counter": mock.patch.object(env.random, "tick", 99),
+        "draw counter": mock.patch.object(env.random, "_tick", 99),
         "environment streams": mock.patch.object(env.random, "env_ids", ids),
         "overlapping environments": mock.patch.object(env.random, "env_ids", ids + 1),
         "torch generator": seeded(torch.manual_seed, 42),
