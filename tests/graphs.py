@@ -10,8 +10,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from envlab.envs import VectorEnv
-from envlab.sim.recording import between_graphs
-from envlab.sim.simulation import Simulation
 
 
 class RepeatedOperations(TorchDispatchMode):
@@ -53,17 +51,6 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 
 def record_steps(env: VectorEnv) -> None:
     """Have the steps of an environment on a CPU recorded, as ``env.graph=on`` does on a GPU."""
-    for name in ("step", "reset", "set_velocity", "apply_params", "apply_wrench", "rays", "bad"):
-        setattr(env.sim, name, between_graphs(_counted(env.sim, name)))
-    env._record_steps(lambda: RepeatedOperations, is_required=True)
+    env.cfg.graph = "on"
+    env._record_steps("env.graph", lambda: RepeatedOperations)
 
-
-def _counted(sim: Simulation, name: str) -> Callable[..., Any]:
-    """Return a method that counts a change in every step, as it does on a GPU."""
-    method = getattr(sim, name)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        sim.num_changes += name not in ("rays", "bad")
-        return method(*args, **kwargs)
-
-    return call

@@ -37,6 +37,10 @@ class NanGuard:
         data = self._sim.data
         torch._foreach_copy_([self.last_qpos, self._last_qvel], [data.qpos, data.qvel])
 
+    def look(self) -> None:
+        """Ask physics right after a step: later, it would cut a recorded step in two."""
+        self._bad = self._sim.bad()
+
     def end_failed(
         self, terminated: torch.Tensor, reward: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -50,7 +54,7 @@ class NanGuard:
         Raises:
             SimulationError: On a CPU, if too many failed in this step.
         """
-        bad = self._sim.bad()
+        bad = self._bad
         if self._is_cpu and not self._has_bad_obs and not bad.numpy().any() and _sums_up(reward):
             return terminated, reward
         finite, bad = _finite(reward.masked_fill(bad | self._bad_obs, math.nan))

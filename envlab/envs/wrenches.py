@@ -13,7 +13,6 @@ class StagedWrenches:
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         self._staged: list[tuple[torch.Tensor, list[int], torch.Tensor]] = []
-        self._ids: dict[tuple[int, ...], torch.Tensor] = {}
 
     def add(
         self, mask: torch.Tensor, body_ids: list[int], force: torch.Tensor, torque: torch.Tensor
@@ -31,10 +30,7 @@ class StagedWrenches:
     def apply(self) -> None:
         """Write what was added to the simulation, where it stays until the next reset."""
         for mask, body_ids, wrench in self._staged:
-            key = tuple(body_ids)
-            if key not in self._ids:  # indexing with a list would copy it to a GPU at each call
-                self._ids[key] = torch.tensor(body_ids, device=mask.device)
-            kept = self._sim.xfrc_applied[:, self._ids[key]]
+            kept = self._sim.xfrc_applied[:, self._sim.body_index(body_ids)]
             force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
             self._sim.apply_wrench(body_ids, force, torque)
         self._staged.clear()

@@ -95,7 +95,6 @@ class AnalyticSimulation(Simulation):
         self._bounds = control_bounds(model).tolist()
         self._gains = self._motors(motor_wrenches(model, links) if is_free else None)
         self.xfrc_applied = torch.zeros(num_envs, model.nbody, 6, device=device)
-        self._body_ids: dict[tuple[int, ...], torch.Tensor] = {}
         self._pushed: list[int] = []
         """Bodies that wrenches were applied to."""
         self._threads = OneThread(device.type == "cpu" and self._state.numel() <= SMALL_BATCH)
@@ -142,10 +141,7 @@ class AnalyticSimulation(Simulation):
     def apply_wrench(
         self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
     ) -> None:
-        ids = tuple(body_ids)
-        if ids not in self._body_ids:  # an index that is no tensor would be copied each time
-            self._body_ids[ids] = torch.tensor(ids, device=self.device)
-        self.xfrc_applied[:, self._body_ids[ids]] = torch.cat((force, torque), dim=-1)
+        super().apply_wrench(body_ids, force, torque)
         self._pushed = sorted({*self._pushed, *(int(body) for body in body_ids)} - {0})
 
     def rays(

@@ -1,13 +1,12 @@
 """A recorded step, compiled: a hundred small operations become a few loops over the batch.
 
-It is for steps that are torch throughout, as those of the ``analytic`` backend are. What they do is
-traced while it happens, and repeated by TorchInductor's kernels on the memory that it used; see
-:mod:`envlab.sim.recording`. Compiled arithmetic rounds in another way than torch's own.
+What torch does is traced while it happens, and repeated by TorchInductor's kernels on the memory
+that it used; see :mod:`envlab.sim.recording`. Compiled arithmetic rounds in another way than
+torch's own.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +19,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from envlab.errors import ConfigurationError
-
-logger = logging.getLogger(__name__)
 
 _as_strided, _copy = torch.ops.aten.as_strided.default, torch.ops.aten.copy_.default
 _nan_to_num, _ZEROS = torch.ops.aten.nan_to_num.default, (None, 0.0, 0.0)
@@ -133,7 +130,15 @@ class CompiledGraph(TorchDispatchMode):
                 self._graph.call_function(_copy, (target, node))
 
     def _compile(self) -> None:
-        """Compile what was traced; without a compiler, go on as it is."""
+        """Compile what was traced.
+
+        Raises:
+            RuntimeError: If torch cannot, for want of a compiler.
+        """
+        if not any(node.op == "call_function" for node in self._graph.nodes):
+            self._run = lambda *memory: None
+            self._memory = []
+            return
         self._graph.output(())
         by_node = dict(self._inputs.values())
         self._memory: list[Any] = [
@@ -146,12 +151,11 @@ class CompiledGraph(TorchDispatchMode):
             # The memory never changes its layout, so that nobody need look.
             self._run = _inductor.compile(module, self._memory, {"size_asserts": False})
         except Exception as error:  # whatever a compiler may say
-            self._run = module
-            logger.warning(
-                "env.sim.compile=true has no effect: torch cannot compile here (%s). On a CPU it "
-                "needs a C++ compiler, on a GPU Triton.",
-                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
-            )
+            line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise RuntimeError(
+                f"torch cannot compile here: {line}; on a CPU it needs a C++ compiler, on a GPU "
+                "Triton"
+            ) from error
 
 
 def check_compiler_cache() -> None:
@@ -166,8 +170,8 @@ def check_compiler_cache() -> None:
         cache_dir()
     except OSError as error:
         raise ConfigurationError(
-            f"env.sim.compile=true needs a folder for what it compiles, which cannot be made: "
-            f"{error}. Set TORCHINDUCTOR_CACHE_DIR to one that can."
+            f"env.compile needs a folder for what it compiles, which cannot be made: {error}. "
+            "Set TORCHINDUCTOR_CACHE_DIR to one that can."
         ) from error
 
 

@@ -28,6 +28,8 @@ import torch
 from mujoco import batch
 
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.sim.host import on_host
+from envlab.sim.recording import between_graphs
 from envlab.sim.simulation import Fields, Simulation, SimulationCfg, check_fields, initial_history
 
 logger = logging.getLogger(__name__)
@@ -148,6 +150,7 @@ class MujocoSimulation(Simulation):
         self._full_seen = np.zeros((num_envs, len(_FULL_WARNINGS)), dtype=np.int32)
         self.reset(torch.ones(num_envs, dtype=torch.bool))
 
+    @between_graphs  # NumPy and MuJoCo, of which torch knows nothing
     def step(self) -> None:
         self.num_changes += 1
         np.copyto(self._ctrl_rows, self._ctrl)
@@ -168,16 +171,16 @@ class MujocoSimulation(Simulation):
             if steps < self.decimation:
                 np.copyto(shown[:, steps], self._mirrors[name])
 
+    @between_graphs
     def reset(
         self,
         mask: torch.Tensor,
         qpos: torch.Tensor | None = None,
         qvel: torch.Tensor | None = None,
     ) -> None:
-        rows = np.flatnonzero(mask.numpy())
+        rows = self._rows_to_change(mask)
         if not len(rows):
             return
-        self.num_changes += 1
         # A row is all of a simulation's state, so this is Batch.reset without waking its threads,
         # which took longer than everything else in a reset of a few environments.
         self._batch.state[rows] = self._reset_row
@@ -196,11 +199,11 @@ class MujocoSimulation(Simulation):
         for name, source in self._sources.items():
             self._mirrors[name][rows] = source[rows]
 
+    @between_graphs
     def set_velocity(self, mask: torch.Tensor, qvel: torch.Tensor) -> None:
-        rows = np.flatnonzero(mask.numpy())
+        rows = self._rows_to_change(mask)
         if not len(rows):
             return
-        self.num_changes += 1
         self._qvel_rows[rows] = qvel.numpy()[rows]
         self._raised[rows] |= ~np.isfinite(self._qvel_rows[rows]).all(axis=1)
         if self._stage != _STAGE_NONE:
@@ -212,6 +215,7 @@ class MujocoSimulation(Simulation):
             elif name not in _LATE_FIELDS:
                 self._mirrors[name][rows] = source[rows]
 
+    @between_graphs
     def apply_params(self, mask: torch.Tensor | None = None) -> None:
         self.num_changes += 1
         rows = None if mask is None else mask.numpy()
@@ -226,9 +230,10 @@ class MujocoSimulation(Simulation):
     def apply_wrench(
         self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
     ) -> None:
-        self.xfrc_applied[:, list(body_ids)] = torch.cat((force, torque), dim=-1)
+        super().apply_wrench(body_ids, force, torque)
         self._wrench_used = True
 
+    @between_graphs
     def rays(
         self,
         origins: torch.Tensor,
@@ -260,6 +265,7 @@ class MujocoSimulation(Simulation):
             torch.full(shape, -1).masked_scatter_(mask[:, None], geom),
         )
 
+    @between_graphs
     def bad(self) -> torch.Tensor:
         # MuJoCo resets an unstable simulation by itself and counts it here. Warnings are rare, and
         # their total is much cheaper to read than their rows: 2 us for 1024 simulations, where the
@@ -341,6 +347,15 @@ class MujocoSimulation(Simulation):
                     (self.num_envs, self._num_recorded, *size), self._sources[name].dtype
                 )
         self.substeps = Fields("substep", "env.sim.substep_fields", shown)
+
+    def _rows_to_change(self, mask: torch.Tensor) -> np.ndarray:
+        """Return indices of the environments of ``mask``, and count that they change.
+
+        A recorded step changes something each time, as on a GPU, which does not ask for the rows.
+        """
+        rows = np.flatnonzero(mask.numpy())
+        self.num_changes += len(rows) > 0 or not on_host(self.device)
+        return rows
 
     def _call(self, function: Callable[[], object]) -> None:
         """Run a batch call; simulations in which MuJoCo raises are bad, the others went on."""

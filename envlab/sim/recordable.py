@@ -6,14 +6,22 @@ import contextlib
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 _READS = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2")
 """Operations whose result the host waits for."""
+
+_LEAVES_TORCH = {
+    torch.Tensor.numpy: "numpy",
+    torch.Tensor.__array__: "__array__",
+    torch.Tensor.tolist: "tolist",
+}
+"""What shows a CPU's memory to others, who may read and write it unseen."""
 
 
 class Watch(TorchDispatchMode):
@@ -21,6 +29,7 @@ class Watch(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
+        self._exits = _Exits(self)
         self.obstacle: str | None = None
         """Why the step cannot be recorded, as a part of a sentence."""
         self._before: Mapping[int, torch.Tensor | None] = {}
@@ -29,6 +38,15 @@ class Watch(TorchDispatchMode):
         self._made_between: set[int] = set()
         self._read: dict[int, torch.Tensor] = {}
         self._keep_made, self._is_between = True, False
+
+    def __enter__(self) -> Self:
+        self._exits.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._exits.__exit__(*error)
 
     def start_step(self, *, keep_made: bool) -> None:
         """Tell this step's tensors from those of the step before.
@@ -50,6 +68,11 @@ class Watch(TorchDispatchMode):
             yield
         finally:
             self._is_between = False
+
+    def see_read(self, name: str) -> None:
+        """Take note that an operation's result depends on values that the host reads."""
+        if not self._is_between and self.obstacle is None:
+            self.obstacle = f"{_place()} reads a tensor's values ({name})"
 
     def admit(self, values: Any) -> None:
         """Let graphs read tensors that were made between them."""
@@ -82,7 +105,7 @@ class Watch(TorchDispatchMode):
         new: Mapping[int, torch.Tensor],
     ) -> str | None:
         if reads_host(func, args):
-            return f"{_place()} reads a value of the GPU ({func._schema.name})"
+            return f"{_place()} reads a tensor's values ({func._schema.name})"
         tensors = (*given.values(), *new.values())
         is_mixed = len({one.device.type for one in tensors}) > 1
         # Operations take a number of the host, but copies of one are recorded as copies.
@@ -98,6 +121,25 @@ class Watch(TorchDispatchMode):
                 "remembered must be written in place"
             )
         return None
+
+
+class _Exits(TorchFunctionMode):
+    """Sees tensors handed to NumPy and to lists, which on a CPU are no operations of torch's."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func in _LEAVES_TORCH:
+            self._watch.see_read(_LEAVES_TORCH[func])
+        return func(*args, **(kwargs or {}))
 
 
 def reads_host(func: Any, args: Sequence[Any]) -> bool:

@@ -1,9 +1,9 @@
-"""A GPU's step as graphs: what it launches is recorded once, and then repeated without Python.
+"""A step as graphs: what torch does in it is recorded once, and then repeated without Python.
 
-Each of torch's operations is a kernel that Python launches, in some 5 us, many times what the
-arithmetic of a small task takes. A recording is a chain of torch's graphs and of the calls between
-them that torch cannot record: physics, which is a graph of Warp's own, and curricula, which go by
-numbers of the host.
+Each of torch's operations is a call from Python, on a GPU a kernel that it launches, in some 5 us,
+many times what the arithmetic of a small task takes. A recording is a chain of graphs, of CUDA or
+compiled (:mod:`envlab.sim.compiled`), and of the calls between them that torch cannot record:
+physics, which is MuJoCo's or a graph of Warp's own, and curricula, which go by numbers of the host.
 
 A graph repeats operations on the addresses that they had. So what is recorded may not read a value
 on the host, and what it remembers from one step to the next it must write in place. Both are looked
@@ -107,6 +107,7 @@ class Recording:
         function: Callable[[], Any],
         new_graphs: NewGraphs = cuda_graphs,
         *,
+        setting: str = "env.graph",
         is_required: bool = False,
     ) -> None:
         """Prepare to record.
@@ -114,9 +115,11 @@ class Recording:
         Args:
             function: Returns tensors within tuples and dicts, and changes others in place.
             new_graphs: See :data:`NewGraphs`.
+            setting: What asks for it, to be named where it fails.
             is_required: Whether a function that cannot be recorded is an error.
         """
-        self._function, self._new_graphs, self._is_required = function, new_graphs, is_required
+        self._function, self._new_graphs = function, new_graphs
+        self._setting, self._is_required = setting, is_required
         self._obstacle: str | None = None
         self.forget()
 
@@ -182,7 +185,7 @@ class Recording:
             self._close()
         except RuntimeError as error:
             raise SimulationError(
-                f"The step cannot be recorded as graphs ({error}). Set env.graph=off."
+                f"The step cannot be recorded ({error}). Set {self._setting}=off."
             ) from error
         finally:
             if self._graph is not None:
@@ -207,17 +210,19 @@ class Recording:
         self._obstacle = obstacle
         if self._is_required:
             raise SimulationError(
-                f"env.graph=on, but the step cannot be recorded as graphs: {obstacle}. Change "
-                "that, or set env.graph=auto to go on without graphs."
+                f"{self._setting}=on, but the step cannot be recorded: {obstacle}. Change that, or "
+                f"set {self._setting}=auto to go on without."
             )
-        logger.warning("The step is not recorded as graphs: %s.", obstacle)
+        logger.warning(
+            "%s=auto has no effect, as the step cannot be recorded: %s.", self._setting, obstacle
+        )
 
 
 def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
     """Refuse graphs where there can be none.
 
     Raises:
-        ConfigurationError: For ``env.graph=on`` without a GPU, or beside ``env.sim.compile``.
+        ConfigurationError: For ``env.graph=on`` without a GPU, or beside ``env.compile``.
     """
     if graph != "on":
         return
@@ -228,8 +233,8 @@ def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
         )
     if is_compiled:
         raise ConfigurationError(
-            "env.graph=on and env.sim.compile=true exclude each other: a compiled step is one "
-            "kernel or few, which need no graph. Set one of them."
+            "env.graph=on and env.compile exclude each other: a compiled step is one kernel or "
+            "few, which need no graph. Set one of them."
         )
 
 

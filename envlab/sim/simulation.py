@@ -70,9 +70,6 @@ class SimulationCfg:
     always does on a CPU."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
-    compile: bool = False
-    """Whether a task on ``analytic`` compiles its whole step (needs a C++ compiler, on a GPU
-    Triton)."""
 
 
 class UndeclaredFieldError(ConfigurationError, AttributeError):
@@ -197,7 +194,17 @@ class Simulation(ABC):
             mask: Which environments changed, bool ``(num_envs,)``. None: all.
         """
 
-    @abstractmethod
+    @functools.cached_property
+    def _body_ids(self) -> dict[tuple[int, ...], torch.Tensor]:
+        return {}
+
+    def body_index(self, body_ids: Sequence[int]) -> torch.Tensor:
+        """Return indices of bodies on :attr:`device`, int64 ``(k,)``; a list is copied each time."""
+        key = tuple(body_ids)
+        if key not in self._body_ids:
+            self._body_ids[key] = torch.tensor(key, device=self.device)
+        return self._body_ids[key]
+
     def apply_wrench(
         self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
     ) -> None:
@@ -208,6 +215,8 @@ class Simulation(ABC):
             force: Forces in N, ``(num_envs, k, 3)``.
             torque: Torques in N m, ``(num_envs, k, 3)``.
         """
+        wrench = torch.cat((force, torque), dim=-1)
+        self.xfrc_applied.index_copy_(1, self.body_index(body_ids), wrench)
 
     @abstractmethod
     def rays(

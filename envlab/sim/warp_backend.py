@@ -86,7 +86,6 @@ class WarpSimulation(Simulation):
         self._device = wp.device_from_torch(device)
         self._stream: wp.Stream | None = None
         self._graphs: dict[str, wp.Graph] = {}
-        self._body_ids: dict[tuple[int, ...], torch.Tensor] = {}
         with wp.ScopedDevice(self._device):
             self._m, self._d = put(cfg, model, num_envs)
             self._synchronize()
@@ -140,14 +139,6 @@ class WarpSimulation(Simulation):
         self._params.convert()
         if self._params.constants:
             self._launch(self._apply)
-
-    def apply_wrench(
-        self, body_ids: Sequence[int], force: torch.Tensor, torque: torch.Tensor
-    ) -> None:
-        key = tuple(body_ids)
-        if key not in self._body_ids:  # Indexing with a list would copy it to the GPU at each call.
-            self._body_ids[key] = torch.tensor(key, device=self.device)
-        self.xfrc_applied.index_copy_(1, self._body_ids[key], torch.cat((force, torque), dim=-1))
 
     @between_graphs
     def rays(

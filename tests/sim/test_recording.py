@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
 import pytest
 import torch
 
@@ -69,6 +70,20 @@ def picks_by_a_mask() -> torch.Tensor:
     return values[values > 0.0]
 
 
+def asks_numpy() -> torch.Tensor:
+    values = torch.ones(3)
+    values.numpy()[0] = 2.0
+    return values
+
+
+def has_numpy_ask() -> torch.Tensor:
+    return torch.ones(3) * float(np.sum(np.asarray(torch.ones(3))))
+
+
+def makes_a_list() -> torch.Tensor:
+    return torch.ones(3) * torch.ones(3).tolist()[0]
+
+
 def makes_a_tensor_of_numbers() -> torch.Tensor:
     return torch.tensor([1.0, 2.0])
 
@@ -96,8 +111,11 @@ class Remembers:
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (reads_a_value, "reads a value of the GPU (aten::_local_scalar_dense)"),
-        (picks_by_a_mask, "reads a value of the GPU (aten::index)"),
+        (reads_a_value, "reads a tensor's values (aten::_local_scalar_dense)"),
+        (picks_by_a_mask, "reads a tensor's values (aten::index)"),
+        (asks_numpy, "reads a tensor's values (numpy)"),
+        (has_numpy_ask, "reads a tensor's values (__array__)"),
+        (makes_a_list, "reads a tensor's values (tolist)"),
         (makes_a_tensor_of_numbers, "copies from or to the host (aten::lift_fresh)"),
         (copies_to_another_device, "copies from or to the host (aten::_to_copy)"),
         (Remembers().by_another_name, "must be written in place"),
@@ -112,7 +130,7 @@ def test_what_cannot_be_recorded_is_named_with_its_place(function, words, caplog
             recording.run()
     assert not recording.is_made
     (line,) = caplog.messages
-    assert f"not recorded as graphs: {function.__name__}() in {__file__}, line " in line
+    assert f"cannot be recorded: {function.__name__}() in {__file__}, line " in line
     assert words in line
     required = recording_of(function)
     for _ in range(3):
