@@ -14,12 +14,12 @@ throughput_tasks="Isaac-Cartpole-v0 Isaac-Ant-v0 Isaac-Humanoid-v0 Isaac-Velocit
     Isaac-Velocity-Rough-Unitree-Go2-v0 Isaac-Lift-Cube-Franka-v0"
 training_tasks="Isaac-Cartpole-v0 Isaac-Ant-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
 libraries="rsl_rl rl_games skrl"
-graph=on graph_tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
+graph=on recorded_tasks="Isaac-Cartpole-v0 Isaac-Velocity-Flat-Unitree-Go2-v0"
 marked=(-m gpu "$PWD/tests")
 if [ "${1:-}" = --cpu ]; then
     shift
     device=cpu sizes=16 envs=16 iterations=2 libraries=rsl_rl
-    throughput_tasks=Isaac-Cartpole-v0 training_tasks=Isaac-Cartpole-v0 graph=auto graph_tasks=Isaac-Cartpole-v0
+    throughput_tasks=Isaac-Cartpole-v0 training_tasks=Isaac-Cartpole-v0 graph=auto recorded_tasks=Isaac-Cartpole-v0
     marked=("$PWD/tests/sim/test_warp_backend.py")
 fi
 folder=$(cd "$folder_from" && realpath -m "${1:-logs/prove}")
@@ -81,10 +81,13 @@ for task in $throughput_tasks; do
     step 120 "throughput-$task" "$python" "$scripts/benchmarks/throughput.py" --task "$task" \
         --device "$device" --num_envs $sizes --json "$folder/throughput-$task.json" env.sim.backend=mujoco_warp
 done
-for task in $graph_tasks; do
-    # shellcheck disable=SC2086
-    step 120 "graph-$task" "$python" "$scripts/benchmarks/throughput.py" --task "$task" --device "$device" \
-        --num_envs $sizes --json "$folder/graph-$task.json" env.sim.backend=mujoco_warp env.graph=$graph
+for task in $recorded_tasks; do
+    for setting in "graph=$graph" compile=on; do
+        name=${setting%=*}-$task
+        # shellcheck disable=SC2086
+        step 120 "$name" "$python" "$scripts/benchmarks/throughput.py" --task "$task" --device "$device" \
+            "env.$setting" env.sim.backend=mujoco_warp --num_envs $sizes --json "$folder/$name.json"
+    done
 done
 for library in $libraries; do
     for task in $training_tasks; do

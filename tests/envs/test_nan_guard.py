@@ -22,6 +22,7 @@ def test_an_observation_that_is_not_finite_ends_one_episode(kinds: set[str], mon
     sim = SimpleNamespace(data=data, num_envs=3, device=device, bad=lambda: NONE)
     guard = NanGuard(sim, FailureCounter(3, 1.0, device, str))
     observations = {"policy": torch.tensor([[1.0], [torch.nan], [2.0]])}
+    guard.look()
     guard.clean(observations)
     assert observations["policy"].tolist() == [[1.0], [0.0], [2.0]]
     ended, reward = guard.end_failed(NONE, torch.ones(3))

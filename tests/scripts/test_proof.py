@@ -38,4 +38,4 @@ def test_every_step_of_the_proof_walks_on_a_cpu(tmp_path: Path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     report = (tmp_path / "report.md").read_text()
-    assert report.count(": passed, ") == 9
+    assert report.count(": passed, ") == 11
