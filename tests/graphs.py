@@ -53,4 +53,3 @@ def record_steps(env: VectorEnv) -> None:
     """Have the steps of an environment on a CPU recorded, as ``env.graph=on`` does on a GPU."""
     env.cfg.graph = "on"
     env._record_steps("env.graph", lambda: RepeatedOperations)
-

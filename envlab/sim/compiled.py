@@ -135,15 +135,14 @@ class CompiledGraph(TorchDispatchMode):
         Raises:
             RuntimeError: If torch cannot, for want of a compiler.
         """
-        if not any(node.op == "call_function" for node in self._graph.nodes):
-            self._run = lambda *memory: None
-            self._memory = []
-            return
-        self._graph.output(())
         by_node = dict(self._inputs.values())
         self._memory: list[Any] = [
             by_node[node] for node in self._graph.find_nodes(op="placeholder")
         ]
+        if not self._memory:  # two calls follow one another
+            self._run = lambda: None
+            return
+        self._graph.output(())
         module = GraphModule({}, self._graph)
         try:
             from torch import _inductor  # only now: it takes a second

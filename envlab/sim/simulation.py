@@ -199,7 +199,7 @@ class Simulation(ABC):
         return {}
 
     def body_index(self, body_ids: Sequence[int]) -> torch.Tensor:
-        """Return indices of bodies on :attr:`device`, int64 ``(k,)``; a list is copied each time."""
+        """Return indices of bodies, int64 ``(k,)`` on :attr:`device`; copied there once."""
         key = tuple(body_ids)
         if key not in self._body_ids:
             self._body_ids[key] = torch.tensor(key, device=self.device)
