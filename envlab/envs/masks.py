@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -64,6 +64,25 @@ def assign(values: torch.Tensor, mask: torch.Tensor, new: torch.Tensor) -> None:
     else:
         mask = mask.view(-1, *[1] * (values.dim() - 1))
         torch.where(mask, new, values, out=values)
+
+
+def computed_where(
+    mask: torch.Tensor, compute: Callable[[torch.Tensor | slice], torch.Tensor]
+) -> torch.Tensor:
+    """Return what is computed of the rows of ``mask``, and 0 in the others.
+
+    Args:
+        mask: Bool ``(num_envs,)``.
+        compute: Returns float32 ``(rows, ...)`` of rows: on a CPU those alone, else all.
+    """
+    if not on_host(mask.device):
+        values = compute(slice(None))
+        return values * mask.view(-1, *[1] * (values.dim() - 1))
+    rows = torch.from_numpy(rows_of(mask))
+    if not len(rows):
+        return torch.zeros(())
+    chosen = compute(rows)
+    return chosen.new_zeros(len(mask), *chosen.shape[1:]).index_copy_(0, rows, chosen)
 
 
 def masked_means(

@@ -240,10 +240,8 @@ class VectorEnv(BatchedEnv):
         with self._branches():
             obs, reward, terminated, truncated, info = self._run_recorded(self._recording)
         self.obs_buf, self.reward_buf = obs, reward
-        if self.device.type == "cpu":
-            info["num_ended"] = int(info["num_ended"])
-            if not info["num_ended"]:
-                del info["final_obs"], info["_final_obs"]
+        if self.device.type == "cpu" and not info["num_ended"]:
+            del info["final_obs"], info["_final_obs"]
         return obs, reward, terminated, truncated, info
 
     def _branches(self) -> AbstractContextManager[None]:

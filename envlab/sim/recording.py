@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -144,6 +145,8 @@ class Recording:
     def run(self) -> Any:
         """Return what the function does, in tensors that the next step leaves alone.
 
+        Of a recorded step, what is 0-d on a CPU is given as numbers.
+
         Raises:
             SimulationError: If the function cannot be recorded, and that is required or only seen
                 while it is being recorded.
@@ -151,7 +154,7 @@ class Recording:
         if self._results is not None:
             for part in self._parts:
                 part()
-            return self._results.make()
+            return self._results.make(reads_numbers=True)
         self._steps += 1
         if self._obstacle is not None or self._steps <= _WARM_UP:
             return self._function()
@@ -193,7 +196,7 @@ class Recording:
                     self._graph.__exit__(*sys.exc_info())
                 self._graph = None
         self._results = _Copies(results)
-        return self._results.make()
+        return self._results.make(reads_numbers=True)
 
     def _open(self) -> None:
         self._graph = self._new_graph()
@@ -243,17 +246,24 @@ class _Copies:
 
     def __init__(self, values: Any) -> None:
         self._leaves, self._shape = tree_flatten(values)
-        by_type: dict[torch.dtype, list[int]] = {}  # each type is copied at once
+        # Each type is copied at once, and numbers are best read.
+        by_type: dict[torch.dtype, list[int]] = {}
+        numbers: dict[torch.dtype, list[int]] = {}
         for index, leaf in enumerate(self._leaves):
             if isinstance(leaf, torch.Tensor):
-                by_type.setdefault(leaf.dtype, []).append(index)
-        self._groups = list(by_type.values())
+                is_number = leaf.dim() == 0 and leaf.device.type == "cpu"
+                (numbers if is_number else by_type).setdefault(leaf.dtype, []).append(index)
+        self._groups, self._numbers = list(by_type.values()), list(numbers.values())
 
-    def make(self) -> Any:
+    def make(self, *, reads_numbers: bool = False) -> Any:
         """Return copies, which are none of inference mode's: others may write to them."""
         leaves = list(self._leaves)
+        groups = self._groups if reads_numbers else self._groups + self._numbers
+        if reads_numbers:
+            for index in itertools.chain.from_iterable(self._numbers):
+                leaves[index] = leaves[index].item()
         with torch.inference_mode(False), torch.no_grad():
-            for group in self._groups:
+            for group in groups:
                 tensors = [self._leaves[index] for index in group]
                 fresh = [torch.empty_like(one) for one in tensors]
                 torch._foreach_copy_(fresh, tensors)
@@ -264,7 +274,7 @@ class _Copies:
     def fill(self, values: Any) -> None:
         """Copy other values to these."""
         others = tree_leaves(values)
-        for group in self._groups:
+        for group in self._groups + self._numbers:
             torch._foreach_copy_(
                 [self._leaves[index] for index in group], [others[index] for index in group]
             )

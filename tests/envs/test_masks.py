@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
 import torch
 
-from envlab.envs.masks import assign, clear, kept_rows, masked_means, rows_of
+from envlab.envs.masks import assign, clear, computed_where, kept_rows, masked_means, rows_of
+from envlab.sim import host
 
 MASK = torch.tensor([True, False, True, False])
 
@@ -15,6 +17,26 @@ def test_masked_means_ignore_what_is_not_masked():
     values = torch.tensor([[1.0, 100.0, 3.0, torch.nan], [torch.inf, 0.0, 5.0, 0.0]])
     assert masked_means(values, MASK, 2) == [2.0, 2.5]
     assert masked_means(MASK.unsqueeze(0), MASK, 2) == [1.0]
+
+
+@pytest.mark.parametrize("kinds", [{"cpu"}, set()], ids=["on a CPU", "on a GPU"])
+def test_values_are_computed_where_a_cpu_needs_them(kinds: set[str], monkeypatch):
+    monkeypatch.setattr(host, "HOST", kinds)
+    inputs, asked = torch.arange(8.0).view(4, 2), []
+
+    def total(rows: torch.Tensor | slice) -> torch.Tensor:
+        asked.append(len(inputs[rows]))
+        return inputs[rows].sum(dim=1)
+
+    assert computed_where(MASK, total).tolist() == [1.0, 0.0, 9.0, 0.0]
+    assert computed_where(MASK, lambda rows: inputs[rows]).tolist() == [
+        [0, 1],
+        [0, 0],
+        [4, 5],
+        [0, 0],
+    ]
+    assert not computed_where(torch.zeros(4, dtype=torch.bool), total).any()
+    assert asked == ([2] if kinds else [4, 4])
 
 
 def test_rows_are_cleared_and_copied_in_place_whatever_the_layout():

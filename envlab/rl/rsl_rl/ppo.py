@@ -16,6 +16,7 @@ from tensordict import TensorDict
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
+from envlab.envs.masks import computed_where
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import ConfigurationError
 from envlab.rl.precision import compute_in, settle_precision
@@ -82,8 +83,11 @@ class DistributedPPO(PPO):
             super().process_env_step(obs, rewards, dones, extras)
             return
         if "final_obs" in extras:
-            values = self.critic(extras["final_obs"].to(self.device)).detach().squeeze(1)
-            rewards = rewards + self.gamma * values * extras["time_outs"].to(self.device)
+            final = extras["final_obs"]
+            rewards = rewards + self.gamma * computed_where(
+                extras["time_outs"].bool(),
+                lambda rows: self.critic(final[rows].to(self.device)).detach().squeeze(1),
+            ).to(self.device)
         super().process_env_step(obs, rewards, dones, {})
 
     def compute_returns(self, obs: TensorDict) -> None:
