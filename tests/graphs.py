@@ -51,5 +51,4 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 
 def record_steps(env: VectorEnv) -> None:
     """Have the steps of an environment on a CPU recorded, as ``env.graph=on`` does on a GPU."""
-    env.cfg.graph = "on"
-    env._record_steps("env.graph", lambda: RepeatedOperations)
+    env._record_steps(lambda: RepeatedOperations, is_required=True)

@@ -55,9 +55,6 @@ class EnvCfg:
     graph: Literal["auto", "off", "on"] = "off"
     """Whether a step on a GPU is recorded as graphs, see :mod:`envlab.sim.recording`. ``auto``: if
     the task allows it; ``on``: else it is an error."""
-    compile: Literal["auto", "off", "on"] = "off"
-    """Whether what torch does in a step is compiled, see :mod:`envlab.sim.compiled`; it needs a C++
-    compiler, on a GPU Triton. ``auto`` and ``on`` as of ``graph``."""
     nan_guard: NanGuardCfg = field(default_factory=NanGuardCfg)
     """Limits for non-finite values."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -19,14 +18,11 @@ from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
 from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
-from envlab.errors import SimulationError
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import as_on_a_gpu
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
-
-logger = logging.getLogger(__name__)
 
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
@@ -195,7 +191,7 @@ class VectorEnv(BatchedEnv):
 
     def _find_device(self) -> torch.device:
         sim_cfg = self._simulation_cfg(self.cfg)
-        self._is_compiled = self.cfg.compile != "off"
+        self._is_compiled = sim_cfg.compile
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
@@ -219,26 +215,30 @@ class VectorEnv(BatchedEnv):
         size = sum(values.numel() for values in self.obs_buf.values())
         self._threads = OneThread(self.device.type == "cpu" and size <= SMALL_BATCH)
         if self._is_compiled:
-            self._record_steps("env.compile", lambda: CompiledGraph)
+            self._record_steps(
+                lambda: CompiledGraph,
+                asked="env.sim.compile=true",
+                instead="env.sim.compile=false",
+                is_required=True,
+            )
         elif self.cfg.graph != "off" and self.device.type == "cuda":
-            self._record_steps("env.graph", cuda_graphs)
+            is_required = self.cfg.graph == "on"
+            self._record_steps(asked=f"env.graph={self.cfg.graph}", is_required=is_required)
 
-    def _record_steps(self, setting: str, new_graphs: NewGraphs) -> None:
+    def _record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> None:
         """Have steps recorded; see :class:`Recording`."""
-        wish = self.cfg.compile if self._is_compiled else self.cfg.graph
-        self._recording = Recording(
-            super()._transition, new_graphs, setting=setting, is_required=wish == "on"
-        )
+        self._recording = Recording(super()._transition, new_graphs, **options)
         self._recorded_actions = self.actions.clone()
         self.random.keep_offset()
 
     def _transition(self) -> Step:
-        if self._is_compiled and self._recording is not None and not self._recording.is_made:
-            self._record_ahead(self._recording)
-        if self._recording is None:
+        recording = self._recording
+        if recording is None:
             return super()._transition()
         with self._branches():
-            obs, reward, terminated, truncated, info = self._run_recorded(self._recording)
+            if self._is_compiled and not recording.is_made:
+                self._record_ahead(recording)
+            obs, reward, terminated, truncated, info = self._run_recorded(recording)
         self.obs_buf, self.reward_buf = obs, reward
         if self.device.type == "cpu" and not info["num_ended"]:
             del info["final_obs"], info["_final_obs"]
@@ -260,23 +260,16 @@ class VectorEnv(BatchedEnv):
         It rounds in another way, so that a resumed run would not be as it was.
 
         Raises:
-            SimulationError: If the step cannot be compiled, for ``env.compile=on``.
+            SimulationError: If the step cannot be compiled.
         """
         state, log = self.state(), self._latest_log
-        with self._branches():
-            try:
-                while not recording.is_finished:
-                    self.random.advance()
-                    self._run_recorded(recording)
-            except SimulationError as error:  # there is no compiler
-                if self.cfg.compile == "on":
-                    raise
-                logger.warning("%s", error)
+        while not recording.is_made:
+            self.random.advance()
+            self._run_recorded(recording)
         self._recording = None
         self.set_state(state)  # without that what was recorded is forgotten
-        if recording.is_made:
-            self._recording = recording
-            self._keep_log(log, torch.ones((), device=self.device))
+        self._recording = recording
+        self._keep_log(log, torch.ones((), device=self.device))
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())

@@ -169,8 +169,8 @@ def check_compiler_cache() -> None:
         cache_dir()
     except OSError as error:
         raise ConfigurationError(
-            f"env.compile needs a folder for what it compiles, which cannot be made: {error}. "
-            "Set TORCHINDUCTOR_CACHE_DIR to one that can."
+            f"env.sim.compile=true needs a folder for what it compiles, which cannot be made: "
+            f"{error}. Set TORCHINDUCTOR_CACHE_DIR to one that can."
         ) from error
 
 

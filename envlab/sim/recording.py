@@ -108,7 +108,8 @@ class Recording:
         function: Callable[[], Any],
         new_graphs: NewGraphs = cuda_graphs,
         *,
-        setting: str = "env.graph",
+        asked: str = "env.graph=on",
+        instead: str = "env.graph=off",
         is_required: bool = False,
     ) -> None:
         """Prepare to record.
@@ -116,11 +117,12 @@ class Recording:
         Args:
             function: Returns tensors within tuples and dicts, and changes others in place.
             new_graphs: See :data:`NewGraphs`.
-            setting: What asks for it, to be named where it fails.
+            asked: The setting that asks for it, to be named where it fails.
+            instead: The setting that goes on without.
             is_required: Whether a function that cannot be recorded is an error.
         """
         self._function, self._new_graphs = function, new_graphs
-        self._setting, self._is_required = setting, is_required
+        self._asked, self._instead, self._is_required = asked, instead, is_required
         self._obstacle: str | None = None
         self.forget()
 
@@ -131,11 +133,6 @@ class Recording:
         self._graph: Graph | None = None
         self._parts: list[Callable[[], None]] = []
         self._results: _Copies | None = None
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether it has been made, or cannot be."""
-        return self.is_made or self._obstacle is not None
 
     @property
     def is_made(self) -> bool:
@@ -188,7 +185,7 @@ class Recording:
             self._close()
         except RuntimeError as error:
             raise SimulationError(
-                f"The step cannot be recorded ({error}). Set {self._setting}=off."
+                f"The step cannot be recorded ({error}). Set {self._instead}."
             ) from error
         finally:
             if self._graph is not None:
@@ -213,11 +210,11 @@ class Recording:
         self._obstacle = obstacle
         if self._is_required:
             raise SimulationError(
-                f"{self._setting}=on, but the step cannot be recorded: {obstacle}. Change that, or "
-                f"set {self._setting}=auto to go on without."
+                f"{self._asked}, but the step cannot be recorded: {obstacle}. Change that, or set "
+                f"{self._instead}."
             )
         logger.warning(
-            "%s=auto has no effect, as the step cannot be recorded: %s.", self._setting, obstacle
+            "%s has no effect, as the step cannot be recorded: %s.", self._asked, obstacle
         )
 
 
@@ -225,7 +222,7 @@ def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
     """Refuse graphs where there can be none.
 
     Raises:
-        ConfigurationError: For ``env.graph=on`` without a GPU, or beside ``env.compile``.
+        ConfigurationError: For ``env.graph=on`` without a GPU, or beside ``env.sim.compile``.
     """
     if graph != "on":
         return
@@ -236,8 +233,8 @@ def check_graph(graph: str, is_compiled: bool, device: torch.device) -> None:
         )
     if is_compiled:
         raise ConfigurationError(
-            "env.graph=on and env.compile exclude each other: a compiled step is one kernel or "
-            "few, which need no graph. Set one of them."
+            "env.graph=on and env.sim.compile=true exclude each other: a compiled step is one "
+            "kernel or few, which need no graph. Set one of them."
         )
 
 

@@ -70,6 +70,9 @@ class SimulationCfg:
     always does on a CPU."""
     graph: bool = True
     """Whether ``mujoco_warp`` records step and reset as graphs (13 times faster on a GPU)."""
+    compile: bool = False
+    """Whether what torch does in an environment's step is compiled, see :mod:`envlab.sim.compiled`
+    (needs a C++ compiler, on a GPU Triton)."""
 
 
 class UndeclaredFieldError(ConfigurationError, AttributeError):

@@ -82,7 +82,7 @@ for task in $throughput_tasks; do
         --device "$device" --num_envs $sizes --json "$folder/throughput-$task.json" env.sim.backend=mujoco_warp
 done
 for task in $recorded_tasks; do
-    for setting in "graph=$graph" compile=on; do
+    for setting in "graph=$graph" sim.compile=true; do
         name=${setting%=*}-$task
         # shellcheck disable=SC2086
         step 120 "$name" "$python" "$scripts/benchmarks/throughput.py" --task "$task" --device "$device" \

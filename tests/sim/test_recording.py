@@ -135,7 +135,7 @@ def test_what_cannot_be_recorded_is_named_with_its_place(function, words, caplog
     required = recording_of(function)
     for _ in range(3):
         required.run()
-    with pytest.raises(SimulationError, match=r"env\.graph=on, but .* set env\.graph=auto"):
+    with pytest.raises(SimulationError, match=r"env\.graph=on, but .* set env\.graph=off"):
         run_twice(required)
 
 

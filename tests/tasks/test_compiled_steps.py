@@ -1,8 +1,7 @@
-"""Steps that are compiled, ``env.compile=on``: they do what others do, on each backend."""
+"""Steps that are compiled, ``env.sim.compile=true``: they do what others do, on each backend."""
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -47,13 +46,11 @@ def change_cfg(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     monkeypatch.setattr(registry, "load_env_cfg", load_changed)
 
 
-def compiled(
-    task: registry.Task, monkeypatch: pytest.MonkeyPatch, wish: str = "on", **kwargs: Any
-) -> VectorEnv:
+def compiled(task: registry.Task, monkeypatch: pytest.MonkeyPatch, **kwargs: Any) -> VectorEnv:
     """Return an environment whose steps are compiled."""
     monkeypatch.setattr(host, "HOST", {"cpu"})
     with monkeypatch.context() as patched:
-        change_cfg(patched, lambda cfg: setattr(cfg, "compile", wish))
+        change_cfg(patched, lambda cfg: setattr(cfg.sim, "compile", True))
         return make_brief(task, **kwargs)
 
 
@@ -91,21 +88,15 @@ CARTPOLE = pytest.mark.parametrize("task", [("Isaac-Cartpole-v0", "mujoco")], in
 
 
 @CARTPOLE
-def test_without_a_compiler_auto_says_so_and_goes_on(task, monkeypatch, caplog):
+def test_without_a_compiler_it_says_so(task, monkeypatch):
     def broken(*args: Any) -> None:
         raise RuntimeError("No working C++ compiler found.\nlong story")
 
     monkeypatch.setattr(_inductor, "compile", broken)
-    plain = make_brief(task, seed=5)
-    actions = draw_actions(plain, 7)
-    expected = record(plain, actions)
-    env = compiled(task, monkeypatch, "auto", seed=5)
-    with caplog.at_level(logging.WARNING):
-        assert_equal(record(env, actions), expected)
-    (line,) = caplog.messages
-    assert "torch cannot compile here: No working C++ compiler found.; on a CPU it needs" in line
-    with pytest.raises(SimulationError, match=r"cannot compile here.* Set env\.compile=off"):
-        record(compiled(task, monkeypatch, seed=5), actions)
+    env = compiled(task, monkeypatch)
+    words = r"cannot compile here: No working C\+\+ compiler.* Set env\.sim\.compile=false"
+    with pytest.raises(SimulationError, match=words):
+        env.step(torch.zeros_like(env.actions))
 
 
 @CARTPOLE
