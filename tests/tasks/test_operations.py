@@ -15,8 +15,8 @@ from tests.operations import Operations
 
 MOST = {
     "Isaac-Cartpole-v0": 73,
-    "Isaac-Velocity-Flat-Unitree-Go2-v0": 218,
-    "Isaac-Repose-Cube-Allegro-v0": 318,
+    "Isaac-Velocity-Flat-Unitree-Go2-v0": 232,
+    "Isaac-Repose-Cube-Allegro-v0": 324,
 }
 
 

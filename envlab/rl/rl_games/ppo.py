@@ -15,11 +15,9 @@ from rl_games.common.a2c_common import A2CBase
 from rl_games.common.tr_helpers import DefaultRewardsShaper
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
-from torch.utils._pytree import tree_map
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.statistics import pooled_moments
-from envlab.envs.masks import computed_where
 
 
 class DistributedAgent(A2CBase):
@@ -74,13 +72,8 @@ class DistributedAgent(A2CBase):
         obs, rewards, ended, infos = super().env_step(actions)
         rewards = self._shape_rewards(rewards)
         if self.bootstraps_final_obs and "final_obs" in infos:
-            final = infos["final_obs"]
-            rewards = rewards + self.gamma * computed_where(
-                infos["time_outs"],
-                lambda rows: self.get_values(
-                    self.obs_to_tensors(tree_map(lambda values: values[rows], final))
-                ),
-            )
+            values = self.get_values(self.obs_to_tensors(infos["final_obs"]))
+            rewards = rewards + self.gamma * values * infos["time_outs"].unsqueeze(1)
         return obs, rewards, ended, infos
 
     def prepare_dataset(self, batch_dict: dict[str, Any]) -> None:
