@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import mujoco
@@ -20,6 +20,7 @@ from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import as_on_a_gpu
+from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
@@ -123,6 +124,7 @@ class VectorEnv(BatchedEnv):
         if self._recording is not None:
             self._recording.forget()
         super().set_state(state)
+        self.staged_wrenches.forget()
         self.sim.set_state(state["sim"])
         self._episode_length.copy_(state["episode_length"])
         self.nan_guard.set_state(state["nan_guard"])
@@ -227,9 +229,14 @@ class VectorEnv(BatchedEnv):
 
     def _record_steps(self, new_graphs: NewGraphs = cuda_graphs, **options: Any) -> None:
         """Have steps recorded; see :class:`Recording`."""
-        self._recording = Recording(super()._transition, new_graphs, **options)
+        self._recording = Recording(self._recorded_transition, new_graphs, **options)
         self._recorded_actions = self.actions.clone()
         self.random.keep_offset()
+
+    def _recorded_transition(self) -> Step:
+        # A tensor of this step, which a task that remembers it by name is told of.
+        self.actions = self._recorded_actions.clone()
+        return super()._transition()
 
     def _transition(self) -> Step:
         recording = self._recording
@@ -246,11 +253,13 @@ class VectorEnv(BatchedEnv):
 
     def _branches(self) -> AbstractContextManager[None]:
         """Return a context in which a step that is compiled is the same each time."""
-        return as_on_a_gpu(self.device) if self._is_compiled else nullcontext()
+        return _branches_of_compiled(self.device) if self._is_compiled else nullcontext()
 
     def _run_recorded(self, recording: Recording) -> Step:
-        self.actions = self._recorded_actions.copy_(self.actions)
+        self._recorded_actions.copy_(self.actions)
         self.sim.num_changes += 1  # recorded steps count no changes
+        if recording.is_made:
+            _, self.reward_buf, *_ = recording.written  # as curricula find it
         step: Step = recording.run()
         return step
 
@@ -262,14 +271,26 @@ class VectorEnv(BatchedEnv):
         Raises:
             SimulationError: If the step cannot be compiled.
         """
-        state, log = self.state(), self._latest_log
-        while not recording.is_made:
-            self.random.advance()
-            self._run_recorded(recording)
+        state, log, generator = self.state(), self._latest_log, torch.get_rng_state()
+        others = {
+            name: one for name, one in vars(self).items() if not isinstance(one, torch.Tensor)
+        }
+        del others["_log_names"], others["_latest_log"]  # the recording's own, as those tensors
+        with Undo() as undo:
+            while not recording.is_made:
+                self.random.advance()
+                self.common_step_counter += 1
+                self._run_recorded(recording)
         self._recording = None
         self.set_state(state)  # without that what was recorded is forgotten
-        self._recording = recording
-        self._keep_log(log, torch.ones((), device=self.device))
+        undo.restore()
+        self.__dict__.update(others)
+        self.sim.set_state(state["sim"])  # NumPy's part, which undo does not know
+        torch.set_rng_state(generator)
+        if self._log_table is not None:
+            zero = torch.zeros((), device=self.device)
+            old = [torch.as_tensor(log.get(name, zero)) for name in self._log_names]
+            self._log_table.copy_(torch.stack(old))
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())
@@ -348,3 +369,10 @@ class VectorEnv(BatchedEnv):
     def _camera(self) -> int:
         """Return the model's first camera, or -1 for the free camera."""
         return 0 if self.sim.model.ncam else -1
+
+
+@contextmanager
+def _branches_of_compiled(device: torch.device) -> Iterator[None]:
+    """Do the same operations in each step; outside inference mode, which hides some from watch."""
+    with as_on_a_gpu(device), torch.inference_mode(False), torch.no_grad():
+        yield

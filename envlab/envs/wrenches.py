@@ -34,3 +34,7 @@ class StagedWrenches:
             force, torque = torch.where(mask[:, None, None], wrench, kept).split(3, dim=2)
             self._sim.apply_wrench(body_ids, force, torque)
         self._staged.clear()
+
+    def forget(self) -> None:
+        """Drop what was added."""
+        self._staged.clear()

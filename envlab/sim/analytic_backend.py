@@ -189,7 +189,7 @@ class AnalyticSimulation(Simulation):
         self._time.copy_(state["time"])
         self.ctrl.copy_(state["ctrl"])
         self.xfrc_applied.copy_(state["xfrc_applied"])
-        self._pushed = state["pushed"].tolist()
+        self._pushed = sorted({*self._pushed, *state["pushed"].tolist()})
         if self._has_poses:
             self._poses.update(self._qpos)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -30,6 +30,7 @@ class _Made(NamedTuple):
 
     node: Node
     place: tuple[list[int], list[int], int]
+    dtype: torch.dtype
 
 
 class CompiledGraph(TorchDispatchMode):
@@ -90,7 +91,7 @@ class CompiledGraph(TorchDispatchMode):
             return
         self._nodes[tensor] = node
         if _address(tensor) not in given:
-            self._made[_address(tensor)] = _Made(node, _place(tensor))
+            self._made[_address(tensor)] = _Made(node, _place(tensor), tensor.dtype)
 
     def _node_of(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
@@ -98,6 +99,11 @@ class CompiledGraph(TorchDispatchMode):
         if value not in self._nodes:
             made = self._made.get(_address(value))
             memory = self._input(value) if made is None else made.node
+            dtype = made.dtype if made is not None else self._inputs[_address(value)][1].dtype
+            if dtype != value.dtype:
+                raise RuntimeError(
+                    f"memory of {dtype} is read as {value.dtype}, by a view that was made before"
+                )
             self._nodes[value] = self._graph.call_function(_as_strided, (memory, *_place(value)))
         return self._nodes[value]
 
@@ -119,8 +125,7 @@ class CompiledGraph(TorchDispatchMode):
         in_use = {_address(tensor): tensor for tensor in self._nodes}
         for address, tensor in in_use.items():
             if address in self._made:
-                node, place = self._made.pop(address)
-                dtype = tensor.dtype
+                node, place, dtype = self._made.pop(address)
                 if dtype == torch.bool:  # in bytes, which are written 16 at once, and bools are not
                     dtype = torch.uint8
                     node = self._graph.call_function(_to, (node,), {"dtype": torch.float32})
@@ -143,12 +148,13 @@ class CompiledGraph(TorchDispatchMode):
             self._run = lambda: None
             return
         self._graph.output(())
-        module = GraphModule({}, self._graph)
         try:
+            module = GraphModule({}, self._graph)
             from torch import _inductor  # only now: it takes a second
 
-            # The memory never changes its layout, so that nobody need look.
-            self._run = _inductor.compile(module, self._memory, {"size_asserts": False})
+            with _disable_current_modes():
+                # The memory never changes its layout, so that nobody need look.
+                self._run = _inductor.compile(module, self._memory, {"size_asserts": False})
         except Exception as error:  # whatever a compiler may say
             line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise RuntimeError(

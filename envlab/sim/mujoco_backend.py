@@ -309,7 +309,7 @@ class MujocoSimulation(Simulation):
         np.copyto(self._batch.state, state["rows"].numpy())
         self.ctrl.copy_(state["ctrl"])
         self.xfrc_applied.copy_(state["xfrc_applied"])
-        self._wrench_used = bool(self.xfrc_applied.any())
+        self._wrench_used |= bool(self.xfrc_applied.any())
         # Fields are copied rather than recomputed: sensors of the acceleration stage belong to the
         # last physics step and would differ after a forward pass.
         for name, tensor in self.data.items():

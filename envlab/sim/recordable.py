@@ -13,11 +13,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-_READS = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "_unique2")
-"""Operations whose result the host waits for."""
-
 _LEAVES_TORCH = {
     torch.Tensor.numpy: "numpy",
+    torch.Tensor.__dlpack__: "__dlpack__",
+    torch.Tensor.apply_: "apply_",
     torch.Tensor.__array__: "__array__",
     torch.Tensor.tolist: "tolist",
 }
@@ -38,6 +37,13 @@ class Watch(TorchDispatchMode):
         self._made_between: set[int] = set()
         self._read: dict[int, torch.Tensor] = {}
         self._keep_made, self._is_between = True, False
+        self._done: list[Any] = []
+        """This step's operations, with what they are called with; of the step before, next."""
+        self._expected: list[Any] | None = None
+        self._fixed: set[int] = set()
+        """Storages that tensors made between graphs were copied to."""
+        self._held: list[Any] = []
+        """Tensors whose storages are compared, so that no other gets the same address."""
 
     def __enter__(self) -> Self:
         self._exits.__enter__()
@@ -59,15 +65,17 @@ class Watch(TorchDispatchMode):
         self._made_between = set()
         self._read = {}
         self._keep_made = keep_made
+        self._expected, self._done = (self._done or None), []
+        self._fixed = set()
 
     @contextlib.contextmanager
     def between(self) -> Iterator[None]:
         """Let what is not recorded do as it likes."""
-        self._is_between = True
+        before, self._is_between = self._is_between, True
         try:
             yield
         finally:
-            self._is_between = False
+            self._is_between = before
 
     def see_read(self, name: str) -> None:
         """Take note that an operation's result depends on values that the host reads."""
@@ -77,6 +85,8 @@ class Watch(TorchDispatchMode):
     def admit(self, values: Any) -> None:
         """Let graphs read tensors that were made between them."""
         self._made_between -= _by_storage(values).keys()
+        self._fixed |= _by_storage(values).keys()
+        self._held.append(values)
 
     def __torch_dispatch__(
         self,
@@ -87,15 +97,43 @@ class Watch(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         given = _by_storage((args, kwargs))
+        watches = not self._is_between and self.obstacle is None
+        difference = self._difference(func, args, kwargs) if watches else None
         results = func(*args, **kwargs)
         new = {key: one for key, one in _by_storage(results).items() if key not in given}
         if self._is_between:
             self._made_between |= new.keys()
-        elif self.obstacle is None:
-            self.obstacle = self._obstacle(func, args, given, new)
+        elif watches:
+            self.obstacle = self._obstacle(func, args, given, new, results) or difference
         self._read |= {key: one for key, one in given.items() if key not in self._made}
         self._made |= new if self._keep_made else dict.fromkeys(new)
         return results
+
+    def _difference(self, func: Any, args: Any, kwargs: Any) -> str | None:
+        """Tell if an operation, or what it is called with, is not that of the step before."""
+        leaves = tree_leaves((args, kwargs))
+        if any(_is_sparse(one) for one in leaves):
+            return f"{_place()} uses a sparse tensor"
+        mine = (func, [self._sign(one) for one in leaves])
+        index = len(self._done)
+        self._done.append(mine)
+        if self._expected is None or self._expected[index : index + 1] == [mine]:
+            return None
+        return (
+            f"{_place()} does something else in each step ({func._schema.name}), such as with a "
+            "number that Python counts, or with another tensor"
+        )
+
+    def _sign(self, value: Any) -> Any:
+        """Return what is the same in each step of an argument that is."""
+        if not isinstance(value, torch.Tensor):
+            return repr(value)  # NaN is not equal to itself
+        key = value.untyped_storage()._cdata
+        is_outside = key not in self._made and key not in self._fixed
+        if is_outside:
+            self._held.append(value)
+        layout = (value.dtype, tuple(value.shape), value.stride(), value.storage_offset())
+        return (key if is_outside else None, layout)
 
     def _obstacle(
         self,
@@ -103,8 +141,11 @@ class Watch(TorchDispatchMode):
         args: Sequence[Any],
         given: Mapping[int, torch.Tensor],
         new: Mapping[int, torch.Tensor],
+        results: Any,
     ) -> str | None:
-        if reads_host(func, args):
+        if reads_host(func, args) or any(
+            isinstance(one, bool | int | float) for one in tree_leaves(results)
+        ):
             return f"{_place()} reads a tensor's values ({func._schema.name})"
         tensors = (*given.values(), *new.values())
         is_mixed = len({one.device.type for one in tensors}) > 1
@@ -121,6 +162,43 @@ class Watch(TorchDispatchMode):
                 "remembered must be written in place"
             )
         return None
+
+
+class Undo(TorchDispatchMode):
+    """Keeps what memory holds before torch writes to it while this is entered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        """Bytes of a storage, and a copy of them, by its address."""
+
+    def restore(self) -> None:
+        """Write it back."""
+        for memory, copy in self._kept.values():
+            memory.copy_(copy)
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.is_mutable:
+            for index, argument in enumerate(func._schema.arguments):
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    is_named = argument.kwarg_only or index >= len(args)
+                    self._keep(kwargs.get(argument.name) if is_named else args[index])
+        return func(*args, **kwargs)
+
+    def _keep(self, values: Any) -> None:
+        for key, tensor in _by_storage(values).items():
+            if key not in self._kept:
+                storage = tensor.untyped_storage()
+                memory = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+                memory.set_(storage, 0, (storage.nbytes(),), (1,))
+                self._kept[key] = memory, memory.clone()
 
 
 class _Exits(TorchFunctionMode):
@@ -144,18 +222,21 @@ class _Exits(TorchFunctionMode):
 
 def reads_host(func: Any, args: Sequence[Any]) -> bool:
     """Tell whether an operation's result depends on values that the host would have to wait for."""
-    name = func._schema.name.removeprefix("aten::")
-    if name in ("index", "index_put_"):
+    if func._schema.name in ("aten::index", "aten::index_put_"):
         return any(one is not None and one.dtype == torch.bool for one in args[1])
-    return name in _READS
+    return bool({torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(func.tags))
 
 
 def _by_storage(values: Any) -> dict[int, torch.Tensor]:
     return {
         one.untyped_storage()._cdata: one
         for one in tree_leaves(values)
-        if isinstance(one, torch.Tensor)
+        if isinstance(one, torch.Tensor) and not _is_sparse(one)
     }
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is not torch.strided
 
 
 def _place() -> str:

@@ -139,6 +139,12 @@ class Recording:
         """Whether the next step is one of graphs."""
         return self._results is not None
 
+    @property
+    def written(self) -> Any:
+        """What graphs write the function's results to."""
+        assert self._results is not None
+        return self._results.originals
+
     def run(self) -> Any:
         """Return what the function does, in tensors that the next step leaves alone.
 
@@ -242,6 +248,7 @@ class _Copies:
     """Makes copies of what is in some tensors, which are within tuples and dicts."""
 
     def __init__(self, values: Any) -> None:
+        self.originals = values
         self._leaves, self._shape = tree_flatten(values)
         # Each type is copied at once, and numbers are best read.
         by_type: dict[torch.dtype, list[int]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,9 +10,19 @@ import torch
 from torch import _inductor
 
 from envlab import registry
-from envlab.envs import VectorEnv
+from envlab.envs import (
+    DirectEnv,
+    DirectEnvCfg,
+    ManagerEnv,
+    SceneCfg,
+    SimulationCfg,
+    VectorEnv,
+    mdp,
+)
+from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
+from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_cfg, rank, terms
 from tests.tasks.test_every_task import assert_equal, draw_actions, make_brief, record
 
 TASKS = [
@@ -115,3 +126,165 @@ def test_what_a_compiler_makes_of_a_step_is_close_to_it(task, monkeypatch):
     found = record(compiled(task, monkeypatch, seed=5), actions)
     for name, values in expected.items():
         assert torch.allclose(found[name].float(), values.float(), atol=1e-4), name
+
+
+# Tasks of users -----------------------------------------------------------------------------------
+
+
+class Pushed(DirectEnv):
+    """A slider that is pushed by actions and rewarded for its velocity."""
+
+    def _pre_physics_step(self, actions: torch.Tensor) -> None:
+        self.force = actions.clone()
+
+    def _apply_action(self) -> None:
+        self.sim.ctrl[:, CTRL_PUSH] = self.force[:, 0]
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        return {"policy": self.sim.data.qvel[:, PUSH : PUSH + 1]}
+
+    def _get_rewards(self) -> torch.Tensor:
+        return self.sim.data.qvel[:, PUSH].clone()
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        late = self.episode_length_buf >= self.max_episode_length
+        return torch.zeros_like(late), late
+
+
+class Remembers(Pushed):
+    """Sums up actions in place, and says nothing of it in ``_task_state``."""
+
+    def _setup(self) -> None:
+        self.total = torch.zeros(self.num_envs)
+
+    def _get_rewards(self) -> torch.Tensor:
+        return self.total.add_(self.actions[:, 0]).clone()
+
+
+class AppliesWrenches(Pushed):
+    def _apply_action(self) -> None:
+        force = self.force.unsqueeze(1).expand(-1, 1, 3)
+        self.sim.apply_wrench([1], force, torch.zeros_like(force))
+
+
+class Draws(Pushed):
+    """Draws from torch's own generator, of which trials must leave no trace."""
+
+    def _get_rewards(self) -> torch.Tensor:
+        return super()._get_rewards() + torch.rand(self.num_envs)
+
+
+class ReadsInItsFirstSteps(Pushed):
+    def _get_rewards(self) -> torch.Tensor:
+        values = super()._get_rewards()
+        return values / max(1.0, float(values.abs().max()))
+
+
+class Counts(Pushed):
+    def _get_rewards(self) -> torch.Tensor:
+        return super()._get_rewards() * self.common_step_counter
+
+
+class RemembersActionsByName(Pushed):
+    last = torch.zeros(4, 1)
+
+    def _get_rewards(self) -> torch.Tensor:
+        change, self.last = (self.actions - self.last)[:, 0], self.actions
+        return change
+
+
+class ViewsBits(Pushed):
+    def _setup(self) -> None:
+        self.total = torch.zeros(self.num_envs)
+        self.bits = self.total.view(torch.int32)
+
+    def _get_rewards(self) -> torch.Tensor:
+        self.total.copy_(super()._get_rewards())
+        return (self.bits & 1).float()
+
+
+def direct(task: type[Pushed], *, is_compiled: bool) -> Pushed:
+    cfg = DirectEnvCfg(
+        sim=SimulationCfg(dt=DT, compile=is_compiled),
+        scene=SceneCfg(num_envs=4, model=MODEL),
+        episode_length_s=5 * DT,
+    )
+    cfg.action_space, cfg.observation_space = 1, 1
+    return task(cfg, context=rank(0, 1), seed=3)
+
+
+def rewards_of(env: Pushed, mode: Any = torch.no_grad) -> torch.Tensor:
+    """Return the rewards of 12 steps, two episodes."""
+    actions = torch.rand(12, 4, 1, generator=torch.Generator().manual_seed(1))
+    with mode():
+        return torch.stack([env.step(action)[1] for action in actions])
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what was recorded run as it is."""
+    monkeypatch.setattr(_inductor, "compile", lambda module, *rest: module)
+    monkeypatch.setattr(host, "HOST", {"cpu"})
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("kind", [Remembers, AppliesWrenches])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_trials_leave_no_trace(kind, mode):
+    expected = rewards_of(direct(kind, is_compiled=False), mode)
+    assert expected.any()
+    env = direct(kind, is_compiled=True)
+    assert torch.equal(rewards_of(env, mode), expected)
+    env.reset(seed=3)
+    plain = direct(kind, is_compiled=False)
+    rewards_of(plain, mode)
+    plain.reset(seed=3)
+    assert torch.equal(rewards_of(env, mode), rewards_of(plain, mode))
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_trials_draw_nothing_from_torchs_generator():
+    found = []
+    for is_compiled in (False, True):
+        env = direct(Draws, is_compiled=is_compiled)
+        torch.manual_seed(0)
+        found.append(rewards_of(env))
+    assert torch.equal(*found)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (ReadsInItsFirstSteps, "reads a tensor's values"),
+        (Counts, "does something else in each step (aten::mul)"),
+        (RemembersActionsByName, "must be written in place"),
+        (ViewsBits, "memory of torch.float32 is read as torch.int32"),
+    ],
+)
+def test_what_would_not_be_repeated_is_named(kind, words, mode):
+    with pytest.raises(SimulationError, match=re.escape(words)) as error:
+        rewards_of(direct(kind, is_compiled=True), mode)
+    assert "env.sim.compile=false" in str(error.value)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_curricula_find_the_rewards_of_their_step():
+    seen: dict[bool, list[float]] = {}
+    for is_compiled in (False, True):
+        means = seen[is_compiled] = []
+
+        def note(env, means=means, *, mask):
+            means.append(float(env.reward_buf.mean()))
+
+        cfg = make_cfg(
+            sim={"compile": is_compiled},
+            curriculum=terms(note=CurriculumTermCfg(func=note)),
+            rewards=terms(speed=RewardTermCfg(func=mdp.joint_vel_l1, weight=1.0)),
+        )
+        env = ManagerEnv(cfg, context=rank(0, 1), seed=0)
+        for number in range(6):
+            env.step(torch.full_like(env.actions, 1.0 + number))
+    assert seen[True][-5:] == seen[False][-5:]
+    assert len(set(seen[True][-5:])) == 5

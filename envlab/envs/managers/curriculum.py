@@ -48,7 +48,8 @@ class CurriculumManager:
                 continue
             name = f"Curriculum/{name}"
             if name not in self._values:  # on the device, at one address for life
-                self._values[name] = torch.zeros((), device=self._device)
+                with torch.inference_mode(False):
+                    self._values[name] = torch.zeros((), device=self._device)
             if isinstance(value, torch.Tensor):
                 self._values[name].copy_(value)
             else:
