@@ -180,6 +180,13 @@ class ReadsInItsFirstSteps(Pushed):
         return values / max(1.0, float(values.abs().max()))
 
 
+class PicksRows(Pushed):
+    def _get_rewards(self) -> torch.Tensor:
+        rewards = super()._get_rewards()
+        (rows,) = torch.where(rewards > 0.0)
+        return rewards.index_fill(0, rows, 1.0)
+
+
 class Counts(Pushed):
     def _get_rewards(self) -> torch.Tensor:
         return super()._get_rewards() * self.common_step_counter
@@ -258,6 +265,7 @@ def test_trials_draw_nothing_from_torchs_generator():
     ("kind", "words"),
     [
         (ReadsInItsFirstSteps, "reads a tensor's values"),
+        (PicksRows, "reads a tensor's values"),
         (Counts, "does something else in each step (aten::mul)"),
         (RemembersActionsByName, "must be written in place"),
         (ViewsBits, "memory of torch.float32 is read as torch.int32"),
