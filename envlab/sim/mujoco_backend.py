@@ -298,14 +298,18 @@ class MujocoSimulation(Simulation):
             "xfrc_applied": self.xfrc_applied.clone(),
         }
         values |= {f"data.{name}": tensor.clone() for name, tensor in self.data.items()}
-        return values | {f"params.{name}": tensor.clone() for name, tensor in self.params.items()}
+        # As they are: what was never written to has more digits than the tensors show.
+        own = {name: torch.from_numpy(rows.copy()) for name, rows in self._params.items()}
+        return values | {f"params.{name}": rows for name, rows in own.items()}
 
     def set_state(self, state: dict[str, torch.Tensor]) -> None:
         self.num_changes += 1
         for name, tensor in self.params.items():
             tensor.copy_(state[f"params.{name}"])
+        for name, target in self._params.items():
+            np.copyto(target, state[f"params.{name}"].numpy(), casting="unsafe")
         if self._params:
-            self.apply_params()
+            self._batch.set_const(None)
         np.copyto(self._batch.state, state["rows"].numpy())
         self.ctrl.copy_(state["ctrl"])
         self.xfrc_applied.copy_(state["xfrc_applied"])

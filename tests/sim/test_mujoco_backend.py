@@ -214,6 +214,19 @@ def test_state_resumes_bit_for_bit():
         assert_equal(fields(resumed), expected)
 
 
+def test_parameters_that_were_never_written_resume_as_the_model_has_them():
+    """In float64: 0.1 kg is another number in float32."""
+    simulation = make(CARTPOLE, model_fields=("body_mass",))
+    simulation.params.body_mass[only(1)] *= 1.5
+    simulation.apply_params(only(1))
+    walk(simulation, 5)
+    resumed = make(CARTPOLE, model_fields=("body_mass",))
+    resumed.set_state(simulation.state())
+    for one in (simulation, resumed):
+        walk(one, 30, seed=1)
+    assert torch.equal(resumed.state()["rows"], simulation.state()["rows"])
+
+
 def test_wrench_and_mass_act_on_the_masked_environments():
     simulation = make(TARGETS, model_fields=("body_mass",))
     force = torch.tensor([0.0, 0.0, 14.81]).expand(NUM_ENVS, 1, 3)
