@@ -253,7 +253,7 @@ class VectorEnv(BatchedEnv):
 
     def _branches(self) -> AbstractContextManager[None]:
         """Return a context in which a step that is compiled is the same each time."""
-        return _branches_of_compiled(self.device) if self._is_compiled else nullcontext()
+        return _branches_of_compiled() if self._is_compiled else nullcontext()
 
     def _run_recorded(self, recording: Recording) -> Step:
         self._recorded_actions.copy_(self.actions)
@@ -372,7 +372,7 @@ class VectorEnv(BatchedEnv):
 
 
 @contextmanager
-def _branches_of_compiled(device: torch.device) -> Iterator[None]:
+def _branches_of_compiled() -> Iterator[None]:
     """Do the same operations in each step; outside inference mode, which hides some from watch."""
-    with as_on_a_gpu(device), torch.inference_mode(False), torch.no_grad():
+    with as_on_a_gpu(), torch.inference_mode(False), torch.no_grad():
         yield

@@ -20,6 +20,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -89,15 +90,16 @@ def between_graphs(method: Method) -> Method:
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if _current is None:
+        recording = _current.get()
+        if recording is None:
             return method(*args, **kwargs)
-        return _current.call(functools.partial(method, *args, **kwargs))
+        return recording.call(functools.partial(method, *args, **kwargs))
 
     return call  # type: ignore[return-value]
 
 
-_current: Recording | None = None
-"""The recording that is being made."""
+_current: ContextVar[Recording | None] = ContextVar("recording", default=None)
+"""The recording that is being made in this thread."""
 
 
 class Recording:
@@ -298,10 +300,9 @@ def collection_suspended() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _made_current(recording: Recording) -> Iterator[None]:
-    global _current
-    _current = recording
+    token = _current.set(recording)
     try:
         with collection_suspended():
             yield
     finally:
-        _current = None
+        _current.reset(token)

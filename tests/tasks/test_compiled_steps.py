@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -296,3 +298,20 @@ def test_curricula_find_the_rewards_of_their_step():
             env.step(torch.full_like(env.actions, 1.0 + number))
     assert seen[True][-5:] == seen[False][-5:]
     assert len(set(seen[True][-5:])) == 5
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_environments_in_other_threads_are_left_alone():
+    expected = rewards_of(direct(Pushed, is_compiled=False))
+
+    def found(is_compiled: bool) -> list[torch.Tensor]:
+        return [rewards_of(direct(Pushed, is_compiled=is_compiled)) for _ in range(10)]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            results = [one for some in pool.map(found, (False, True)) for one in some]
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(torch.equal(one, expected) for one in results)
