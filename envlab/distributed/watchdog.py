@@ -247,13 +247,10 @@ class Watchdog:
         return limit + FALLBACK_AFTER_S
 
     def _say_pause(self, seconds: float) -> None:
-        """Explain the stacks that the last resort prints when a suspended process resumes."""
+        """Tell that a process was suspended for longer than others wait."""
         if self._exchange is not None and seconds > self._fallback_s:
             logger.warning(
-                "Rank %d goes on after it was suspended for %.0f s. Stacks that it has printed "
-                "above mean nothing.",
-                self._context.rank,
-                seconds,
+                "Rank %d goes on after it was suspended for %.0f s.", self._context.rank, seconds
             )
 
     def _check_launcher(self) -> None:

@@ -37,7 +37,7 @@ NUM_SUSPENDED = 3
 
 
 class Job:
-    """A process that sets its timer anew each 0.1 s: for 0.6 s, and 14 s more."""
+    """A process that sets its timer anew each 0.1 s: for 0.6 s, and 16 s more."""
 
     def __init__(self, how: str, folder: Path) -> None:
         self._errors = folder / "errors.txt"
