@@ -33,7 +33,7 @@ def arm(seconds: float) -> None:
         return
     signal.alarm(0)
     with contextlib.suppress(*NO_STDERR):
-        # Not earlier: it reads the stacks of threads that run, of which there must be none.
+        # Only then: to read the stacks of threads that run Python can crash the process.
         faulthandler.register(signal.SIGALRM, chain=True)
     set_timer(seconds)
 

@@ -299,15 +299,16 @@ class MujocoSimulation(Simulation):
         }
         values |= {f"data.{name}": tensor.clone() for name, tensor in self.data.items()}
         # As they are: what was never written to has more digits than the tensors show.
-        own = {name: torch.from_numpy(rows.copy()) for name, rows in self._params.items()}
-        return values | {f"params.{name}": rows for name, rows in own.items()}
+        for name, rows in self._params.items():
+            values[f"params.{name}"] = torch.from_numpy(rows.copy())
+        return values
 
     def set_state(self, state: dict[str, torch.Tensor]) -> None:
         self.num_changes += 1
-        for name, tensor in self.params.items():
-            tensor.copy_(state[f"params.{name}"])
         for name, target in self._params.items():
-            np.copyto(target, state[f"params.{name}"].numpy(), casting="unsafe")
+            rows = state[f"params.{name}"]
+            self.params[name].copy_(rows)
+            np.copyto(target, rows.numpy(), casting="unsafe")
         if self._params:
             self._batch.set_const(None)
         np.copyto(self._batch.state, state["rows"].numpy())
