@@ -93,7 +93,7 @@ class EnvRandom:
         self.base_seed = int(seed)
         self.tick = 0
         for stream in self._streams.values():
-            stream.set_keys(self._keys(stream.name))
+            stream.set_keys(self._keys(stream.name, shared=stream.shared))
         if self.ahead is not None:
             self.ahead.forget()
 
@@ -115,10 +115,16 @@ class EnvRandom:
         """What the tick adds to SplitMix64's states: a number, or 0-d after :meth:`keep_offset`."""
         return _offset(self.tick) if self._offset is None else self._offset
 
-    def stream(self, name: str) -> RandomStream:
-        """Return the stream called ``name``; its draws do not depend on what other streams draw."""
+    def stream(self, name: str, *, shared: bool = False) -> RandomStream:
+        """Return the stream called ``name``; its draws do not depend on what other streams draw.
+
+        Args:
+            name: Its purpose.
+            shared: Whether all environments, those of other processes too, draw the same.
+        """
         if name not in self._streams:
-            self._streams[name] = RandomStream(self, name, self._keys(name))
+            keys = self._keys(name, shared=shared)
+            self._streams[name] = RandomStream(self, name, keys, shared=shared)
         return self._streams[name]
 
     def fingerprint(self) -> torch.Tensor:
@@ -128,17 +134,20 @@ class EnvRandom:
         """
         return self._keys("fingerprint")
 
-    def _keys(self, name: str) -> torch.Tensor:
+    def _keys(self, name: str, *, shared: bool = False) -> torch.Tensor:
         text = f"{self.base_seed}/{name}".encode()
         stream_key = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
-        return mix(self.env_ids * signed(GAMMA) + signed(stream_key))
+        ids = torch.zeros_like(self.env_ids) if shared else self.env_ids
+        return mix(ids * signed(GAMMA) + signed(stream_key))
 
 
 class RandomStream:
     """Draws for one purpose, one row per environment. Get it from :meth:`EnvRandom.stream`."""
 
-    def __init__(self, source: EnvRandom, name: str, keys: torch.Tensor) -> None:
-        self.name = name
+    def __init__(
+        self, source: EnvRandom, name: str, keys: torch.Tensor, *, shared: bool = False
+    ) -> None:
+        self.name, self.shared = name, shared
         self._source = source
         self._columns: dict[int, torch.Tensor] = {}
         self._steps: dict[int, np.ndarray] = {}

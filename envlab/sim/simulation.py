@@ -125,8 +125,9 @@ class Simulation(ABC):
             ``(num_envs, nbody, 6)``; written through :meth:`apply_wrench`.
         data: Declared MjData fields, ``(num_envs, ...)``. Read only.
         substeps: What declared MjData fields were in each physics step of the last control step,
-            ``(num_envs, decimation, ...)``. As MuJoCo's own, those of the position and velocity
-            stages are of the state that the physics step began with. Read only.
+            ``(num_envs, decimation, ...)``. ``qpos`` and ``qvel`` are those it ended with; as
+            MuJoCo's own, fields of the position and velocity stages are of the state that it began
+            with. Read only.
         params: Declared MjModel fields, ``(num_envs, ...)``; write rows, then :meth:`apply_params`.
     """
 

@@ -30,6 +30,9 @@ class EventTermCfg(FunctionTermCfg):
     ``env.reset_qpos`` and ``env.reset_qvel``. ``interval``: see :attr:`interval_range_s`."""
     interval_range_s: tuple[float, float] | None = None
     """Bounds of the time between two calls, in seconds, drawn per environment."""
+    is_global_time: bool = False
+    """Whether one clock, which resets do not touch, calls an ``interval`` term in all environments
+    at once, as in Isaac Lab."""
 
 
 class EventManager:
@@ -41,6 +44,7 @@ class EventManager:
         self._functions: dict[str, dict[str, Callable[..., None]]] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
         self._time_left: dict[str, torch.Tensor] = {}
+        self._global: set[str] = {name for name, term in terms.items() if term.is_global_time}
         for name, term in terms.items():
             self._functions.setdefault(term.mode, {})[name] = bind(term, env, sensors)
             if (term.mode == "interval") != (term.interval_range_s is not None):
@@ -66,7 +70,9 @@ class EventManager:
     def reset(self, mask: torch.Tensor) -> None:
         """Draw new times for the interval terms of the environments of ``mask``."""
         for name in self._intervals:
-            self._draw_interval(name, "reset", mask)
+            # A global clock is set once, before the first step.
+            begins = mask & (self._time_left[name] == 0.0) if name in self._global else mask
+            self._draw_interval(name, "reset", begins)
 
     def apply_intervals(self, dt: float) -> None:
         """Let ``dt`` seconds pass and call the interval terms that are due."""
@@ -90,6 +96,8 @@ class EventManager:
         # A stream per reason: whether another environment was reset in this tick must not shift
         # this one's draws, which would make them depend on how environments are spread over
         # processes.
-        stream = self._env.random.stream(f"events.{name}.interval.{reason}")
+        stream = self._env.random.stream(
+            f"events.{name}.interval.{reason}", shared=name in self._global
+        )
         drawn = stream.uniform(*self._intervals[name], 1)[:, 0]
         assign(self._time_left[name], mask, drawn)

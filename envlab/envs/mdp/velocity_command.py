@@ -16,7 +16,7 @@ from envlab.envs.managers.command import CommandTerm, CommandTermCfg
 from envlab.envs.markers import add_arrow
 from envlab.envs.masks import assign
 from envlab.envs.math import quat_apply, wrap_to_pi, yaw_from_quat, yaw_quat
-from envlab.envs.mdp.root import base_origin_vel
+from envlab.envs.mdp.root import base_lin_vel
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class UniformVelocityCommand(CommandTerm):
 
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
-        velocity = base_origin_vel(self.env, robot)
+        velocity = base_lin_vel(self.env, robot)
         error = torch.linalg.vector_norm(self.command[:, :2] - velocity[:, :2], dim=1)
         turning = (self.command[:, 2] - data.qvel[:, robot.root_ang_vel][:, 2]).abs()
         self._errors += torch.stack((error, turning)) / self._max_steps

@@ -152,10 +152,11 @@ def biped_sim(*data_fields: str) -> SimulationCfg:
     return SimulationCfg(
         dt=0.005,
         data_fields=(
-            *("sensordata", "actuator_force", "qacc"),
+            *("sensordata", "actuator_force"),
             *("cvel", "xipos", "subtree_com"),  # how fast feet slide
             *data_fields,
         ),
+        substep_fields=("qvel",),
         model_fields=("geom_friction",),
     )
 

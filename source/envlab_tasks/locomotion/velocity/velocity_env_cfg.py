@@ -258,7 +258,8 @@ class VelocityEnvCfg(ManagerEnvCfg):
     sim: SimulationCfg = default(
         SimulationCfg(
             dt=0.005,
-            data_fields=("sensordata", "actuator_force", "qacc"),
+            data_fields=("sensordata", "actuator_force"),
+            substep_fields=("qvel",),
             model_fields=("body_mass", "body_inertia", "body_ipos", "geom_friction"),
             # Go2 on rough ground, under random actions, needed 29 and 117. mujoco_warp's own guess,
             # 128 and 1,024, takes four times the memory.

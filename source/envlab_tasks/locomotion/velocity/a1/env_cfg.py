@@ -1,8 +1,6 @@
 """LeggedGym-Flat-A1-v0. The numbers are legged_gym's LeggedRobotCfg and A1RoughCfg (8fa29ac).
 
-Three things differ: accelerations of joints are those of the last physics step, not of two control
-steps; 3 % of the commands are to stand still, where legged_gym takes velocities below 0.2 m/s for
-that; and one coefficient of friction stands for its average with the ground's.
+One thing differs: one coefficient of friction stands for its average with the ground's.
 """
 
 from __future__ import annotations
@@ -12,7 +10,12 @@ from typing import Any
 
 from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg
-from envlab_tasks.locomotion.velocity.a1.env import scaled_commands
+from envlab_tasks.locomotion.velocity.a1.env import (
+    LeggedGymCommandCfg,
+    dof_acc,
+    push_robots,
+    scaled_commands,
+)
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     AXES,
     ActionsCfg,
@@ -66,7 +69,7 @@ class A1CommandsCfg(CommandsCfg):
     """Up to 1 m/s each way, and any heading."""
 
     base_velocity: mdp.UniformVelocityCommandCfg = default(
-        mdp.UniformVelocityCommandCfg(resampling_time_range=(10.0, 10.0), rel_standing_envs=0.03)
+        LeggedGymCommandCfg(resampling_time_range=(10.0, 10.0))
     )
 
 
@@ -95,10 +98,11 @@ class A1EventsCfg(EventsCfg):
     reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
     push_robot: EventTermCfg | None = default(
         EventTermCfg(
-            func=mdp.push_by_setting_velocity,
+            func=push_robots,
             mode="interval",
             interval_range_s=(15.0, 15.0),
-            params={"velocity_range": {"x": (-1.0, 1.0), "y": (-1.0, 1.0)}},
+            is_global_time=True,
+            params={"max_push_vel_xy": 1.0},
         )
     )
 
@@ -107,6 +111,7 @@ class A1EventsCfg(EventsCfg):
 class A1RewardsCfg(RewardsCfg):
     """What A1 changes; tracking, smoothness and the rest are as in all velocity tasks."""
 
+    dof_acc_l2: RewardTermCfg | None = default(RewardTermCfg(func=dof_acc, weight=-2.5e-7))
     dof_torques_l2: RewardTermCfg | None = default(
         RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
     )
@@ -141,7 +146,7 @@ class A1FlatEnvCfg(VelocityEnvCfg):
     sim: SimulationCfg = default(
         SimulationCfg(
             dt=0.005,
-            data_fields=("sensordata", "actuator_force", "qacc"),
+            data_fields=("sensordata", "actuator_force"),
             model_fields=("geom_friction",),
         )
     )
