@@ -40,10 +40,10 @@ def make_env(
         "observations": terms(policy=group(pos=ObservationTermCfg(func=mdp.joint_pos))),
         "actions": terms(arm=mdp.JointPositionActionCfg(joint_names="arm")),
         "sensors": terms(contact_forces=ContactSensorCfg()),
+        "scene": SceneCfg(num_envs=num_envs, model=MODEL),
     }
     cfg = ManagerEnvCfg(
         sim=SimulationCfg(**{"dt": DT, "data_fields": ("sensordata",), **(sim or {})}),
-        scene=SceneCfg(num_envs=num_envs, model=MODEL),
         **(defaults | fields),
     )
     return ManagerEnv(cfg, context=rank(index, world_size), seed=seed)

@@ -11,7 +11,8 @@ import torch
 from envlab import registry
 from envlab.config import compose
 from envlab.distributed.context import DistributedContext
-from envlab.envs import VectorEnv
+from envlab.envs import SceneEntityCfg, VectorEnv
+from envlab.envs.entities import resolve_entity
 from envlab.envs.scene import load_model
 
 GO2, H1 = "Isaac-Velocity-Flat-Unitree-Go2-v0", "Isaac-Velocity-Flat-H1-v0"
@@ -297,3 +298,33 @@ def test_warp_follows_the_c_backend_for_50_steps():
             largest[name] = max(largest[name], difference)
     for name, bound in (("qpos", 1e-4), ("qvel", 3e-3), ("policy", 3e-3), ("reward", 1e-5)):
         assert largest[name] < bound, f"{name} differs by {largest[name]:.1e}"
+
+
+# The penalty of accelerations ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task_id", [GO2, H1, "Isaac-Velocity-Flat-G1-v0"])
+def test_accelerations_are_differences_of_velocities_as_in_isaac_lab(task_id):
+    """Plain MuJoCo repeats the control step; Isaac Lab divides differences by the physics step."""
+    env = make(task_id, "env.events.add_base_mass=null", "env.events.physics_material=null")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(10):
+        env.step(torch.randn(env.actions.shape, generator=generator))
+    term, model = env.cfg.rewards.dof_acc_l2, env.sim.model
+    joints = resolve_entity(
+        term.params.get("asset_cfg", SceneEntityCfg("robot")), model, env.device
+    )
+    data = env.sim.data_of(0)
+    env.step(torch.randn(env.actions.shape, generator=generator))
+    data.ctrl[:] = env.sim.ctrl[0]
+    velocities = []
+    for _ in range(4):
+        mujoco.mj_step(model, data)
+        velocities.append(data.qvel[joints.qvel_ids].copy())
+    assert velocities[-1].tolist() == pytest.approx(
+        env.sim.data.qvel[0, joints.qvel_ids].tolist(), abs=1e-3
+    )
+    expected = (((velocities[-1] - velocities[-2]) / 0.005) ** 2).sum()
+    index = env.reward_manager.active_terms.index("dof_acc_l2")
+    value = env.reward_manager.step_values[index, 0].item() / (term.weight * 0.02)
+    assert value == pytest.approx(expected, rel=0.01)

@@ -31,7 +31,7 @@ def joint_acc_l2(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tens
     Isaac Lab 2.3 (``ArticulationData.joint_acc``). Needs ``qvel`` in ``env.sim.substep_fields``.
 
     Raises:
-        ConfigurationError: If a control step is a single physics step, which has no other before it.
+        ConfigurationError: If a control step is a single physics step.
     """
     if env.sim.decimation < 2:
         raise ConfigurationError(

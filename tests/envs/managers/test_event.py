@@ -8,7 +8,7 @@ import torch
 from envlab.envs import mdp
 from envlab.envs.managers import EventTermCfg
 from envlab.errors import ConfigurationError
-from tests.envs.sliders import make_env, terms
+from tests.envs.sliders import make_env, rank, terms
 
 
 class Recorder:
@@ -85,6 +85,30 @@ def test_a_reset_winds_the_clock_up(recorder):
     env.reset(options={"reset_mask": torch.tensor([True, False])})
     run(env, 4)
     assert recorder.calls == [(4, [1]), (7, [0])]
+
+
+def test_a_global_clock_calls_all_at_once_and_no_reset_winds_it_up(recorder):
+    event = EventTermCfg(
+        func=recorder, mode="interval", interval_range_s=(0.3, 0.7), is_global_time=True
+    )
+    env = make_env(3, events=terms(kick=event), episode_length_s=100.0)
+    run(env, 2)
+    env.reset(options={"reset_mask": torch.tensor([True, False, False])})
+    run(env, 40)
+    steps = [step for step, ids in recorder.calls if ids == [0, 1, 2]]
+    assert len(steps) == len(recorder.calls) >= 5
+    between = {after - before for before, after in zip([0, *steps], steps, strict=False)}
+    assert len(between) > 1
+    assert between <= {3, 4, 5, 6, 7}
+    other = Recorder()  # the second of two ranks is called at the same steps
+    event = EventTermCfg(
+        func=other, mode="interval", interval_range_s=(0.3, 0.7), is_global_time=True
+    )
+    second = make_env(3, events=terms(kick=event), episode_length_s=100.0, context=rank(1, 2))
+    run(second, 2)
+    second.reset(options={"reset_mask": torch.tensor([False, True, True])})
+    run(second, 40)
+    assert [step for step, _ in other.calls] == steps
 
 
 @pytest.mark.parametrize(("mode", "interval"), [("interval", None), ("reset", (1.0, 2.0))])

@@ -8,8 +8,8 @@ import mujoco
 import pytest
 import torch
 
-from envlab.envs import mdp
-from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
 from tests.envs.hopper import LEFT, LEVEL, ROLLED, make_env, place, step
 from tests.envs.sliders import terms
 
@@ -127,6 +127,29 @@ def test_errors_are_logged_over_the_time_between_two_draws():
     log = info["log"]
     assert log["Metrics/go/error_vel_xy"] == pytest.approx(4 * 0.3 / 100, rel=1e-2)
     assert log["Metrics/go/error_vel_yaw"] == pytest.approx(4 * 0.1 / 100, rel=1e-2)
+
+
+def test_the_error_is_of_the_centre_of_mass_as_the_reward_is():
+    """The centre of mass lies 0.1 m before the origin, so that turning moves it to the left."""
+    shift = {
+        "asset_cfg": SceneEntityCfg("robot", body_names="block"),
+        "com_range": {"x": (0.1, 0.1)},
+    }
+    env = make_env(
+        sim={"model_fields": ("body_ipos",)},
+        events=terms(
+            com=EventTermCfg(func=mdp.randomize_rigid_body_com, mode="startup", params=shift)
+        ),
+        commands=terms(go=command(ranges=mdp.VelocityRangesCfg(lin_vel_y=(0.3, 0.3)))),
+        rewards=terms(term=RewardTermCfg(func=mdp.track_lin_vel_xy_exp, weight=1.0, params=FOLLOW)),
+    )
+    go = env.command_manager.get_term("go")
+    go.command[0, :2] = torch.tensor([0.0, 0.3])
+    place(env, ang_vel=(0.0, 0.0, 3.0))
+    before = go.metrics["error_vel_xy"].clone()
+    go.update()
+    assert (go.metrics["error_vel_xy"] - before).tolist() == pytest.approx([0.0], abs=1e-6)
+    assert env.reward_manager.compute().item() / env.step_dt == pytest.approx(1.0, abs=1e-5)
 
 
 def test_all_of_a_command_survives_a_resume():
