@@ -2,11 +2,13 @@
 
 One base seed, agreed by broadcast. Model initialisation and environments use the base seed
 (environments are told apart by their global index); action sampling uses base seed + global rank.
-Libraries are stopped from adding offsets of their own.
+Libraries are stopped from adding offsets of their own. Playing and validating have another seed,
+which :func:`evaluation_seed` derives.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +22,11 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
+
+
+def evaluation_seed(seed: int) -> int:
+    """Return the base seed for judging policies, with draws that no training saw."""
+    return int.from_bytes(hashlib.sha256(f"evaluation/{seed}".encode()).digest()[:4], "little") >> 1
 
 
 def generator_state() -> dict[str, Any]:

@@ -16,13 +16,19 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
-from envlab.distributed.seeding import seed_everything
+from envlab.distributed.seeding import evaluation_seed, seed_everything
 from envlab.envs import multi_agent_to_single_agent
 from envlab.envs.joint_order import Convention
 from envlab.foreign import printable
 from envlab.rl.command.evaluation import evaluate, write_json
 from envlab.rl.command.play_watched import NewerPolicies, play_watched, told_of
-from envlab.rl.command.session import Session, check_origin, compose_session, open_checkpoint
+from envlab.rl.command.session import (
+    Session,
+    agree_on_seed,
+    check_origin,
+    compose_session,
+    open_checkpoint,
+)
 from envlab.rl.command.train import make_env
 from envlab.rl.learner import Player
 from envlab.rl.libraries import Library
@@ -127,10 +133,10 @@ def open_policy(
     elif (run_directory / "run.json").is_file():
         refuse_links(run_directory)  # policies and videos are written there
     num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
-    seed = session.agent_cfg.seed
+    context = DistributedContext.single(flags.device)
+    seed = evaluation_seed(agree_on_seed(session.agent_cfg.seed, context))
     changes = {"scene": {"num_envs": num_envs}, "seed": seed}
     session.env_cfg = merge(session.env_cfg, changes, "env")
-    context = DistributedContext.single(flags.device)
     seed_everything(seed)
     env = make_env(session, context)
     player = library.load("player")(session, env, context, values)

@@ -121,18 +121,19 @@ class Validator:
         """
         from envlab.distributed.context import DistributedContext
         from envlab.distributed.log import configure_logging
-        from envlab.distributed.seeding import seed_everything
+        from envlab.distributed.seeding import evaluation_seed, seed_everything
         from envlab.rl.command.train import make_env
         from envlab.rl.run.checkpoints import Checkpoints
 
         self._directory, self._flags = directory, flags
+        self._seed = evaluation_seed(flags.seed)
         self._mode = "test" if flags.eval else "valid"
         manifest = read_manifest(directory)
         self._library = get_library(manifest["library"])
         self._session = self._compose(manifest, words)
         configure_logging(verbose=self._session.flags.verbose)
         self._context = DistributedContext.single(self._session.flags.device)
-        seed_everything(flags.seed)
+        seed_everything(self._seed)
         self._env = make_env(self._session, self._context)
         self._checkpoints = Checkpoints(directory / "checkpoints")
         self._path = directory / FILES[self._mode]
@@ -218,7 +219,7 @@ class Validator:
         flags, overrides = play_parser(self._library).parse_with_overrides(given)
         session = compose_session(flags, overrides, self._library, params=self._directory)
         num_envs = min(flags.num_envs, self._flags.num_episodes)
-        changes: dict[str, Any] = {"scene": {"num_envs": num_envs}, "seed": self._flags.seed}
+        changes: dict[str, Any] = {"scene": {"num_envs": num_envs}, "seed": self._seed}
         if self._mode == "test" and session.task.kind == "NavEnv":
             changes["houses"] = {"split": "test"}
         session.env_cfg = merge(session.env_cfg, changes, "env")
@@ -247,7 +248,7 @@ class Validator:
         from envlab.rl.command.evaluation import evaluate
         from envlab.rl.population.checkpoint import of_leader
 
-        self._env.reset(seed=self._flags.seed)  # the same episodes for every checkpoint
+        self._env.reset(seed=self._seed)  # the same episodes for every checkpoint
         player = self._library.load("player")(
             self._session, self._env, self._context, of_leader(values)
         )

@@ -14,6 +14,7 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.seeding import evaluation_seed
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.rl.command.session import Session
 from envlab.rl.evolution.cfg import EvolutionCfg
@@ -30,9 +31,6 @@ from envlab.rl.skrl.library import ON_POLICY
 from envlab.rl.skrl.torch.ranks import join_ranks
 
 logger = logging.getLogger(__name__)
-
-_EVALUATION_SEED = 0x5EED
-"""Added to the base seed, so that evaluations begin in other states than training does."""
 
 
 class EvolutionLearner(Learner):
@@ -194,7 +192,7 @@ class EvolutionLearner(Learner):
 
         All begin in the same states, which are others in each generation.
         """
-        seed = (self._cfg.seed + _EVALUATION_SEED + generation) % 2**31
+        seed = (evaluation_seed(self._cfg.seed) + generation) % 2**31
         with self._context.progress.during("evaluate"):
             for position in self._own:
                 self.members[position].test(self._eval_env, self._together, seed)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from envlab.config import merge, write_yaml
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_agent_values, load_env_cfg
-from envlab.rl.command.play import _export
+from envlab.rl.command.arguments import play_parser
+from envlab.rl.command.play import _export, open_policy
 from envlab.rl.command.session import compose_session
 from envlab.rl.libraries import get_library
 from envlab.rl.loop.deployment import NotDeployable
@@ -79,3 +82,22 @@ def test_what_cannot_have_another_order_of_joints_is_not_left_in_ours(
     with pytest.raises(NotDeployable, match=message):
         _export(opened, tmp_path, "isaaclab")
     assert not list(tmp_path.iterdir())
+
+
+def test_no_episode_that_is_played_was_trained_in():
+    """The shipped policy was trained with seed 42, and so are the environments made beside it."""
+    library = get_library("rsl_rl")
+    task = "Isaac-Cartpole-v0"
+    words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu", "--num_envs=64"]
+    states = []
+    for seed in ([], ["--seed=42"], ["--seed=7"]):
+        flags, overrides = play_parser(library).parse_with_overrides([*words, *seed])
+        opened = open_policy(library, flags, overrides, 64)
+        assert opened.session.agent_cfg.seed == (7 if "--seed=7" in seed else 42)
+        states.append(opened.env.reset()[0]["policy"].clone())
+        opened.env.close()
+    trained_in = get_task(task).make(load_env_cfg(get_task(task)), num_envs=64, seed=42)
+    trained = trained_in.reset()[0]["policy"]
+    assert torch.equal(states[0], states[1])
+    for first, second in itertools.combinations([trained, states[1], states[2]], 2):
+        assert not (first[:, None] == second[None]).all(dim=2).any()
