@@ -25,6 +25,7 @@ class HouseSet:
 
     Attributes:
         arrays: :data:`envlab.nav.house_cache.Arrays`, ``(num_slots, ...)``, at fixed addresses.
+        numbers: What :meth:`number_of` returns, int64 ``(num_slots,)``.
         offers: Goals that have a place to start from, bool ``(num_slots, NUM_GOALS)``.
         open_slots: The slots in which episodes may begin, int32 ``(num_slots,)``, of which the
             first ``num_open`` count.
@@ -64,9 +65,10 @@ class HouseSet:
         self._range_mm = [round(1000 * limit) for limit in start_range_m]
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="houses")
         self._coming: dict[int, Future[Arrays]] = {}
-        self._numbers = [-1] * self.num_slots
+        self._held = [-1] * self.num_slots
         self._offers = np.zeros((self.num_slots, 0), bool)
         self.arrays: dict[str, torch.Tensor] = {}
+        self.numbers: torch.Tensor
         self.offers: torch.Tensor
         self.open_slots: torch.Tensor
         self.set_clock(0)
@@ -78,7 +80,7 @@ class HouseSet:
 
     def number_of(self, slot: int) -> int:
         """Return the index, in its split or among the files, of the house in a slot."""
-        return self.cfg.first_house + self._numbers[slot]
+        return self.cfg.first_house + self._held[slot]
 
     def name_of(self, slot: int) -> str:
         """Return the name of the house in a slot, such as ``val_7``, or that of its file."""
@@ -138,6 +140,7 @@ class HouseSet:
         padded = np.resize(chosen, self.num_slots).astype(np.int32)
         self._send("open_slots", padded)
         self._send("offers", self._offers)
+        self._send("numbers", self.cfg.first_house + np.array(self._held))
 
     def _load(self, house: int) -> Future[Arrays]:
         number = self.cfg.first_house + house
@@ -145,7 +148,7 @@ class HouseSet:
 
     def _put(self, slot: int, house: int) -> None:
         """Put a house into a slot, unless it is there."""
-        if self._numbers[slot] == house:
+        if self._held[slot] == house:
             return
         arrays = (self._coming.pop(house, None) or self._load(house)).result()
         if not self.arrays:
@@ -161,7 +164,7 @@ class HouseSet:
         fits = (fields >= nearest) & (fields <= farthest) & arrays["starts"]
         self._offers[slot] = False
         self._offers[slot, self._goals] = fits.any(axis=(1, 2))
-        self._numbers[slot] = house
+        self._held[slot] = house
 
     def _send(self, name: str, values: np.ndarray) -> None:
         """Set an attribute to a tensor with these values, which keeps its address."""

@@ -2,7 +2,11 @@
 
 Success and SPL are those of Anderson et al., "On Evaluation of Embodied Navigation Agents" (2018),
 soft SPL that of Datta et al., "Integrating Egocentric Localization for More Realistic Point-Goal
-Navigation Agents" (2020), as Habitat and AllenAct compute them: see :meth:`NavEnv._measures`.
+Navigation Agents" (2020): see :meth:`NavEnv._measures`. The shortest way of ours ends where success
+begins, at the zone of arrival; AllenAct's ends at the point itself, so that its SPL is higher.
+
+Episodes in one house are not independent, so intervals are those of a bootstrap over houses (Field
+and Welsh, "Bootstrapping Clustered Data", 2007).
 """
 
 from __future__ import annotations
@@ -21,6 +25,9 @@ ENDS = ("success", "failed_end", "time_out", "non_finite")
 finite."""
 BANDS_M = (0.0, 3.0, 6.0, 10.0)
 """Lower ends of the bands of the distance between start and goal."""
+DETOUR = 1.1
+"""From how many times the straight line on a shortest way counts as a detour, as in Habitat's data
+sets, which keep few starts below it ("Habitat: A Platform for Embodied AI Research", 2019)."""
 RESAMPLES = 1000
 """Of the bootstrap (Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979)."""
 
@@ -35,13 +42,15 @@ def summarise(episodes: Mapping[str, np.ndarray], seed: int = 0) -> Summary:
     """Return means with intervals of all episodes, of each class, and of each band of distance.
 
     Args:
-        episodes: What ``info["episodes"]`` of :class:`NavEnv` holds, ``(num_episodes,)`` each.
+        episodes: What ``info["episodes"]`` of :class:`NavEnv` holds, ``(num_episodes,)`` each;
+            without ``house``, all count as independent.
         seed: Of the bootstrap.
     """
     rng = np.random.default_rng(seed)
+    houses = episodes.get("house", np.arange(len(episodes["goal"])))
     return {
         name: {"num_episodes": int(mask.sum())}
-        | {measure: _interval(episodes[measure][mask], rng) for measure in MEASURES}
+        | {measure: _interval(episodes[measure][mask], houses[mask], rng) for measure in MEASURES}
         | {"ends": _shares(episodes["end"][mask])}
         for name, mask in _groups(episodes).items()
         if mask.any()
@@ -73,12 +82,17 @@ def _groups(episodes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     for low, high in zip(BANDS_M, (*BANDS_M[1:], np.inf), strict=True):
         name = f"{low:g} to {high:g} m" if np.isfinite(high) else f"from {low:g} m"
         groups[name] = (distance >= low) & (distance < high)
+    if "detour" in episodes and (episodes["detour"] != 1.0).any():
+        groups[f"detours ({DETOUR:g} or more)"] = episodes["detour"] >= DETOUR
     return groups
 
 
-def _interval(values: np.ndarray, rng: np.random.Generator) -> Interval:
+def _interval(values: np.ndarray, houses: np.ndarray, rng: np.random.Generator) -> Interval:
     values = values.astype(np.float64)
-    means = values[rng.integers(len(values), size=(RESAMPLES, len(values)))].mean(axis=1)
+    house = np.unique(houses, return_inverse=True)[1]
+    sums, counts = np.bincount(house, values), np.bincount(house)
+    drawn = rng.integers(len(sums), size=(RESAMPLES, len(sums)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return float(values.mean()), float(low), float(high)
 

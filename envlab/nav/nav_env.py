@@ -16,7 +16,7 @@ from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, masked_means
 from envlab.nav import missing_extra
 from envlab.nav.furniture import CLASSES, FIRST_TARGET, TARGETS
-from envlab.nav.house import CELL, NUM_GOALS
+from envlab.nav.house import CELL, NUM_GOALS, POINT_RADIUS
 from envlab.nav.metrics import ENDS
 from envlab.nav.nav_cfg import ACTIONS, NavEnvCfg
 from envlab.sim.threads import OneThread
@@ -342,9 +342,10 @@ class NavEnv(BatchedEnv):
     def _measures(self) -> dict[str, torch.Tensor]:
         """Return the measures of episodes as they would be if they ended now, ``(num_envs,)`` each.
 
-        SPL is Anderson et al., "On Evaluation of Embodied Navigation Agents" (2018); soft SPL,
-        Datta et al., "Integrating Egocentric Localization for More Realistic Point-Goal Navigation
-        Agents" (2020).
+        ``house`` is which house it was in, and ``detour`` is :meth:`_detour`. SPL is Anderson et
+        al., "On Evaluation of Embodied Navigation Agents" (2018); soft SPL, Datta et al.,
+        "Integrating Egocentric Localization for More Realistic Point-Goal Navigation Agents"
+        (2020).
         """
         success = self._success.float()
         shortest = self.start_distance.clamp(min=1e-3)
@@ -359,7 +360,16 @@ class NavEnv(BatchedEnv):
             "collisions": self.collisions.clone(),
             "steps": self._episode_length.float(),
             "goal": self.goal.clone(),
+            "house": self.houses.numbers[self.slot.long()],
+            "detour": self._detour(),
         }
+
+    def _detour(self) -> torch.Tensor:
+        """Return how many times the straight line the shortest way to a point is; 1 for objects."""
+        if self.cfg.goal == "object":
+            return torch.ones_like(self.start_distance)
+        straight = torch.linalg.vector_norm(self.goal_points() - self.start[:, :2], dim=1)
+        return (self.start_distance + POINT_RADIUS) / straight.clamp(min=POINT_RADIUS)
 
 
 def _goals(cfg: NavEnvCfg) -> list[int]:

@@ -13,6 +13,7 @@ Pictures are rendered from the simulation, and curves are drawn from run directo
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -109,8 +110,7 @@ def differences() -> str:
     """Return the table of what docstrings of the tasks' modules say after :data:`DIFFERS`."""
     tasks: dict[str, list[str]] = {}
     for task in pictured():
-        modules = dict.fromkeys(kind.__module__ for kind in type(load_env_cfg(task)).__mro__)
-        for module in modules:
+        for module in _modules(task):
             for sentence in _differing(module):
                 tasks.setdefault(sentence, []).append(f"`{task.id}`")
     rows = [("all", sentence) for sentence in _differing("envlab_tasks")]
@@ -234,6 +234,17 @@ def draw_curve(task: Task, run: Path) -> Path:
     path = IMAGES / f"{task.id}_curve.png"
     figure.savefig(path, dpi=100)
     return path
+
+
+def _modules(task: Task) -> list[str]:
+    """Return the modules of a task's configuration, and those of envlab_tasks that they use."""
+    modules = dict.fromkeys(kind.__module__ for kind in type(load_env_cfg(task)).__mro__)
+    for module in list(modules):
+        for value in vars(sys.modules[module]).values():
+            used = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+            if str(used).startswith("envlab_tasks."):
+                modules.setdefault(str(used))
+    return list(modules)
 
 
 def _differing(module: str) -> list[str]:

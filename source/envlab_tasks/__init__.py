@@ -9,8 +9,10 @@ Differs from Isaac Lab 2.3.2:
   ``envlab.envs.joint_order`` permutes policies and data sets.
 - Joint velocities have no limits, because MuJoCo has none. Humanoid's 100 rad/s there are out of
   reach (random actions: 64 rad/s); the other robots' limits are those of their USD files.
-- Joint accelerations are those of the last physics step, there differences of velocities.
 - A material has one coefficient of friction, drawn between the static and the dynamic one there.
+  It is drawn once for each robot, there for each of its shapes.
+- Where two shapes touch, the larger coefficient counts, or that of the shape with the higher
+  priority in the MJCF, there their average or product.
 """
 
 import importlib

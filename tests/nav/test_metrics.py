@@ -39,6 +39,27 @@ def test_the_interval_is_that_of_a_mean():
     assert summarise(values) == summarise(values)
 
 
+def test_episodes_of_one_house_count_as_one_where_they_are_alike():
+    """40 houses with 25 equal episodes each are known as well as 40 episodes are."""
+    rng = np.random.default_rng(1)
+    by_house = rng.normal(size=40)
+    values = {name: np.repeat(by_house, 25) for name in MEASURES}
+    values |= {name: np.zeros(1000, int) for name in ("goal", "end")}
+    values |= {"start_distance": np.ones(1000), "house": np.repeat(np.arange(40) + 7, 25)}
+    mean, low, high = summarise(values)["all"]["spl"]
+    assert mean == pytest.approx(by_house.mean())
+    assert high - low == pytest.approx(2 * 1.96 * by_house.std() / 40**0.5, rel=0.15)
+    alone = values | {"house": np.arange(1000)}
+    _, low_alone, high_alone = summarise(alone)["all"]["spl"]
+    assert high - low > 4 * (high_alone - low_alone)
+
+
+def test_starts_that_are_no_straight_walk_are_a_group_of_points_alone():
+    summary = summarise(episodes() | {"detour": np.array([1.0, 1.05, 1.1, 2.0])})
+    assert summary["detours (1.1 or more)"]["num_episodes"] == 2
+    assert not any("detour" in name for name in summarise(episodes() | {"detour": np.ones(4)}))
+
+
 def test_a_table_gives_intervals_and_why_episodes_ended():
     text = table(summarise(episodes()))
     assert "Apple" in text

@@ -194,6 +194,18 @@ def test_spl_and_soft_spl_by_hand():
     assert far["soft_spl"].tolist() == pytest.approx([0.75 * 4 / 6] * 3)
 
 
+def test_an_episode_tells_its_house_and_how_far_around_it_had_to_go():
+    env = make(4, start_range_m=[2.0, 30.0], houses={"num_houses": 2, "first_house": 5})
+    env.start[:, :2] = env.goal_points() + torch.tensor([2.0, 0.0])  # 2 m as the crow flies
+    env.start_distance.copy_(torch.tensor([1.74, 1.96, 2.74, 3.74]))  # to 0.26 m before the point
+    houses = [env.houses.number_of(int(slot)) for slot in env.slot]
+    *_, info = act(env, END)
+    episodes = info["episodes"]
+    assert episodes["detour"].tolist() == pytest.approx([1.0, 1.11, 1.5, 2.0])
+    assert episodes["house"].tolist() == houses
+    assert set(houses) == {5, 6}
+
+
 def test_progress_is_earned_but_not_more_than_was_moved():
     env = make(16, start_range_m=[3.0, 30.0], images=[])
     expert = Expert(env)

@@ -1,4 +1,10 @@
-"""What velocity tasks on rough ground share: a scan of the ground, and a curriculum over it."""
+"""What velocity tasks on rough ground share: a scan of the ground, and a curriculum over it.
+
+Differs from Isaac Lab 2.3.2:
+
+- The variants to play have no curriculum; there ``terrain_levels`` goes on among tiles that are not
+  ordered by difficulty.
+"""
 
 from __future__ import annotations
 
