@@ -16,6 +16,7 @@ from envlab.config import write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.command.arguments import ArgumentParser, play_parser
+from envlab.rl.hogwild.environments import read_heirs, with_heir
 from envlab.rl.hogwild.spec import Spec, load_spec, make_spec, read_specs
 from envlab.rl.libraries import get_library
 from envlab.rl.run.directory import LOG_ROOT, make_directory
@@ -68,6 +69,12 @@ def _parser() -> ArgumentParser:
         metavar="KEY=VALUE",
         help="set a placeholder, or a value at a path of the spec, as meta.max_session=2",
     )
+    run.add_argument(
+        "--environments",
+        type=Path,
+        metavar="FILE",
+        help="YAML file of OLD: NEW, what takes the place of environments that are gone",
+    )
     run.add_argument("--device", metavar="DEVICE", help="cpu (default) or cuda")
     run.add_argument(
         "--on_session_failure",
@@ -118,7 +125,7 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
     from envlab.rl.hogwild.trial import run_trial
 
     configure_logging(verbose=flags.verbose)
-    plan = make_plan(spec, dev=dev)
+    plan = make_plan(with_heir(spec, read_heirs(flags.environments)), dev=dev)
     for key in plan.without_effect:
         logger.info("%s has no effect here.", key)
     try:
@@ -154,7 +161,8 @@ def _search(flags: argparse.Namespace, place: str) -> int:
 
     configure_logging(verbose=flags.verbose)
     directory = find_experiment(flags.name, place) if place else None
-    search = make_search(spec if directory is None else _saved_spec(directory, flags))
+    spec = spec if directory is None else _saved_spec(directory, flags)
+    search = make_search(with_heir(spec, read_heirs(flags.environments)))
     for key in search.without_effect:
         logger.info("%s has no effect here.", key)
     if directory is None:

@@ -90,5 +90,9 @@ class Part:
         )
 
     def without_effect(self) -> list[str]:
-        read = self._asked - set(NO_EFFECT.get(self.path, ()))
-        return [f"{self.path}.{key}{did_you_mean(key, read, 1)}" for key in self._left]
+        known = NO_EFFECT.get(self.path, ())
+        read = self._asked - set(known)
+        return [
+            f"{self.path}.{key}{'' if key in known else did_you_mean(key, read, 1)}"
+            for key in self._left
+        ]

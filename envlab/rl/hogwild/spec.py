@@ -25,6 +25,8 @@ PARTS = ("agent", "env", "meta")
 _OPTIONAL = ("body", "search", "spec_params", "name")
 """``body`` is version 4's pairing of agents with environments."""
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+_OLD_SPACES = {"grid_search": "choice"}
+"""Ray Tune's names of before version 5."""
 SPACES = ("choice", "uniform", "quniform", "loguniform", "randint", "qrandint", "lograndint")
 """How a range to search is written: ``lr__loguniform: [1e-4, 1e-2]``. Names and bounds are Ray
 Tune's, as in SLM-Lab 5: ``randint`` and ``lograndint`` leave the upper bound out, and a range that
@@ -42,6 +44,8 @@ class Spec:
     meta: Mapping[str, Any]
     search: Mapping[str, Sequence[Any]]
     """Ranges by dotted path: ``agent.algorithm.gamma__uniform`` and its two numbers."""
+    replaced_env: str | None = None
+    """The environment that the file names, where another one takes its place."""
 
     def values(self) -> dict[str, Any]:
         """Return what a file of this spec alone would hold."""
@@ -72,18 +76,15 @@ def load_spec(path: Path, name: str, settings: Sequence[str] = ()) -> Spec:
 def read_specs(path: Path) -> dict[str, Any]:
     """Return what a spec file holds, by name.
 
+    JSON may have trailing commas, which SLM-Lab's reader takes, and comments, as in JSON5.
+
     Raises:
         ConfigurationError: If it cannot be read as JSON or YAML, with line and column.
     """
     try:
         if path.suffix in (".yaml", ".yml"):
-            return load_yaml(path)
-        found = json.loads(read_text(path), parse_int=bounded_int)
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(
-            f"The spec file {path} is no JSON: {error.msg} at line {error.lineno}, column "
-            f"{error.colno}. Correct it there; a YAML file is to be called .yaml."
-        ) from error
+            return _specs(load_yaml(path))
+        found = _parse(read_text(path), path)
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             f"The spec file {path} cannot be read ({error}). 'envlab lab list' lists those that "
@@ -93,7 +94,34 @@ def read_specs(path: Path) -> dict[str, Any]:
         raise ConfigurationError(
             f"The spec file {path} holds {type(found).__name__}, but must hold specs by name."
         )
-    return found
+    return _specs(found)
+
+
+def _specs(found: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a file only refers to, which SLM-Lab names with an underscore in front."""
+    return {name: value for name, value in found.items() if not str(name).startswith("_")}
+
+
+def _parse(text: str, path: Path) -> Any:
+    """Return what JSON says; JSON5's reader takes a hundred times as long, and is asked second."""
+    try:
+        return json.loads(text, parse_int=bounded_int)
+    except json.JSONDecodeError as strict:
+        try:
+            import json5
+
+            return json5.loads(text, parse_int=bounded_int)
+        except ModuleNotFoundError as missing:
+            hint = (
+                "To read comments and trailing commas, install the extra: pip install 'envlab[lab]'"
+            )
+            where, error = strict, missing
+        except ValueError as loose:
+            hint, where, error = "Correct it there", strict, loose
+        raise ConfigurationError(
+            f"The spec file {path} is no JSON: {where.msg} at line {where.lineno}, column "
+            f"{where.colno}. {hint}; a YAML file is to be called .yaml."
+        ) from error
 
 
 def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> Spec:
@@ -133,6 +161,9 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     Raises:
         ConfigurationError: If there is no such path, with the nearest one.
     """
+    same = [path for path in _paths(values) if path.split(".")[1:][-1:] == [key]]
+    if len(same) == 1:  # as SLM-Lab's command line has it: max_frame=1e6
+        key = same[0]
     *folders, last = key.split(".")
     inner: Any = values
     for number, folder in enumerate(folders):
@@ -264,7 +295,8 @@ def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
         if isinstance(value, Mapping):
             found |= {f"{key}.{inner}": one for inner, one in _ranges(value, where).items()}
             continue
-        kind = key.rpartition("__")[2] if "__" in key else ""
+        path, _, kind = key.rpartition("__")
+        kind = _OLD_SPACES.get(kind, kind) if path else ""
         if kind not in SPACES:
             raise ConfigurationError(
                 f"{where} searches {key!r}, which names no kind of range that can be searched. "
@@ -286,7 +318,7 @@ def _ranges(search: Any, where: str) -> dict[str, Sequence[Any]]:
             raise ConfigurationError(
                 f"{where} searches {key} = {value!r}, but a logarithmic range begins above 0."
             )
-        found[key] = value
+        found[f"{path}__{kind}"] = value
     return found
 
 

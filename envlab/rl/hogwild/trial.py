@@ -92,6 +92,7 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
         is_exact = plan.agent.distributed == "false"
         run.update(
             sessions=plan.agent.num_sessions,
+            **({"replaced_env": plan.spec.replaced_env} if plan.spec.replaced_env else {}),
             max_frame=plan.max_frame,
             log_frequency=plan.log_frequency,
             reproducible=is_exact,

@@ -13,6 +13,7 @@ import torch
 from envlab.cli import main
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.rl.hogwild import preparation
+from envlab.rl.hogwild.environments import read_heirs, with_heir
 from envlab.rl.hogwild.preparation import Options, check_cores, choose_device
 from envlab.rl.hogwild.spec import load_spec, make_spec, read_specs
 from envlab.rl.hogwild.translation import make_plan
@@ -130,6 +131,59 @@ def test_placeholders_take_the_only_choice_or_what_is_set():
     assert plan_of(spec, "frames=1e4", "env=Hopper").max_frame == 10_000
     with pytest.raises(ConfigurationError, match=r"leaves \$\{frames\} open.*-s frames=VALUE"):
         plan_of(spec)
+
+
+def test_spec_files_are_read_as_slm_lab_reads_them(tmp_path: Path):
+    """Its JSON reader takes trailing commas; YAML files begin with parts that specs refer to."""
+    text = json.dumps({"mine": SAC}).replace("}}", ",},}")[:-1] + ", // a comment\n}"
+    (tmp_path / "spec.json").write_text(text)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text)
+    assert read_specs(tmp_path / "spec.json") == {"mine": SAC}
+    (tmp_path / "spec.yaml").write_text(f"_env: &env {json.dumps(SAC['env'])}\nmine: {{env: *env}}")
+    assert read_specs(tmp_path / "spec.yaml") == {"mine": {"env": SAC["env"]}}
+
+
+def test_broken_json_is_told_by_line_and_column(tmp_path: Path):
+    (tmp_path / "spec.json").write_text('{"mine": {\n  "agent": [1,, 2]}}')
+    with pytest.raises(ConfigurationError, match=r"no JSON: .* at line 2, column 15\. Correct it"):
+        read_specs(tmp_path / "spec.json")
+
+
+def test_a_name_without_a_path_is_set_where_the_spec_has_it_once():
+    spec = make_spec("mine", SAC, ["max_frame=3e6", "gamma=0.9"], origin="a test")
+    assert spec.env["max_frame"] == 3e6
+    assert spec.agent["algorithm"]["gamma"] == 0.9
+    with pytest.raises(ConfigurationError, match="'name' is neither a placeholder of the spec nor"):
+        make_spec("mine", SAC, ["name=Ant-v5"], origin="a test")  # there are several
+
+
+def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: Path, caplog):
+    def heir_of(name: str, file: Path | None = None) -> tuple[str, str | None]:
+        spec = with_heir(make_spec("mine", changed("env.name", name), origin="x"), read_heirs(file))
+        return spec.env["name"], spec.replaced_env
+
+    assert heir_of("RoboschoolHumanoid-v1") == ("Humanoid-v5", "RoboschoolHumanoid-v1")
+    assert "RoboschoolHumanoid-v1 is gone: Humanoid-v5 takes its place." in caplog.text
+    assert heir_of("LunarLander-v2") == ("LunarLander-v3", "LunarLander-v2")
+    assert heir_of("HalfCheetah-v4") == ("HalfCheetah-v4", None)  # Gymnasium still has it
+    assert heir_of("NoSuchThing-v0") == ("NoSuchThing-v0", None)
+    (tmp_path / "mine.yaml").write_text(
+        "NoSuchThing-v0: Ant-v5\nRoboschoolHumanoid-v1: Humanoid-v4\n"
+    )
+    assert heir_of("NoSuchThing-v0", tmp_path / "mine.yaml")[0] == "Ant-v5"
+    assert heir_of("RoboschoolHumanoid-v1", tmp_path / "mine.yaml")[0] == "Humanoid-v4"
+    (tmp_path / "mine.yaml").write_text("NoSuchThing-v0: [Ant-v5]\n")
+    with pytest.raises(ConfigurationError, match=r"each line must be OLD: NEW"):
+        read_heirs(tmp_path / "mine.yaml")
+
+
+def test_slm_labs_own_settings_are_no_misspellings_of_others():
+    spec = changed("meta.eval_frequency", 1000)
+    spec["meta"]["log_freqency"] = 3
+    told = make_plan(make_spec("mine", spec, origin="a test")).without_effect
+    assert "meta.eval_frequency" in told
+    assert "meta.log_freqency Did you mean log_frequency?" in told
 
 
 def test_a_value_is_set_by_its_path():
