@@ -40,6 +40,9 @@ class AgentCfg:
     """Where learning rates are that ``--lr_scaling`` multiplies."""
     BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
     """Where batch sizes are that count samples, and that ``--global_num_envs`` divides."""
+    ENVS_PER_CORE: ClassVar[int] = 1024
+    """Environments per core on a CPU, at most, where nobody says: enough to amortise a step's fixed
+    cost (Cartpole gains nothing beyond 1024), few enough that an iteration takes under a second."""
 
     save_interval_minutes: NonNegativeFloat = 10.0
     """A checkpoint is also due when the last one is older; 0: by iterations only."""

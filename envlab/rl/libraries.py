@@ -93,6 +93,13 @@ BUILT_IN = (
         has_members=True,
     ),
     Library(
+        name="fast_sac",
+        cfg="envlab.rl.fast_sac.cfg:default_cfg",
+        build="envlab.rl.fast_sac.learner:build",
+        player="envlab.rl.fast_sac.play:FastSacPlayer",
+        description="FastSAC: off-policy learning from many environments, by envlab's own code",
+    ),
+    Library(
         name="ddppo",
         cfg="envlab.rl.ddppo.cfg:default_cfg",
         build="envlab.rl.ddppo.build:build",

@@ -41,9 +41,6 @@ from envlab.rl.run.pretrained import SELECTOR, find_policy
 logger = logging.getLogger(__name__)
 
 _ROOTS = ("env", "agent")
-ENVS_PER_CORE = 1024
-"""Default environments per core on a CPU: enough to amortise a step's fixed cost (Cartpole gains
-nothing beyond it), and few enough that an iteration of the shipped tasks takes under a second."""
 
 
 @dataclass(kw_only=True)
@@ -238,7 +235,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     default = session.env_cfg.scene.num_envs
     if session.sets_num_envs or session.params or context.device.type != "cpu":
         return default
-    suited = min(default, ENVS_PER_CORE * context.num_threads)
+    suited = min(default, session.agent_cfg.ENVS_PER_CORE * context.num_threads)
     if suited < default:
         logger.info(
             "Using %d environments per process, which suits its CPU threads (%d). The task's "

@@ -1,0 +1,164 @@
+"""The replay memory of a process: the last steps of all its environments, on their device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from envlab.errors import ConfigurationError
+
+
+class Batch(NamedTuple):
+    """Transitions, ``(size, ...)`` each."""
+
+    obs: torch.Tensor
+    critic_obs: torch.Tensor
+    actions: torch.Tensor
+    """As the policy draws them, -1 to 1."""
+    rewards: torch.Tensor
+    """Discounted sums of up to ``n_step`` rewards, ``(size,)``."""
+    discounts: torch.Tensor
+    """What the value of the next state counts, ``(size,)``: 0 where the episode has failed."""
+    next_obs: torch.Tensor
+    next_critic_obs: torch.Tensor
+
+
+class Replay:
+    """Rings of the last ``num_steps`` steps, raw: they are normalised when they are drawn."""
+
+    def __init__(
+        self,
+        num_steps: int,
+        num_envs: int,
+        sizes: Mapping[str, int],
+        *,
+        num_actions: int,
+        gamma: float,
+        n_step: int,
+        device: torch.device,
+    ) -> None:
+        """Make room.
+
+        Args:
+            num_steps: Steps of each environment.
+            num_envs: Environments.
+            sizes: Sizes of the observations ``obs`` and, if critics see others, ``critic_obs``.
+            num_actions: Size of an action.
+            gamma: Discount of a step.
+            n_step: Rewards that are summed.
+            device: Where it lies.
+
+        Raises:
+            ConfigurationError: If it is too short for ``n_step``, or does not fit.
+        """
+        if num_steps < n_step:
+            raise ConfigurationError(
+                f"agent.replay.num_steps is {num_steps}, but agent.algorithm.n_step needs at least "
+                f"{n_step}."
+            )
+        self._num_steps, self._num_envs, self._gamma, self._n_step = (
+            num_steps,
+            num_envs,
+            gamma,
+            n_step,
+        )
+        widths = {**sizes, **{f"next_{name}": size for name, size in sizes.items()}}
+        widths |= {"actions": num_actions, "outcomes": 3}
+        rows = num_steps * num_envs
+        try:
+            self._tensors = {
+                name: torch.zeros(rows, width, device=device) for name, width in widths.items()
+            }
+        except RuntimeError as error:  # torch's own, of a CPU and of a GPU
+            gigabytes = 4 * rows * sum(widths.values()) / 1e9
+            raise ConfigurationError(
+                f"The replay memory of {num_steps} steps of {num_envs} environments takes "
+                f"{gigabytes:.1f} GB, which {device} does not have. Lower agent.replay.num_steps "
+                "or --num_envs."
+            ) from error
+        self.num_added = 0
+        """Steps that were added so far."""
+
+    @property
+    def num_held(self) -> int:
+        """Steps that it holds of each environment."""
+        return min(self.num_added, self._num_steps)
+
+    def add(
+        self,
+        before: Mapping[str, torch.Tensor],
+        actions: torch.Tensor,
+        rewards: torch.Tensor,
+        terminated: torch.Tensor,
+        truncated: torch.Tensor,
+        after: Mapping[str, torch.Tensor],
+    ) -> None:
+        """Add a step of all environments.
+
+        Args:
+            before: Observations by name, ``(num_envs, size)``.
+            actions: ``(num_envs, num_actions)``.
+            rewards: ``(num_envs,)``.
+            terminated: Whether the episode failed, bool.
+            truncated: Whether it was cut, bool.
+            after: What the step led to: where an episode ended, its last observation.
+        """
+        start = self.num_added % self._num_steps * self._num_envs
+        rows = slice(start, start + self._num_envs)
+        for name, values in before.items():
+            self._tensors[name][rows] = values
+            self._tensors[f"next_{name}"][rows] = after[name]
+        self._tensors["actions"][rows] = actions
+        outcomes = (rewards, terminated.float(), (terminated | truncated).float())
+        torch.stack(outcomes, dim=1, out=self._tensors["outcomes"][rows])
+        self.num_added += 1
+
+    def sample(self, size: int) -> Batch:
+        """Draw transitions uniformly, with replacement, from torch's generator."""
+        held, device = self.num_held, self._tensors["actions"].device
+        steps = min(self._n_step, held)
+        # The youngest steps have not had n rewards yet.
+        age = torch.randint(steps - 1, held, (size,), device=device)
+        step = torch.remainder(self.num_added - 1 - age, self._num_steps)
+        env = torch.randint(self._num_envs, (size,), device=device)
+        first = last = step * self._num_envs + env
+        rewards, failed, ended = self._tensors["outcomes"].index_select(0, first).unbind(1)
+        discounts = torch.full_like(rewards, self._gamma)
+        for number in range(1, steps):
+            rows = torch.remainder(step + number, self._num_steps) * self._num_envs + env
+            reward, fails, ends = self._tensors["outcomes"].index_select(0, rows).unbind(1)
+            goes_on = ended == 0.0
+            rewards = torch.where(goes_on, rewards + discounts * reward, rewards)
+            discounts = torch.where(goes_on, discounts * self._gamma, discounts)
+            last = torch.where(goes_on, rows, last)
+            failed, ended = torch.where(goes_on, fails, failed), torch.where(goes_on, ends, ended)
+        obs, next_obs = self._rows("obs", first), self._rows("next_obs", last)
+        has_own = "critic_obs" in self._tensors
+        return Batch(
+            obs=obs,
+            critic_obs=self._rows("critic_obs", first) if has_own else obs,
+            actions=self._rows("actions", first),
+            rewards=rewards,
+            discounts=discounts * (1.0 - failed),
+            next_obs=next_obs,
+            next_critic_obs=self._rows("next_critic_obs", last) if has_own else next_obs,
+        )
+
+    def state(self) -> dict[str, torch.Tensor | int]:
+        """Return what it holds, on the CPU."""
+        rows = self.num_held * self._num_envs
+        held = {name: values[:rows].cpu().clone() for name, values in self._tensors.items()}
+        return {"num_added": self.num_added, **held}
+
+    def set_state(self, state: Mapping[str, torch.Tensor | int]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.num_added = int(state["num_added"])
+        for name, values in self._tensors.items():
+            held = state[name]
+            assert isinstance(held, torch.Tensor)
+            values[: len(held)].copy_(held)
+
+    def _rows(self, name: str, rows: torch.Tensor) -> torch.Tensor:
+        return self._tensors[name].index_select(0, rows)

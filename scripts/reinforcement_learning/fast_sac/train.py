@@ -1,0 +1,10 @@
+"""Train a task with FastSAC, on one process or, under torch.distributed.run, on many; see --help.
+
+The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
+what FastSAC does within an iteration is ``iterate`` in envlab/rl/fast_sac/learner.py.
+"""
+
+from envlab.cli import train
+
+if __name__ == "__main__":
+    raise SystemExit(train("fast_sac"))
