@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from envlab.rl.skrl.checks import check_supported
 from envlab.rl.skrl.env import SkrlVectorEnv
 from envlab.rl.skrl.library import library_errors, load_skrl
 from envlab.rl.skrl.torch.memory import QuickMemory
-from envlab.rl.skrl.torch.ranks import join_ranks
+from envlab.rl.skrl.torch.ranks import join_ranks, pooled_advantages
 
 load_skrl()
 
@@ -69,7 +70,7 @@ def make_session_agent(
         for model in models.values():
             compute_in(model, dtype)
         agent = make_agent(
-            _session_class(cfg),
+            _session_class(cfg, context),
             {"agent": models},
             wrapper,
             skrl_cfg,
@@ -89,13 +90,17 @@ def _memory_class(cfg: HogwildCfg) -> Any:
     return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
 
 
-def _session_class(cfg: HogwildCfg) -> Any:
+def _session_class(cfg: HogwildCfg, context: DistributedContext) -> Any:
     """Return skrl's class of an algorithm, which learns every ``update_interval`` steps.
 
     All that ``update`` calls by the name ``F`` is the loss of values.
     """
-    losses = {"F": lambda stock: SimpleNamespace(mse_loss=stock.smooth_l1_loss)}
-    stock = agent_class(cfg.algorithm, "torch", losses if cfg.loss == "huber" else {})
+    replacements: dict[str, Any] = {
+        "compute_gae": functools.partial(pooled_advantages, context=context)
+    }
+    if cfg.loss == "huber":
+        replacements["F"] = lambda stock: SimpleNamespace(mse_loss=stock.smooth_l1_loss)
+    stock = agent_class(cfg.algorithm, "torch", replacements)
     if not cfg.is_off_policy:
         return stock
 

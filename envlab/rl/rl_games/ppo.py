@@ -40,8 +40,7 @@ class DistributedAgent(A2CBase):
         Args:
             params: The library's configuration, with the environment in it.
             context: The process's context.
-            context: The process's context.
-        uses_ddp: Whether the networks will be wrapped into DDP.
+            uses_ddp: Whether the networks will be wrapped into DDP.
         """
         config = params["config"]
         self.uses_ddp, self.context = uses_ddp, context
@@ -55,11 +54,21 @@ class DistributedAgent(A2CBase):
             for group in (config, config.get("central_value_config", {})):
                 group["mixed_precision"] = False
         super().__init__("run", params)
-        critic = self.central_value_net if self.has_central_value else self
-        # A recurrent critic cannot be asked about another state without disturbing its memory, so
-        # it keeps rl_games' own bootstrap, from the state before the last step.
-        self.bootstraps_final_obs = config["value_bootstrap"] and not critic.is_rnn
-        self.value_bootstrap = config["value_bootstrap"] and critic.is_rnn
+        self.bootstraps_final_obs = config["value_bootstrap"]
+        self.value_bootstrap = False  # the library's own, from the state before the last step
+
+    def get_values(self, obs: dict[str, Any]) -> torch.Tensor:
+        """Return the values of observations, ``(num_envs, 1)``, which no memory keeps.
+
+        rl_games' recurrent central value network remembers whatever it is asked about, so that the
+        state after a rollout, where the next one begins, enters its memory twice.
+        """
+        if not self.has_central_value:
+            return super().get_values(obs)
+        memory = self.central_value_net.rnn_states
+        values = super().get_values(obs)
+        self.central_value_net.rnn_states = memory
+        return values
 
     def env_step(
         self, actions: torch.Tensor

@@ -74,21 +74,24 @@ class DistributedPPO(PPO):
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict[str, Any]
     ) -> None:
-        """Record a step, with the value of the final observation where a time limit ended it.
-
-        A recurrent critic cannot be asked about another state without disturbing its memory, so it
-        keeps rsl_rl's own bootstrap, from the state before the step.
-        """
-        if self.critic.is_recurrent:
-            super().process_env_step(obs, rewards, dones, extras)
-            return
+        """Record a step, with the value of the final observation where a time limit ended it."""
         if "final_obs" in extras:
-            final = extras["final_obs"]
-            rewards = rewards + self.gamma * computed_where(
-                extras["time_outs"].bool(),
-                lambda rows: self.critic(final[rows].to(self.device)).detach().squeeze(1),
+            rewards = rewards + self.gamma * self._final_values(
+                extras["final_obs"], extras["time_outs"].bool()
             ).to(self.device)
         super().process_env_step(obs, rewards, dones, {})
+
+    def _final_values(self, final: TensorDict, time_outs: torch.Tensor) -> torch.Tensor:
+        """Return the values of final observations, 0 where no time limit ended the episode."""
+        if not self.critic.is_recurrent:
+            return computed_where(
+                time_outs,
+                lambda rows: self.critic(final[rows].to(self.device)).detach().squeeze(1),
+            )
+        memory = self.critic.get_hidden_state()  # the question must not become part of it
+        values = self.critic(final.to(self.device)).detach().squeeze(1)
+        self.critic.reset(hidden_state=memory)
+        return values * time_outs.to(values.device)
 
     def compute_returns(self, obs: TensorDict) -> None:
         """Compute returns as the library does, and advantages normalised over all ranks."""

@@ -241,7 +241,7 @@ def test_normalisers_after_the_first_update_are_those_of_one_process(pair: Pair,
 
 @pytest.mark.parametrize("keeps_the_librarys", [False, True])
 def test_time_outs_bootstrap_from_the_final_observation(keeps_the_librarys: bool):
-    """The library's own way, for recurrent critics, is to add the value of the state before."""
+    """The library's own way is to add the value of the state before."""
     task, context = get_task(TASK), DistributedContext.single("cpu")
     env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
     env = task.make(env_cfg, context=context)

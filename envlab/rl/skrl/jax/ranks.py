@@ -118,16 +118,19 @@ def compute_advantages(
 ) -> tuple[jax.Array, jax.Array]:
     """Return returns and normalised advantages, ``(num_steps, num_envs, 1)``.
 
-    Called by ``update`` in place of skrl's ``_compute_gae``, which normalises over one rank.
+    Called by ``update`` in place of skrl's ``_compute_gae``, which normalises over one rank, and
+    cuts at a time limit only with ``time_limit_bootstrap``: see
+    :func:`envlab.rl.skrl.torch.ranks.pooled_advantages`.
     """
-    returns, advantages = _estimate_advantages(time_limit_bootstrap=time_limit_bootstrap, **values)
+    del time_limit_bootstrap  # the agent has added the final state's value to the reward, or not
+    returns, advantages = _estimate_advantages(**values)
     mean, std = pooled_moments(view_in_torch(advantages), context)
     count = advantages.size * context.world_size
     biased_std = std * ((count - 1) / count) ** 0.5  # skrl divides by the number of samples
     return returns, _standardised(advantages, to_jax(mean), to_jax(biased_std))
 
 
-@functools.partial(jax.jit, static_argnames=("time_limit_bootstrap",))
+@jax.jit
 def _estimate_advantages(
     *,
     rewards: jax.Array,
@@ -137,11 +140,9 @@ def _estimate_advantages(
     last_values: jax.Array,
     discount_factor: float,
     lambda_coefficient: float,
-    time_limit_bootstrap: bool,
 ) -> tuple[jax.Array, jax.Array]:
     """Return returns and advantages, from the last step to the first."""
-    ended = jnp.logical_or(terminated, truncated) if time_limit_bootstrap else terminated
-    goes_on = jnp.logical_not(ended)
+    goes_on = jnp.logical_not(jnp.logical_or(terminated, truncated))
     next_values = jnp.concatenate((values[1:], last_values[None]))
 
     def step(advantage: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:

@@ -32,15 +32,22 @@ def join_ranks(context: DistributedContext) -> None:
 
 
 def pooled_advantages(stock: ComputeGae, context: DistributedContext) -> ComputeGae:
-    """Return skrl's ``compute_gae``, with advantages normalised over all ranks."""
+    """Return skrl's ``compute_gae`` that ends with an episode, normalised over all ranks.
+
+    Without ``time_limit_bootstrap``, skrl 2.1.1 lets values and advantages run across a time limit
+    into the next episode; skrl 1.4.3, which Isaac Lab's settings are for, did not. Here the setting
+    only decides whether the agent adds the final state's value to the last reward.
+    """
 
     def compute_gae(**values: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        returns, _ = stock(**values)
+        returns, advantages = stock(**values | {"time_limit_bootstrap": True})  # cut at both ends
+        if not context.is_distributed:
+            return returns, advantages
         advantages = returns - values["values"]
         mean, std = pooled_moments(advantages, context)
         return returns, (advantages - mean) / (std + 1e-8)
 
-    return compute_gae if context.is_distributed else stock
+    return compute_gae
 
 
 class PooledScaler(RunningStandardScaler):
