@@ -139,7 +139,9 @@ class EvolutionCfg(SkrlCfg):
         agent["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
         cfg.agent = agent
         cfg.mutations = MutationsCfg(rl_hp_selection=_selection(name))
-        if name not in ON_POLICY:
+        if name in ON_POLICY:
+            agent["time_limit_bootstrap"] = True
+        else:
             # A tournament costs whole episodes, so that a generation should be some thousand steps.
             cfg.population.generation_iterations = 32
             cfg.trainer |= {"timesteps": 64_000}

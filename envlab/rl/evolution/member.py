@@ -23,6 +23,7 @@ from envlab.rl.skrl.agents import agent_class, make_agent
 from envlab.rl.skrl.env import SkrlEnv
 from envlab.rl.skrl.library import library_errors
 from envlab.rl.skrl.torch.learner import TorchLearner
+from envlab.rl.skrl.torch.noise import scale_noise
 from envlab.rl.skrl.torch.ranks import PooledScaler, pooled_advantages
 
 from skrl.memories.torch import RandomMemory  # isort: skip
@@ -86,6 +87,8 @@ class Nursery:
                 cfg,
             )
         learner.agent.enable_training_mode(True)
+        if name in ("ddpg", "td3"):
+            scale_noise(learner.agent, models["policy"].action_range()[0].to(device))
         entropy = getattr(learner.agent, "log_entropy_coefficient", None)
         if entropy is not None and self.context.is_distributed:
             size, total = self.context.world_size, self.context.sum

@@ -15,7 +15,7 @@ from envlab.rl.evolution.architecture import Architecture
 from envlab.rl.evolution.networks import EvolvableNetwork
 from envlab.rl.skrl.env import Spaces
 from envlab.rl.skrl.library import load_skrl
-from envlab.rl.skrl.torch.models import LOG_STD, EnvlabModel, sample_squashed
+from envlab.rl.skrl.torch.models import EnvlabModel, SquashedMixin
 
 load_skrl()
 
@@ -144,26 +144,22 @@ class BoundedPolicy(DeterministicMixin, EvolvableModel):
         return self.middle + self.scale * self.net(obs).tanh()
 
 
-class SquashedPolicy(EvolvableModel):
+class SquashedPolicy(SquashedMixin, EvolvableModel):
     """A Gaussian squashed by tanh between the bounds of the actions, as SAC wants it."""
 
     def __init__(self, *args: Any) -> None:
         EvolvableModel.__init__(self, *args)
         _note_bounds(self)
 
-    def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict]:
+    def gaussian(self, inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
         mean, log_std = self.net(inputs["observations"]).chunk(2, -1)
-        return mean, {"log_std": log_std.clamp(*LOG_STD)}
+        return mean, log_std
 
-    def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
-        mean, outputs = self.compute(inputs, role)
-        squashed, density = sample_squashed(mean, outputs["log_std"])
-        outputs["log_prob"] = (density - self.scale.log()).sum(-1, keepdim=True)
-        outputs["mean_actions"] = self.middle + self.scale * mean.tanh()
-        return self.middle + self.scale * squashed, outputs
+    def to_bounds(self, squashed: torch.Tensor) -> torch.Tensor:
+        return self.middle + self.scale * squashed
 
     def best(self, obs: torch.Tensor) -> torch.Tensor:
-        return self.middle + self.scale * self.net(obs).chunk(2, -1)[0].tanh()
+        return self.to_bounds(self.net(obs).chunk(2, -1)[0].tanh())
 
 
 def _note_bounds(model: EvolvableModel) -> None:

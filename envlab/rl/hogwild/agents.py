@@ -27,6 +27,7 @@ from envlab.rl.skrl.checks import check_supported
 from envlab.rl.skrl.env import SkrlVectorEnv
 from envlab.rl.skrl.library import library_errors, load_skrl
 from envlab.rl.skrl.torch.memory import QuickMemory
+from envlab.rl.skrl.torch.noise import scale_noise
 from envlab.rl.skrl.torch.ranks import join_ranks, pooled_advantages
 
 load_skrl()
@@ -78,6 +79,8 @@ def make_session_agent(
             memory_class=_memory_class(cfg),
             scaler_class=SharedScaler,
         )
+    if cfg.algorithm in ("ddpg", "td3"):
+        scale_noise(agent, models["policy"].action_range()[0].to(env.device))
     for name, optimizer in list(optimizers(agent)):
         lr = optimizer.param_groups[0]["lr"]
         replace_optimizer(agent, name, make_optimizer(cfg.optimizer, parameters_of(optimizer), lr))

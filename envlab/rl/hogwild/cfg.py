@@ -147,7 +147,7 @@ def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
         algorithm=flags.algorithm or "sac",
         settings={"batch_size": 256, "learning_starts": 128, "learning_rate": 3e-4}
         if (flags.algorithm or "sac") in OFF_POLICY
-        else {},
+        else {"time_limit_bootstrap": True},
     )
 
 

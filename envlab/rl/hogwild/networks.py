@@ -19,7 +19,7 @@ from torch import nn
 from envlab.rl.hogwild.cfg import HogwildCfg, NetCfg
 from envlab.rl.skrl.env import Spaces
 from envlab.rl.skrl.library import load_skrl
-from envlab.rl.skrl.torch.models import LOG_STD, EnvlabModel, sample_squashed
+from envlab.rl.skrl.torch.models import EnvlabModel, SquashedMixin
 
 load_skrl()
 
@@ -78,11 +78,8 @@ class _Network(EnvlabModel):
         return layers
 
 
-class SquashedGaussian(_Network):
-    """A Gaussian whose samples go through tanh and are scaled to the actions' bounds.
-
-    Log-probabilities are those of the squashed actions in -1 to 1.
-    """
+class SquashedGaussian(SquashedMixin, _Network):
+    """The policy of SAC."""
 
     def __init__(self, cfg: NetCfg, seen: Spaces, device: torch.device) -> None:
         super().__init__(cfg, seen, device)
@@ -91,19 +88,12 @@ class SquashedGaussian(_Network):
         self.register_buffer("_scale", scale)
         self.register_buffer("_middle", middle)
 
-    def compute(self, inputs: Any, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return the best actions, and mean and log standard deviation before tanh."""
+    def gaussian(self, inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
         mean, log_std = self._net(inputs["observations"]).chunk(2, dim=-1)
-        outputs = {"mean": mean, "log_std": log_std.clamp(*LOG_STD)}
-        return torch.tanh(mean) * self._scale + self._middle, outputs
+        return mean, log_std
 
-    def act(self, inputs: Any, *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
-        """Return sampled actions, and their log-probabilities, ``(num_envs, 1)``."""
-        best, outputs = self.compute(inputs, role)
-        squashed, density = sample_squashed(outputs["mean"], outputs["log_std"])
-        outputs["log_prob"] = density.sum(dim=-1, keepdim=True)
-        outputs["mean_actions"] = best
-        return squashed * self._scale + self._middle, outputs
+    def to_bounds(self, squashed: torch.Tensor) -> torch.Tensor:
+        return squashed * self._scale + self._middle
 
 
 class Gaussian(GaussianMixin, _Network):

@@ -173,16 +173,6 @@ def _agent(
             raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy'")
         formula = _formula(algorithm, "explore_var_spec", num_envs) or "0.05"
         settings["exploration_scheduler"] = formula
-    if kind in ("td3", "ddpg"):
-        settings |= {
-            "exploration_noise": "GaussianNoise",
-            "exploration_noise_kwargs": {"mean": 0.0, "std": 0.1},
-        }
-    if kind == "td3":
-        settings |= {
-            "smooth_regularization_noise": "GaussianNoise",
-            "smooth_regularization_noise_kwargs": {"mean": 0.0, "std": 0.2},
-        }
     read_net(agent, net, distributed, num_envs)
     wants_gpu = spec.agent["net"].get("gpu") is True
     net.take("gpu")

@@ -16,7 +16,12 @@ from typing import Any, ClassVar, Literal, Self
 from envlab.config import NonNegativeInt, PositiveInt, Range, merge
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.agent_cfg import AgentCfg, Precision, refuse_schedule
-from envlab.rl.skrl.defaults import default_memories, default_models, default_settings
+from envlab.rl.skrl.defaults import (
+    default_memories,
+    default_models,
+    default_settings,
+    exploration,
+)
 from envlab.rl.skrl.legacy import modernised
 from envlab.rl.skrl.library import (
     ALGORITHMS,
@@ -79,7 +84,7 @@ class ExperimentCfg:
 
 
 def _agent(algorithm: str = "ppo") -> dict[str, Any]:
-    return agent_defaults(algorithm) | {"experiment": ExperimentCfg()}
+    return agent_defaults(algorithm) | exploration(algorithm) | {"experiment": ExperimentCfg()}
 
 
 def _trainer() -> dict[str, Any]:

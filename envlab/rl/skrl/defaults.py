@@ -36,20 +36,31 @@ def default_models(algorithm: str) -> dict[str, Any]:
     return models
 
 
-def default_settings(algorithm: str) -> dict[str, Any]:
-    """Return what an agent needs to learn at all, and skrl leaves to its user: exploration."""
-    settings: dict[str, Any] = {}
-    if algorithm in OFF_POLICY:
-        settings = {"batch_size": 1024, "learning_starts": 16}
-    if algorithm == "cem":
-        settings = {"rollouts": 300}  # it learns from whole episodes
+def exploration(algorithm: str) -> dict[str, Any]:
+    """Return what an algorithm's paper has and skrl leaves to its user, who may forget it.
+
+    Without it, DQN, DDPG and TD3 repeat one action in a state for ever. The deviations of noise are
+    those of Fujimoto et al., "Addressing Function Approximation Error in Actor-Critic Methods"
+    (2018), for actions of -1 to 1; their DDPG explores by the same noise, to no worse effect than
+    by the correlated one of its own paper. Smoothing noise is clipped to 0.5 by skrl's default.
+    """
     if algorithm in ("dqn", "ddqn"):
-        settings["exploration_scheduler"] = "max(0.05, 1 - 2 * timestep / timesteps)"
+        return {"exploration_scheduler": "max(0.05, 1 - 2 * timestep / timesteps)"}
+    settings: dict[str, Any] = {}
     if algorithm in ("td3", "ddpg"):
         settings |= _noise("exploration_noise", 0.1)
     if algorithm == "td3":
         settings |= _noise("smooth_regularization_noise", 0.2)
     return settings
+
+
+def default_settings(algorithm: str) -> dict[str, Any]:
+    """Return what differs from skrl's defaults where a task has no settings of its own."""
+    if algorithm in OFF_POLICY:
+        return {"batch_size": 1024, "learning_starts": 16}
+    if algorithm == "cem":
+        return {"rollouts": 300}  # it learns from whole episodes
+    return {"time_limit_bootstrap": True}  # false, skrl's default, takes a time limit for an end
 
 
 def _noise(name: str, std: float) -> dict[str, Any]:

@@ -139,6 +139,39 @@ class EnvlabModel(Model):
         return (high - low) / 2.0, (high + low) / 2.0
 
 
+class SquashedMixin:
+    """What skrl's models lack for SAC: a Gaussian squashed by tanh to the actions' bounds.
+
+    Log-probabilities are densities of the actions as they lie in -1 to 1, whatever their bounds, as
+    in Stable-Baselines3, Spinning Up and rl_games: so that the target entropy of Haarnoja et al.
+    (2018), minus the number of actions, asks for as much exploration of a task whose actions go to
+    10 as of one whose go to 0.4. (CleanRL's are of the actions as the environment takes them, which
+    differ by the sum of the logarithms of the scales.)
+    """
+
+    def gaussian(self, inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return mean and log standard deviation before tanh, ``(batch, num_actions)`` each."""
+        raise NotImplementedError
+
+    def to_bounds(self, squashed: torch.Tensor) -> torch.Tensor:
+        """Return actions of -1 to 1 as the environment takes them, ``(batch, num_actions)``."""
+        raise NotImplementedError
+
+    def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict]:
+        """Return the best actions, and mean and log standard deviation before tanh."""
+        mean, log_std = self.gaussian(inputs)
+        outputs = {"mean": mean, "log_std": log_std.clamp(*LOG_STD)}
+        return self.to_bounds(mean.tanh()), outputs
+
+    def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[torch.Tensor, dict[str, Any]]:
+        """Return sampled actions, and their log-probabilities, ``(batch, 1)``."""
+        best, outputs = self.compute(inputs, role)
+        squashed, density = sample_squashed(outputs["mean"], outputs["log_std"])
+        outputs["log_prob"] = density.sum(dim=-1, keepdim=True)
+        outputs["mean_actions"] = best
+        return self.to_bounds(squashed), outputs
+
+
 def sample_squashed(mean: torch.Tensor, log_std: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return samples of a Gaussian squashed by tanh to -1 to 1, and their log-densities.
 
