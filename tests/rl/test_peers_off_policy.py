@@ -17,10 +17,9 @@ from gymnasium import spaces
 from torch import nn
 from torch.nn import functional
 
-sb3 = pytest.importorskip(
-    "stable_baselines3", reason="needs stable-baselines3: pip install -e '.[test]'"
-)
+pytest.importorskip("stable_baselines3", reason="needs stable-baselines3: pip install -e '.[test]'")
 
+import stable_baselines3 as sb3
 from stable_baselines3.common.distributions import SquashedDiagGaussianDistribution
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
@@ -31,7 +30,7 @@ from tests.rl.test_exploration import SCALE, made
 
 load_skrl()
 
-from skrl.resources.noises.torch import GaussianNoise
+from skrl.resources.noises.torch import GaussianNoise  # noqa: E402
 
 BATCH = 32
 torch.manual_seed(5)
