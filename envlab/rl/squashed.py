@@ -1,4 +1,4 @@
-"""The Gaussian that SAC squashes by tanh, and its density."""
+"""The Gaussian that SAC squashes by tanh, and its density: one for all that learn by it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from torch.nn import functional
 
 
 def sample_squashed(mean: torch.Tensor, log_std: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return draws of a Gaussian squashed by tanh to -1 to 1, and the logarithm of their density.
+    """Return samples of a Gaussian squashed by tanh to -1 to 1, and their log-densities.
+
+    Haarnoja et al., "Soft Actor-Critic Algorithms and Applications" (2018), appendix C. skrl 2.1.1
+    has none: it clips actions, and takes the density of the unclipped ones.
 
     Args:
-        mean: Of the Gaussian before tanh, any shape.
-        log_std: Logarithm of its deviation, of the same shape.
-
-    Returns:
-        Draws and log-densities of each, of the same shape; gradients pass through both.
+        mean: Of the Gaussian, ``(batch, num_actions)``, as are all the others.
+        log_std: Logarithm of its standard deviation.
     """
     noise = torch.randn_like(mean)
-    raw = mean + log_std.exp() * noise
-    gaussian = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
-    # log(1 - tanh(x)^2), which does not round to log(0) where tanh rounds to 1.
+    raw = mean + noise * log_std.exp()
+    density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
+    # log(1 - tanh(x)^2), in a form that does not lose its digits for large x.
     slope = 2.0 * (math.log(2.0) - raw - functional.softplus(-2.0 * raw))
-    return raw.tanh(), gaussian - slope
+    density = density - slope
+    return raw.tanh(), density

@@ -17,6 +17,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rl.command.arguments import train_parser
 from envlab.rl.ddppo.cfg import DdppoCfg
 from envlab.rl.evolution import cfg as evolution
+from envlab.rl.fast_sac.cfg import FastSacCfg
 from envlab.rl.hogwild import cfg as hogwild
 from envlab.rl.libraries import BUILT_IN, get_library
 from envlab.rl.rl_games.cfg import RlGamesCfg
@@ -34,6 +35,7 @@ WHEN = {"timestep": 500, "timesteps": 1000}
 ON_JAX = ("ppo", "a2c", "sac", "td3", "ddpg", "dqn", "ddqn", "ippo", "mappo")
 TRAINED = [
     ("rsl_rl", "ppo"),
+    ("fast_sac", "soft"),
     *(("rl_games", name) for name in ("a2c_continuous", "a2c_discrete", "sac")),
     *(("skrl", name) for name in ALGORITHMS),
     *(("skrl_jax", name) for name in ON_JAX),
@@ -58,6 +60,8 @@ def agent_cfg(library: str, algorithm: str) -> Any:
         given: dict[str, Any] = {"algo": {"name": algorithm}, "env": {"clip_actions": SCALE}}
         given["config"] = {"minibatch_size": 16 * NUM_ENVS, "replay_buffer_size": 100}
         return RlGamesCfg().with_task_values({"params": given | words[algorithm]})
+    if library == "fast_sac":
+        return FastSacCfg()
     if library == "ddppo":
         model = {"memory": "none", "sees_last_action": False}  # else actions differ for a reason
         return merge(DdppoCfg(), {"model": model}, "agent")
@@ -117,6 +121,7 @@ def made(library: str, algorithm: str) -> tuple[Any, Callable[[], Any], Callable
             else learner.agent.get_action_values(learner.agent.obs)["actions"]
         ),
         "ddppo": lambda: learner._step(learner.model.prepare(env.obs_buf))[0].distribution.sample(),
+        "fast_sac": lambda: learner.actor(learner.scalers["obs"](env.obs_buf["policy"]))[0],
         "evolution": lambda: learner.members[0].agent.act(env.obs_buf["policy"], None, **WHEN)[0],
     }
     act = acts.get(library, lambda: learner.agent.act(*learner.env.observe(), **WHEN)[0])

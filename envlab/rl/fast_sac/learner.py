@@ -59,9 +59,9 @@ class FastSacLearner(Learner):
         if "critic" in env.obs_buf:
             self._groups["critic_obs"] = "critic"
         sizes = {name: env.obs_buf[group].shape[1] for name, group in self._groups.items()}
-        num_critic_obs = sizes.get("critic_obs", sizes["obs"])
-        num_actions = int(env.actions.shape[1])
         self.half_width, self.middle = action_range(env, cfg)
+        num_critic_obs = sizes.get("critic_obs", sizes["obs"])
+        num_actions = len(self.half_width)
         actor = Actor(sizes["obs"], num_actions, cfg.actor).to(device)
         critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
         critics = critics.to(device)

@@ -106,22 +106,20 @@ def _parse(text: str, path: Path) -> Any:
     """Return what JSON says; JSON5's reader takes a hundred times as long, and is asked second."""
     try:
         return json.loads(text, parse_int=bounded_int)
-    except json.JSONDecodeError as strict:
-        try:
-            import json5
+    except json.JSONDecodeError as error:
+        where = error
+    try:
+        import json5
 
-            return json5.loads(text, parse_int=bounded_int)
-        except ModuleNotFoundError as missing:
-            hint = (
-                "To read comments and trailing commas, install the extra: pip install 'envlab[lab]'"
-            )
-            where, error = strict, missing
-        except ValueError as loose:
-            hint, where, error = "Correct it there", strict, loose
-        raise ConfigurationError(
-            f"The spec file {path} is no JSON: {where.msg} at line {where.lineno}, column "
-            f"{where.colno}. {hint}; a YAML file is to be called .yaml."
-        ) from error
+        return json5.loads(text, parse_int=bounded_int)
+    except ModuleNotFoundError:
+        hint = "To read comments and trailing commas, install the extra: pip install 'envlab[lab]'"
+    except ValueError:  # no JSON5 either; the strict reader says more exactly where
+        hint = "Correct it there"
+    raise ConfigurationError(
+        f"The spec file {path} is no JSON: {where.msg} at line {where.lineno}, column "
+        f"{where.colno}. {hint}; a YAML file is to be called .yaml."
+    ) from where
 
 
 def make_spec(name: str, given: Any, settings: Sequence[str] = (), *, origin: str) -> Spec:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from gymnasium import spaces
-from torch.nn import functional
 
 from envlab.errors import ConfigurationError
 from envlab.rl.skrl.agents import Models
@@ -21,6 +19,7 @@ from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.env import SkrlEnv, Spaces
 from envlab.rl.skrl.library import MODELS, load_skrl
 from envlab.rl.skrl.networks import network_settings
+from envlab.rl.squashed import sample_squashed
 
 load_skrl()
 
@@ -170,22 +169,3 @@ class SquashedMixin:
         outputs["log_prob"] = density.sum(dim=-1, keepdim=True)
         outputs["mean_actions"] = best
         return self.to_bounds(squashed), outputs
-
-
-def sample_squashed(mean: torch.Tensor, log_std: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return samples of a Gaussian squashed by tanh to -1 to 1, and their log-densities.
-
-    Haarnoja et al., "Soft Actor-Critic Algorithms and Applications" (2018), appendix C. skrl 2.1.1
-    has none: it clips actions, and takes the density of the unclipped ones.
-
-    Args:
-        mean: Of the Gaussian, ``(batch, num_actions)``, as are all the others.
-        log_std: Logarithm of its standard deviation.
-    """
-    noise = torch.randn_like(mean)
-    raw = mean + noise * log_std.exp()
-    density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
-    # log(1 - tanh(x)^2), in a form that does not lose its digits for large x.
-    slope = 2.0 * (math.log(2.0) - raw - functional.softplus(-2.0 * raw))
-    density = density - slope
-    return raw.tanh(), density
