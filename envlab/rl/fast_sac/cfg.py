@@ -25,7 +25,7 @@ class ActorCfg:
 class CriticCfg:
     """The two critics' networks (``agent.critic.*``)."""
 
-    hidden_dims: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    hidden_dims: list[PositiveInt] = field(default_factory=lambda: [128, 128])
     """Sizes of the hidden layers, each with a LayerNorm and SiLU."""
     distributional: bool = True
     """Whether they tell how returns are distributed (C51) or their mean alone."""
@@ -39,8 +39,8 @@ class CriticCfg:
 class ReplayCfg:
     """The replay memory of a process (``agent.replay.*``)."""
 
-    num_steps: PositiveInt = 2048
-    """Steps that it holds of each environment."""
+    size: PositiveInt = 524_288
+    """Transitions of all environments of the process; Ant's take 0.5 kB each."""
     is_saved: bool = True
     """Whether checkpoints hold it. Without it they are small, and a resumed run fills it anew, so
     that it is not the unbroken run."""
@@ -50,12 +50,12 @@ class ReplayCfg:
 class AlgorithmCfg:
     """How networks learn (``agent.algorithm.*``)."""
 
-    learning_rate: PositiveFloat = 3e-4
+    learning_rate: PositiveFloat = 1e-3
     """Of AdamW, for all networks and the temperature."""
     weight_decay: NonNegativeFloat = 1e-3
-    batch_size: PositiveInt = 512
+    batch_size: PositiveInt = 256
     """Transitions behind an update, over all processes."""
-    updates_per_step: PositiveInt = 2
+    updates_per_step: PositiveInt = 1
     """Updates of the critics after each step of all environments."""
     policy_frequency: PositiveInt = 2
     """Updates of the critics for one of the policy."""
@@ -75,14 +75,22 @@ class AlgorithmCfg:
 
 @dataclass(kw_only=True)
 class FastSacCfg(BasicAgentCfg):
-    """Configuration of FastSAC for a task."""
+    """Configuration of FastSAC for a task.
+
+    The defaults are for a CPU: with them, Ant ran at PPO's level after 2.8 million frames, in ten
+    minutes on one core. FastSAC's own, for 4,096 environments on a GPU, are 8 updates of 8,192
+    transitions, layers of 512 for the policy and of 768 for critics, and a rate of 3e-4.
+    """
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
-    ENVS_PER_CORE: ClassVar[int] = 128
+    ENVS_PER_CORE: ClassVar[int] = 64
 
     num_steps_per_env: PositiveInt = 16
     """Steps of each environment in an iteration; statistics are pooled after each iteration."""
-    max_iterations: PositiveInt = 1000
+    max_iterations: PositiveInt = 3000
+    save_interval: PositiveInt = 1_000_000
+    """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
+    keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
     warmup_steps: PositiveInt = 10
     """Steps of the environments before the first update."""
     action_limit: PositiveFloat = 1.0

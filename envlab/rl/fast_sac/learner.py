@@ -83,7 +83,7 @@ class FastSacLearner(Learner):
         )
         self._batch_size = cfg.batch_of(context.world_size)
         self.replay = Replay(
-            cfg.replay.num_steps,
+            cfg.replay.size,
             env.num_envs,
             sizes,
             num_actions=num_actions,

@@ -25,7 +25,7 @@ class FastSacPlayer:
         self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
         cfg = session.agent_cfg
-        short = ReplayCfg(num_steps=cfg.algorithm.n_step)  # nothing is learned
+        short = ReplayCfg(size=cfg.algorithm.n_step * env.num_envs)  # nothing is learned
         learner = FastSacLearner(env, dataclasses.replace(cfg, replay=short), context)
         learner.load_models(values)
         self._policy = _Policy(learner)

@@ -26,11 +26,11 @@ class Batch(NamedTuple):
 
 
 class Replay:
-    """Rings of the last ``num_steps`` steps, raw: they are normalised when they are drawn."""
+    """Rings of the last steps, raw: they are normalised when they are drawn."""
 
     def __init__(
         self,
-        num_steps: int,
+        size: int,
         num_envs: int,
         sizes: Mapping[str, int],
         *,
@@ -42,7 +42,7 @@ class Replay:
         """Make room.
 
         Args:
-            num_steps: Steps of each environment.
+            size: Transitions of all environments.
             num_envs: Environments.
             sizes: Sizes of the observations ``obs`` and, if critics see others, ``critic_obs``.
             num_actions: Size of an action.
@@ -53,10 +53,11 @@ class Replay:
         Raises:
             ConfigurationError: If it is too short for ``n_step``, or does not fit.
         """
+        num_steps = size // num_envs
         if num_steps < n_step:
             raise ConfigurationError(
-                f"agent.replay.num_steps is {num_steps}, but agent.algorithm.n_step needs at least "
-                f"{n_step}."
+                f"agent.replay.size is {size}, but {n_step} steps of {num_envs} environments "
+                f"(agent.algorithm.n_step) need at least {n_step * num_envs}."
             )
         self._num_steps, self._num_envs, self._gamma, self._n_step = (
             num_steps,
@@ -74,9 +75,8 @@ class Replay:
         except RuntimeError as error:  # torch's own, of a CPU and of a GPU
             gigabytes = 4 * rows * sum(widths.values()) / 1e9
             raise ConfigurationError(
-                f"The replay memory of {num_steps} steps of {num_envs} environments takes "
-                f"{gigabytes:.1f} GB, which {device} does not have. Lower agent.replay.num_steps "
-                "or --num_envs."
+                f"A replay memory of {rows:,} transitions takes {gigabytes:.1f} GB, which {device} "
+                f"does not have. Lower agent.replay.size, which is {size}."
             ) from error
         self.num_added = 0
         """Steps that were added so far."""

@@ -26,8 +26,13 @@ TRAIN = Path("scripts/reinforcement_learning/fast_sac/train.py").absolute()
 WORDS = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
     *("agent.save_interval=2", "agent.keep_checkpoints=0", "agent.num_steps_per_env=8"),
-    *("agent.warmup_steps=3", "agent.replay.num_steps=20", "agent.algorithm.batch_size=32"),
-    *("agent.algorithm.n_step=3", "agent.critic.num_atoms=11", "agent.init_at_random_ep_len=true"),
+    *("agent.warmup_steps=3", "agent.replay.size=320", "agent.algorithm.batch_size=32"),
+    *(
+        "agent.algorithm.n_step=3",
+        "agent.algorithm.updates_per_step=2",
+        "agent.critic.num_atoms=11",
+        "agent.init_at_random_ep_len=true",
+    ),
     *("agent.actor.hidden_dims=[16]", "agent.critic.hidden_dims=[16]", "env.episode_length_s=0.2"),
 ]
 """Episodes of 12 steps, so that some end by time, and a memory that is soon full."""
@@ -166,7 +171,7 @@ def test_two_ranks_resume_bit_identically(tmp_path: Path):
 
 def test_a_batch_that_ranks_cannot_share_is_refused():
     cfg = FastSacCfg()
-    with pytest.raises(ConfigurationError, match=r"batch_size is 512, which 3 .* such as 513"):
+    with pytest.raises(ConfigurationError, match=r"batch_size is 256, which 3 .* such as 258"):
         cfg.batch_of(3)
 
 

@@ -13,7 +13,7 @@ GAMMA = 0.5
 
 def make(num_steps: int = 4, num_envs: int = 1, n_step: int = 1, **sizes: int) -> Replay:
     return Replay(
-        num_steps,
+        num_steps * num_envs,
         num_envs,
         sizes or {"obs": 1},
         num_actions=1,
@@ -126,7 +126,9 @@ def test_it_goes_on_as_it_was():
 
 
 def test_one_that_is_too_short_is_refused():
-    with pytest.raises(ConfigurationError, match=r"num_steps is 2, but .*n_step needs at least 3"):
+    with pytest.raises(
+        ConfigurationError, match=r"size is 2, but 3 steps of 1 environments .* at least 3"
+    ):
         make(num_steps=2, n_step=3)
 
 

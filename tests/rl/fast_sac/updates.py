@@ -21,8 +21,8 @@ SMALL = {
     "warmup_steps": 2,
     "actor": {"hidden_dims": [16]},
     "critic": {"hidden_dims": [16], "num_atoms": 11},
-    "replay": {"num_steps": 64},
-    "algorithm": {"batch_size": BATCH, "n_step": 2},
+    "replay": {"size": 64 * NUM_ENVS},
+    "algorithm": {"batch_size": BATCH, "n_step": 2, "updates_per_step": 2},
 }
 
 
