@@ -41,7 +41,7 @@ REWARDS = torch.randn(BATCH, 1)
 TERMINATED = torch.rand(BATCH, 1) < 0.3
 NOISE = torch.randn(BATCH, 2)
 """Standard normal, wherever an algorithm draws some; 2.5 of smoothing's deviations are clipped."""
-TOLERANCE = {"rtol": 1e-4, "atol": 1e-6}
+TOLERANCE = {"rtol": 1e-3, "atol": 5e-6}
 
 
 class Still(gymnasium.Env):
@@ -219,7 +219,7 @@ def test_td3_and_ddpg_learn_as_theirs(
     assert_followed(agent, "policy", *critics, before=old, tau=agent.cfg.polyak)
 
 
-@pytest.mark.parametrize("library", ["hogwild", "evolution"])
+@pytest.mark.parametrize("library", ["skrl", "hogwild", "evolution"])
 def test_sac_learns_as_theirs(library: str, monkeypatch: pytest.MonkeyPatch):
     agent = agent_of(library, "sac")
     with torch.no_grad():

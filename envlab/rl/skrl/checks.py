@@ -14,13 +14,13 @@ from envlab.errors import ConfigurationError
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.defaults import default_models
 from envlab.rl.skrl.env import SkrlEnv
-from envlab.rl.skrl.library import ON_POLICY
+from envlab.rl.skrl.library import ON_POLICY, SQUASHED
 
 ALONE = ("trpo", "cem")
 """Algorithms without distributed code."""
 
 _ACTIONS: Mapping[type, tuple[str, ...]] = {
-    spaces.Box: ("GaussianMixin", "MultivariateGaussianMixin", "DeterministicMixin"),
+    spaces.Box: ("GaussianMixin", SQUASHED, "MultivariateGaussianMixin", "DeterministicMixin"),
     spaces.Discrete: ("CategoricalMixin",),
     spaces.MultiDiscrete: ("MultiCategoricalMixin",),
 }
@@ -67,6 +67,16 @@ def check_supported(cfg: SkrlCfg, env: SkrlEnv, context: DistributedContext) -> 
             "AMP needs reference motions, but the task has no amp_observation_space and no "
             "collect_reference_motions. Choose another algorithm."
         )
+
+
+def needs_bounds(cfg: SkrlCfg) -> bool:
+    """Return whether actions without bounds are to lie in -1 to 1.
+
+    DDPG and TD3 clip those that they have put noise on, and fail without a bound on PyTorch; a
+    squashed Gaussian lies between bounds.
+    """
+    is_squashed = cfg.models.get("policy", {}).get("class") == SQUASHED
+    return is_squashed or cfg.algorithm in ("ddpg", "td3")
 
 
 def _check_roles(cfg: SkrlCfg) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envlab.rl.skrl.library import OFF_POLICY, model_defaults
+from envlab.rl.skrl.library import OFF_POLICY, SQUASHED, model_defaults
 
 REPLAY_STEPS = 1000
 """Timesteps that a replay memory holds, of each environment."""
@@ -78,11 +78,12 @@ def default_memories(algorithm: str) -> dict[str, Any]:
 
 
 def _actor_critics(algorithm: str) -> dict[str, Any]:
-    kind = "GaussianMixin" if algorithm == "sac" else "DeterministicMixin"
+    kind = SQUASHED if algorithm == "sac" else "DeterministicMixin"
+    output = "ACTIONS" if algorithm == "sac" else _BOUNDED
     names = ["critic"] if algorithm == "ddpg" else ["critic_1", "critic_2"]
-    models: dict[str, Any] = {"separate": True, "policy": _model(kind, _BOUNDED)}
+    models: dict[str, Any] = {"separate": True, "policy": _model(kind, output)}
     if algorithm != "sac":
-        models["target_policy"] = _model(kind, _BOUNDED)
+        models["target_policy"] = _model(kind, output)
     for name in [*names, *(f"target_{name}" for name in names)]:
         models[name] = _model("DeterministicMixin", "ONE", "concatenate([OBSERVATIONS, ACTIONS])")
     return models

@@ -95,8 +95,8 @@ class SkrlVectorEnv:
         Args:
             env: The environment.
             obs_groups: Groups of the ``observations`` and, where the task has them, ``states``.
-            bounded: Whether actions without bounds are to lie in -1 to 1; DDPG and TD3 clip those
-                that they have put noise on, and fail without a bound.
+            bounded: Whether actions without bounds are to lie in -1 to 1, see
+                :func:`envlab.rl.skrl.checks.needs_bounds`.
 
         Raises:
             ConfigurationError: If the task lacks a group of the observations.

@@ -31,8 +31,14 @@ MULTI_AGENT = ("ippo", "mappo")
 """Algorithms that train several agents."""
 ALGORITHMS = ON_POLICY + OFF_POLICY
 
+SQUASHED = "SquashedGaussianMixin"
+"""Kind of SAC's policies by default, which skrl lacks: its Gaussian, squashed by tanh to the
+actions' bounds."""
+LOG_STD = (-5.0, 2.0)
+"""Bounds of a squashed policy's log standard deviation, as in CleanRL's SAC and SLM-Lab 5."""
 MODELS = {
     "GaussianMixin": "gaussian_model",
+    SQUASHED: "gaussian_model",
     "MultivariateGaussianMixin": "multivariate_gaussian_model",
     "CategoricalMixin": "categorical_model",
     "MultiCategoricalMixin": "multicategorical_model",
@@ -59,6 +65,9 @@ COMPONENTS = {
 }
 """What an agent's configuration may name, and the module that has it; a dot at the end stands for
 one of each framework."""
+
+_SQUASHED_SETTINGS = ("initial_log_std", "fixed_log_std", "network", "output")
+"""Of a Gaussian's, those that matter to one that is squashed."""
 
 _MISTAKES = (
     TypeError,
@@ -163,7 +172,10 @@ def model_defaults(kind: str, path: str) -> dict[str, Any]:
         )
     load_skrl()
     module = importlib.import_module("skrl.utils.model_instantiators.torch")
-    return _argument_defaults(getattr(module, MODELS[kind]))
+    defaults = _argument_defaults(getattr(module, MODELS[kind]))
+    if kind == SQUASHED:
+        return {name: defaults[name] for name in _SQUASHED_SETTINGS}
+    return defaults
 
 
 def component(name: str, path: str, ml_framework: str = "torch") -> Any:

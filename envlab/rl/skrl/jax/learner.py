@@ -17,7 +17,7 @@ from envlab.errors import ConfigurationError
 from envlab.rl.learner import OnStep
 from envlab.rl.skrl.agents import agent_class, make_agent
 from envlab.rl.skrl.cfg import SkrlCfg
-from envlab.rl.skrl.checks import check_supported
+from envlab.rl.skrl.checks import check_supported, needs_bounds
 from envlab.rl.skrl.env import SkrlMarlEnv, SkrlVectorEnv
 from envlab.rl.skrl.jax.arrays import CompiledMemory, load_tree, tree_state
 from envlab.rl.skrl.jax.env import JaxEnv
@@ -174,7 +174,11 @@ def make_learner(
         )
     device = start_jax(context)
     load_skrl().config.jax.device = device
-    wrapper = SkrlMarlEnv(env) if cfg.is_multi_agent else SkrlVectorEnv(env, cfg.obs_groups)
+    wrapper = (
+        SkrlMarlEnv(env)
+        if cfg.is_multi_agent
+        else SkrlVectorEnv(env, cfg.obs_groups, bounded=needs_bounds(cfg))
+    )
     check_supported(cfg, wrapper, context)
     replacements: dict[str, Any] = {
         "_compute_gae": lambda stock: functools.partial(compute_advantages, context)

@@ -14,9 +14,10 @@ import torch
 
 from envlab.rl.skrl.jax.arrays import to_jax, to_torch, tree_state
 from envlab.rl.skrl.jax.learner import JaxLearner
-from envlab.rl.skrl.library import MODELS, component
+from envlab.rl.skrl.library import MODELS, SQUASHED, component
 from envlab.rl.skrl.networks import network_settings
 from envlab.rl.skrl.play import BestActions, SkrlPlayer
+from envlab.rl.skrl.torch.models import squash
 
 
 class JaxModel:
@@ -30,6 +31,7 @@ class JaxModel:
         """See :class:`JaxModel`."""
         self.model = model
         self._apply = jax.jit(model.apply, static_argnums=2)
+        self._is_squashed = hasattr(model, "best")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
@@ -38,7 +40,7 @@ class JaxModel:
         """Return the network's output, without noise."""
         arrays = {name: to_jax(values) for name, values in inputs.items()}
         output, _ = self._apply(self.model.state_dict.params, arrays, role)
-        return (to_torch(output),)
+        return (to_torch(self.model.best(output) if self._is_squashed else output),)
 
     def act(self, inputs: Mapping[str, torch.Tensor], *, role: str) -> tuple[torch.Tensor]:
         """Return a sample of the network's distribution."""
@@ -72,6 +74,8 @@ class JaxPlayer(SkrlPlayer):
             device="cpu",
             **settings,
         )
+        if self._kind == SQUASHED:
+            squash(twin)
         twin.init_state_dict(role=self._role)
         order = [f"{container['name']}_container" for container in settings["network"]]
         parameters = tree_state(model.state_dict.params["params"])

@@ -12,7 +12,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.rl.precision import compute_in, settle_precision
 from envlab.rl.skrl.agents import agent_class, make_agent
 from envlab.rl.skrl.cfg import SkrlCfg
-from envlab.rl.skrl.checks import check_supported
+from envlab.rl.skrl.checks import check_supported, needs_bounds
 from envlab.rl.skrl.env import SkrlMarlEnv, SkrlVectorEnv
 from envlab.rl.skrl.learner import SkrlLearner
 from envlab.rl.skrl.library import library_errors, load_skrl, misfit
@@ -119,7 +119,7 @@ def make_learner(
     wrapper = (
         SkrlMarlEnv(env)
         if cfg.is_multi_agent
-        else SkrlVectorEnv(env, cfg.obs_groups, bounded=cfg.algorithm in ("ddpg", "td3"))
+        else SkrlVectorEnv(env, cfg.obs_groups, bounded=needs_bounds(cfg))
     )
     check_supported(cfg, wrapper, context)
     pooled = functools.partial(pooled_advantages, context=context)

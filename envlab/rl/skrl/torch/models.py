@@ -17,16 +17,13 @@ from envlab.errors import ConfigurationError
 from envlab.rl.skrl.agents import Models
 from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.env import SkrlEnv, Spaces
-from envlab.rl.skrl.library import MODELS, load_skrl
+from envlab.rl.skrl.library import LOG_STD, MODELS, SQUASHED, load_skrl
 from envlab.rl.skrl.networks import network_settings
 from envlab.rl.squashed import sample_squashed
 
 load_skrl()
 
 from skrl.models.torch import Model  # noqa: E402
-
-LOG_STD = (-5.0, 2.0)
-"""Bounds of a squashed policy's log standard deviation, as in CleanRL's SAC and SLM-Lab 5."""
 
 
 def make_models(env: SkrlEnv, cfg: SkrlCfg) -> Models:
@@ -54,8 +51,11 @@ def _separate(env: SkrlEnv, seen: Spaces, cfg: SkrlCfg) -> dict[str, Any]:
         own = seen
         if (cfg.algorithm, role) == ("amp", "discriminator"):
             own = seen._replace(observation_space=env.env.amp_observation_space)
-        function = _instantiator(MODELS[settings.pop("class")])
+        kind = settings.pop("class")
+        function = _instantiator(MODELS[kind])
         models[role] = function(device=env.env.device, **own._asdict(), **settings)
+        if kind == SQUASHED:
+            squash(models[role])
     return models
 
 
@@ -133,9 +133,13 @@ class EnvlabModel(Model):
 
     def action_range(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return half the width and the middle of the actions' bounds, ``(num_actions,)`` each."""
-        space = self.action_space
-        low, high = (torch.as_tensor(b).flatten().float() for b in (space.low, space.high))
-        return (high - low) / 2.0, (high + low) / 2.0
+        return action_range(self.action_space)
+
+
+def action_range(space: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return half the width and the middle of a box's bounds, ``(num_actions,)`` each."""
+    low, high = (torch.as_tensor(bound).flatten().float() for bound in (space.low, space.high))
+    return (high - low) / 2.0, (high + low) / 2.0
 
 
 class SquashedMixin:
@@ -169,3 +173,20 @@ class SquashedMixin:
         outputs["log_prob"] = density.sum(dim=-1, keepdim=True)
         outputs["mean_actions"] = best
         return self.to_bounds(squashed), outputs
+
+
+def squash(model: Model) -> None:
+    """Squash one of skrl's Gaussian models in place; its parameters stay as they are."""
+    kind = type(model)
+
+    class Squashed(SquashedMixin, kind):  # type: ignore[valid-type, misc]
+        def gaussian(self, inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+            mean, outputs = kind.compute(self, inputs, "policy")
+            return mean, outputs["log_std"]
+
+        def to_bounds(self, squashed: torch.Tensor) -> torch.Tensor:
+            return self._middle + self._scale * squashed
+
+    model.__class__ = Squashed
+    for name, values in zip(("_scale", "_middle"), action_range(model.action_space), strict=True):
+        model.register_buffer(name, values.to(model.device), persistent=False)

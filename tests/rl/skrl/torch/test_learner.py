@@ -119,7 +119,7 @@ def test_ranks_learn_from_different_data(pair: SkrlPair):
     ("job", "model"),
     [
         ("", "SharedModel"),
-        ("sac", "GaussianModel"),
+        ("sac", "Squashed"),
         ("mappo", "GaussianModel"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from envlab.rl.evolution.architecture import NetworkCfg
 from envlab.rl.evolution.models import SquashedPolicy
 from envlab.rl.hogwild.cfg import NetCfg
 from envlab.rl.hogwild.networks import SquashedGaussian
+from envlab.rl.skrl.cfg import SkrlCfg
 from envlab.rl.skrl.env import Spaces
+from envlab.rl.skrl.torch.models import make_models
 
 CPU = torch.device("cpu")
 LOW, HIGH = torch.tensor([-3.0, 0.0]), torch.tensor([1.0, 0.5])
@@ -30,16 +33,20 @@ SEEN = Spaces(
     spaces.Box(-np.inf, np.inf, (5,)), None, spaces.Box(LOW.numpy(), HIGH.numpy(), (2,), np.float32)
 )
 
+ENV: Any = SimpleNamespace(spaces={"agent": SEEN}, env=SimpleNamespace(device=CPU))
+
 
 def policy(room: str) -> Any:
     torch.manual_seed(0)
+    if room == "skrl":
+        return make_models(ENV, SkrlCfg.of("sac"))["agent"]["policy"]
     if room == "hogwild":
         return SquashedGaussian(NetCfg(hidden_layers=[16]), SEEN, CPU)
     architecture = NetworkCfg().architecture(image=False)
     return SquashedPolicy(SEEN, 0, 4, architecture, CPU, DistributedContext())
 
 
-ROOMS = pytest.mark.parametrize("room", ["hogwild", "evolution"])
+ROOMS = pytest.mark.parametrize("room", ["hogwild", "evolution", "skrl"])
 
 
 @ROOMS
@@ -92,3 +99,27 @@ def test_the_gradient_of_a_sample_is_that_of_torchrl(room: str):
     (density * weights + again.sum(1, keepdim=True)).mean().backward()
     for gradient, one in zip(own, made.parameters(), strict=True):
         torch.testing.assert_close(gradient, one.grad, rtol=5e-3, atol=5e-4)
+
+
+def test_the_same_holds_on_jax():
+    pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+    import jax
+
+    from envlab.rl.skrl.jax import models as on_jax
+    from envlab.rl.skrl.jax.arrays import to_jax, to_torch
+
+    cfg = SkrlCfg.of("sac", "jax")
+    made = on_jax.make_models(ENV, cfg, jax.devices("cpu")[0])["agent"]["policy"]
+    made.init_state_dict(role="policy")
+    inputs = {"observations": to_jax(torch.randn(256, 5))}
+    actions, outputs = made.act(dict(inputs), role="policy")
+    mean, given = made.apply(made.state_dict.params, {**inputs, "key": None}, "policy")
+    mean, std = to_torch(mean), to_torch(given["log_std"]).exp()
+    unit = TanhNormal(mean, std.expand_as(mean), tanh_loc=False)
+    squashed = (to_torch(actions) - MIDDLE) / SCALE
+    own = to_torch(outputs["log_prob"])[:, 0]
+    torch.testing.assert_close(own, unit.log_prob(squashed), rtol=1e-3, atol=1e-3)
+    best = to_torch(outputs["mean_actions"])
+    torch.testing.assert_close(best, MIDDLE + SCALE * mean.tanh())
+    again, _ = made.act(dict(inputs), role="policy")
+    assert not torch.equal(to_torch(again), to_torch(actions))
