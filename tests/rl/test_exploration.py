@@ -198,3 +198,10 @@ def test_sac_tunes_its_entropy_to_minus_the_number_of_actions(library: str, algo
     else:
         assert agent.cfg.learn_entropy
         assert agent._target_entropy == -2.0
+
+
+def test_fast_sac_tunes_its_entropy_to_that_of_a_small_deviation():
+    """Of 0.15 for each of two actions: ln(0.15) + 0.5 ln(2 pi e) = -0.478182."""
+    learner, _, _ = made("fast_sac", "soft")
+    assert learner.critics.log_temperature.requires_grad
+    assert learner._target_entropy == pytest.approx(2 * -0.478182, abs=1e-5)

@@ -25,7 +25,13 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch.optim import SGD, Optimizer
 
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.rl.fast_sac.cfg import FastSacCfg
+from envlab.rl.fast_sac.learner import FastSacLearner
+from envlab.rl.fast_sac.replay import Batch
 from envlab.rl.skrl.library import load_skrl
+from tests.rl.scripted import ScriptedEnv
 from tests.rl.test_exploration import SCALE, made
 
 load_skrl()
@@ -272,3 +278,66 @@ def test_dqn_learns_as_theirs_and_double_dqn_by_its_papers_target(library: str, 
     assert_equal(own["optimizer"], network.optimizer.kept)
     follows = agent.cfg.polyak if 2 % interval == 0 else 0.0
     assert_followed(agent, "q_network", before=old, tau=follows)
+
+
+class FastActor(Actor):
+    """FastSAC's policy, as theirs."""
+
+    def action_log_prob(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        features = self.policy.body(obs)
+        mean, log_std = self.policy.mean(features), self.policy.deviation(features).tanh()
+        log_std = -5.0 + 2.5 * (log_std + 1.0)
+        drawn = mean + NOISE * log_std.exp()
+        distribution = SquashedDiagGaussianDistribution(2).proba_distribution(mean, log_std)
+        return drawn.tanh(), distribution.log_prob(drawn.tanh(), drawn)
+
+
+class FastCritics(Critics):
+    """FastSAC's two critics in one, as theirs."""
+
+    def forward(self, obs: torch.Tensor, actions: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(self.critics[0].judge(obs, actions).unbind())
+
+
+def test_fast_sac_of_scalar_critics_learns_as_their_sac(monkeypatch: pytest.MonkeyPatch):
+    """But for the temperature, which it learns from the next states."""
+    torch.manual_seed(0)
+    env = ScriptedEnv(num_envs=4, space=BOX, num_obs=3)
+    algorithm = {"q_reduction": "min", "batch_size": BATCH, "tau": 0.1}
+    changes = {"critic": {"distributional": False}, "algorithm": algorithm}
+    learner = FastSacLearner(
+        env, merge(FastSacCfg(), changes, "agent"), DistributedContext.single("cpu")
+    )
+    with torch.no_grad():
+        for values in learner._target.parameters():
+            values += 0.1 * torch.randn_like(values)
+    found: list[list[torch.Tensor]] = []
+    for optimizer in (learner._critic_optimizer, learner._actor_optimizer):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.0
+        optimizer.register_step_pre_hook(
+            lambda one, *_: found.append([p.grad.clone() for p in one.param_groups[0]["params"]])
+        )
+    nets = {"actor": learner._actor, "critics": learner._critics, "target": learner._target}
+    before, old = copy.deepcopy(nets), copy.deepcopy(nets)
+    monkeypatch.setattr(torch, "randn_like", lambda like: NOISE)
+    discounts = 0.99 * ~TERMINATED[:, 0]
+    learner._update(Batch(OBS, OBS, ACTIONS, REWARDS[:, 0], discounts, NEXT_OBS, NEXT_OBS))
+
+    model = sb3.SAC("MlpPolicy", Still(BOX), learning_rate=0.0, gamma=0.99, buffer_size=1)
+    samples = ReplayBufferSamples(OBS, ACTIONS, NEXT_OBS, TERMINATED.float(), REWARDS)
+    model.replay_buffer.sample = lambda *_, **__: samples
+    model.set_logger(configure(None, []))
+    model.actor, model.critic = FastActor(before["actor"]), FastCritics(before["critics"])
+    model.critic_target = FastCritics(before["target"])
+    model.critic.optimizer = Keeping([p for p in before["critics"].parameters() if p.dim() > 0])
+    with torch.no_grad():
+        model.log_ent_coef.copy_(before["critics"].log_temperature)
+    model.train(gradient_steps=1)
+    assert_equal(found[0], model.critic.optimizer.kept)
+    assert_equal(found[1], model.actor.optimizer.kept)
+    for own, was, learned in zip(
+        *(one.parameters() for one in (learner._target, old["target"], learner._critics)),
+        strict=True,
+    ):
+        torch.testing.assert_close(own, 0.9 * was + 0.1 * learned, **TOLERANCE)
