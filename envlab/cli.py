@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from envlab.cluster.interrupts import INTERRUPTED
-from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import (
     ArgumentParser,
@@ -114,7 +114,11 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
         return tell(error)
     except Exception as error:
-        from envlab.distributed.ranks import tell_launcher
+        from envlab.distributed.ranks import tell, tell_launcher
+
+        told = term_error(error)
+        if told is not None:
+            return tell(told)
 
         tell_launcher(error)
         raise

@@ -110,10 +110,8 @@ def launch(num_processes: int, words: Sequence[str]) -> int:
         num_processes: How many ranks.
         words: What follows ``python``.
     """
-    for name in ("elastic", "run", "launcher"):
-        logging.getLogger(f"torch.distributed.{name}").setLevel(
-            logging.CRITICAL
-        )  # the ranks have said it
+    for name in ("elastic", "run", "launcher"):  # the ranks have said it
+        logging.getLogger(f"torch.distributed.{name}").setLevel(logging.CRITICAL)
     options = ["--standalone", f"--nproc_per_node={num_processes}", "--signals_to_handle=SIGQUIT"]
     with _passing_on(), tempfile.TemporaryDirectory(prefix="envlab_launch_") as folder:
         return main([*options, f"--log_dir={folder}", "--no_python", sys.executable, *words])

@@ -136,7 +136,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self._log_names: list[str] = []
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self._failures = FailureCounter(
-            num_envs, cfg.nan_guard.max_bad_share, self.device, self._explain_failures
+            num_envs,
+            cfg.nan_guard.max_bad_share,
+            self.device,
+            self._explain_failures,
+            self._name_failing_terms,
         )
         self._build()
 
@@ -300,6 +304,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def _explain_failures(self) -> str:
         """Save what is left of too many failed environments; return where, and what to do."""
         raise NotImplementedError
+
+    def _name_failing_terms(self) -> str:
+        """Return a sentence on which terms of the task are not finite, where that can be told."""
+        return ""
 
     def _num_actions(self) -> int:
         """Return the size of an action; of choices, how many there are."""

@@ -294,6 +294,9 @@ class VectorEnv(BatchedEnv):
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())
+        named = self._name_failing_terms()
+        if named:
+            return f"{named} Their states and actions before the step are in {path}."
         return (
             f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
             "smaller actions are the usual cure."
