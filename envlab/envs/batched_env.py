@@ -21,7 +21,15 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
-from envlab.envs.checks import base_seed, check_result, positive, registered_cfg, unbounded
+from envlab.envs.checks import (
+    LEAST_BYTES,
+    base_seed,
+    check_memory,
+    check_result,
+    positive,
+    registered_cfg,
+    unbounded,
+)
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.failures import FailureCounter
 from envlab.envs.masks import clear
@@ -119,6 +127,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         )
         self.render_mode = render_mode
         self.log_dir: Path | None = None
+        check_memory(num_envs, LEAST_BYTES, self.context)
         self.device = self._find_device()
         seed = seed if seed is not None else cfg.seed
         if seed is None:
