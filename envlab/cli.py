@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from envlab.cluster.interrupts import INTERRUPTED
-from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
 from envlab.registry import get_task, load_entry_point
 from envlab.rl.command.arguments import (
     ArgumentParser,
@@ -65,8 +65,7 @@ ELSEWHERE = {
     "random_agent": "envlab random",
     "zero_agent": "envlab zero",
     "sweep": "envlab train ... -m, with several values in an override",
-    "train_multigpu": "python -m torch.distributed.run --nproc_per_node=2 -m envlab train ... "
-    "--distributed",
+    "train_multigpu": "envlab train ... --nproc 2",
 }
 """Commands that one may look for: Isaac Lab's, and what a flag does here."""
 
@@ -115,7 +114,11 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 
         return tell(error)
     except Exception as error:
-        from envlab.distributed.ranks import tell_launcher
+        from envlab.distributed.ranks import tell, tell_launcher
+
+        told = term_error(error)
+        if told is not None:
+            return tell(told)
 
         tell_launcher(error)
         raise
@@ -267,7 +270,7 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
 
     Flags and the task are checked before torch and the library take their seconds to load.
     """
-    library = get_library(name)
+    library, given = get_library(name), arguments
     if library.prepare is not None:
         arguments = library.load("prepare")(command, arguments)
     parser = PARSERS.get(command, train_parser)(library)
@@ -277,6 +280,8 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     for line in (choice, without_effect_line(flags)):
         if line:
             _say(line)
+    if command == "train" and flags.nproc is not None:
+        return _launch(name, given, flags)
     if flags.video:
         _choose_opengl_early()
     code: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
@@ -293,9 +298,24 @@ def _check_early(command: str, flags: argparse.Namespace, overrides: Sequence[st
         return
     given_config(flags)
     if command == "train":
-        from envlab.distributed.ranks import read_ranks
+        from envlab.distributed.ranks import check_num_processes, read_ranks
 
-        read_ranks(flags.distributed, os.environ)
+        if flags.nproc is None:
+            read_ranks(flags.distributed, os.environ)
+        else:
+            check_num_processes(flags.nproc, getattr(flags, "ml_framework", None), os.environ)
+
+
+def _launch(library: str, arguments: Sequence[str], flags: argparse.Namespace) -> int:
+    """Train on several processes of this machine, which this one starts and waits for."""
+    from envlab.distributed.ranks import NUM_PROCESSES
+    from envlab.distributed.torchrun import launch
+
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument(*NUM_PROCESSES)
+    _, rest = parser.parse_known_args(list(arguments))
+    distributed = [] if flags.distributed else ["--distributed"]
+    return launch(flags.nproc, ["-m", "envlab", "train", library, *rest, *distributed])
 
 
 def _choose_opengl_early() -> None:

@@ -7,6 +7,7 @@ error as one sentence and exits with code 2, without a traceback; see :func:`env
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 
 
@@ -62,6 +63,35 @@ class SimulationError(EnvlabError):
 
 class RankDivergenceError(EnvlabError):
     """Ranks that must agree hold different values, or environments that must differ are equal."""
+
+
+class TermError(EnvlabError):
+    """A term of a task's configuration raised an exception."""
+
+    same_on_all_ranks = False
+
+
+def name_term(error: Exception, kind: str, name: str) -> None:
+    """Note in an exception which term of a task it comes from, and where in that one's file.
+
+    Whoever catches it gets the exception itself; the command line prints the note alone.
+    """
+    if isinstance(error, EnvlabError) or hasattr(error, "envlab_term"):
+        return
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first one is the caller's
+    own = [frame for frame in frames if frame.filename == frames[0].filename]
+    where = ""
+    if own:
+        where = f" in {own[-1].filename}, line {own[-1].lineno}: {own[-1].line}"
+    note = f"The {kind} term {name!r} raised {type(error).__name__}{where}"
+    error.envlab_term = note  # type: ignore[attr-defined]
+    error.add_note(note)
+
+
+def term_error(error: Exception) -> TermError | None:
+    """Return what to tell of an exception that comes from a term, None of any other."""
+    note = getattr(error, "envlab_term", None)
+    return None if note is None else TermError(f"{note}\n{error}")
 
 
 def nearest(word: str, candidates: Iterable[str], count: int = 3) -> list[str]:

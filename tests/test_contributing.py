@@ -53,6 +53,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Where a new task was written, and where it is installed as its own advice says."""
+    where, site = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("editable")
+    suite = write_task("pet_arm", where)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command = [*pip, "--no-build-isolation", "--target", str(site), "-e", str(suite)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    # Python reads the files that make an installation editable in its own folders alone.
+    (site / "sitecustomize.py").write_text(f"import site\nsite.addsitedir({str(site)!r})\n")
+    return where, site
+
+
 def run(site: Path, cwd: Path, *command: str) -> str:
     paths = os.pathsep.join((str(site), str(ROOT), str(ROOT / "source")))
     environment = {**os.environ, "PYTHONPATH": paths}
@@ -72,6 +86,13 @@ def test_the_task_is_listed_beside_ours(site, tmp_path):
     listed = run(site, tmp_path, "-m", "envlab.cli", "list")
     assert re.search("^Pet-Arm-v0 +manager +rsl_rl +A two-link arm", listed, re.MULTILINE)
     assert "Isaac-Cartpole-v0" in listed
+
+
+def test_the_task_is_found_from_the_folder_that_holds_its_package(editable):
+    """There the package's outer folder, which Python may import as well, has the same name."""
+    where, site = editable
+    code = "from envlab import registry; print(registry.get_task('Pet-Arm-v0').description)"
+    assert "A two-link arm" in run(site, where, "-c", code)
 
 
 def test_the_task_passes_its_own_test(site, tmp_path):

@@ -38,7 +38,7 @@ def job_script(job: Job, flags: argparse.Namespace, command: Sequence[str]) -> s
         "activate": _activation(flags.env_activate_path),
         "seeds": _seeds(flags.seeds, job.train),
         "train": "\n".join(map(shlex.quote, job.train)),
-        "srun": " ".join(_srun(flags)),
+        "srun": shlex.join(_srun(flags)),
         "processes": str(job.processes_per_node),
         "max_restarts": str(job.max_restarts),
         "shutdown_timeout_s": str(job.shutdown_timeout_s),

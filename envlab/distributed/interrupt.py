@@ -1,22 +1,33 @@
-"""Signals that end a run: SIGINT at once, SIGTERM and SIGUSR1 after the iteration under way.
+"""Signals that end a run, after the iteration under way and a checkpoint where it trains.
 
 Schedulers announce the end of an allocation by SIGTERM (Kubernetes, and Slurm 30 s before SIGKILL)
 or by a signal of one's choice (Slurm's ``--signal=USR1@120``). A run that trains then finishes its
-iteration on all ranks, saves, and leaves with :data:`PREEMPTED_EXIT_CODE`.
+iteration on all ranks, saves, and leaves with :data:`PREEMPTED_EXIT_CODE`. So it does at the first
+Ctrl-C, but for the code, which shells expect to be 130; a second Ctrl-C ends it at once.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
-PREEMPTION_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+from envlab.distributed.ranks import launched_rank
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """The last of them that any rank has heard names the reason."""
-SIGNALS = (signal.SIGINT, *PREEMPTION_SIGNALS)
 PREEMPTED_EXIT_CODE = 75
 """``EX_TEMPFAIL`` of sysexits.h: not finished, and the same command may be run again to go on."""
+SAME_PRESS_S = 1.0
+"""Within this, another SIGINT is the same Ctrl-C, passed on by a launcher."""
+_WAIT = (
+    "\nCtrl-C: the iteration under way is finished and saved. Another Ctrl-C ends the run at once, "
+    "without that.\n"
+)
 
 
 class Interrupted(BaseException):
@@ -24,6 +35,8 @@ class Interrupted(BaseException):
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number
+        self.directory: Path | None = None
+        """Of the run that it ended, where there is one to go on with."""
         super().__init__(f"received {signal.Signals(signal_number).name}")
 
     @property
@@ -35,9 +48,15 @@ class Interrupted(BaseException):
 class Preempted(Interrupted):
     """A signal to any rank asked the run to end, and its state was saved by all of them."""
 
-    exit_code = PREEMPTED_EXIT_CODE  # type: ignore[assignment]
     is_saved = True
     """Whether there was room for its checkpoint."""
+    checkpoint: Path | None = None
+    """That checkpoint, on rank 0."""
+
+    @property
+    def exit_code(self) -> int:
+        """What tells a scheduler to go on later; a shell is told of Ctrl-C as always."""
+        return 130 if self.signal_number == signal.SIGINT else PREEMPTED_EXIT_CODE
 
 
 class InterruptFlag:
@@ -47,11 +66,15 @@ class InterruptFlag:
         self.signal_number: int | None = None
         self._defers = False
         self._raised = False
+        self._pressed_at: float | None = None
         self.is_leaving = False
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Only note SIGTERM and SIGUSR1 within: who trains asks for :attr:`signal_number`."""
+        """Only note signals within, except a second Ctrl-C.
+
+        Who trains asks for :attr:`signal_number`.
+        """
         self._defers = True
         try:
             yield
@@ -78,11 +101,23 @@ class InterruptFlag:
         is_first = self.signal_number is None
         if is_first:
             self.signal_number = signal_number
-        if self._defers and signal_number in PREEMPTION_SIGNALS:
+        if self._defers and not self._is_pressed_again(signal_number):
             return
         if (is_first or self._defers) and not self._raised:
             self._raised = True
             raise Interrupted(signal_number)
+
+    def _is_pressed_again(self, signal_number: int) -> bool:
+        """Return whether this is a second Ctrl-C; after the first, say what that would do."""
+        if signal_number != signal.SIGINT:
+            return False
+        before, now = self._pressed_at, time.monotonic()
+        if before is not None:
+            return now - before > SAME_PRESS_S
+        self._pressed_at = now
+        if launched_rank() == 0:
+            os.write(2, _WAIT.encode())  # what print uses may be in use where the signal arrived
+        return False
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 from pathlib import Path
 
 import psutil
@@ -80,6 +81,23 @@ def memory_sizes() -> tuple[int, int]:
     """Return this machine's memory and what of it is free for new processes, in bytes."""
     memory = psutil.virtual_memory()
     return memory.total, memory.available
+
+
+def free_memory(root: Path = _ROOT) -> int:
+    """Return how many bytes this process may still take: of the machine's, or of its limits."""
+    process = psutil.Process()
+    limits = [memory_sizes()[1]]
+    group = memory_limit(root)
+    if group is not None:
+        limits.append(group)
+    for kind, used in (
+        (resource.RLIMIT_AS, process.memory_info().vms),
+        (resource.RLIMIT_DATA, process.memory_info().data),
+    ):
+        limit = resource.getrlimit(kind)[0]
+        if limit != resource.RLIM_INFINITY:
+            limits.append(limit - used)
+    return max(0, min(limits))
 
 
 def describe_size(count: float) -> str:

@@ -28,6 +28,9 @@ from envlab.foreign import printable
 
 LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
 
+NUM_PROCESSES = ("--nproc", "--nproc_per_node", "--nproc-per-node")
+"""How the flag of 'envlab train' is spelt that starts several processes."""
+
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SKRL_LAUNCHER = (
     "JAX_RANK",
@@ -69,6 +72,27 @@ def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
         "world_size": num_processes,
         "local_world_size": _number("LOCAL_WORLD_SIZE", environ, default=str(num_processes)),
     }
+
+
+def check_num_processes(count: int, framework: str | None, environ: Mapping[str, str]) -> None:
+    """Refuse ``--nproc`` where these processes cannot be started.
+
+    Raises:
+        LaunchError: Telling what to do in its place.
+    """
+    if count < 1:
+        raise LaunchError(f"--nproc is {count}, but must be at least 1.")
+    if {"RANK", "JAX_RANK"} & set(environ):
+        raise LaunchError(
+            f"--nproc starts processes, but this one was started by {_launcher(environ)} already. "
+            "Leave --nproc out, and give --distributed."
+        )
+    if framework == "jax":
+        raise LaunchError(
+            "--nproc starts processes for torch. For JAX, use skrl's launcher: python -m "
+            f"skrl.utils.distributed.jax --nproc_per_node={count} "
+            "scripts/reinforcement_learning/skrl/train.py ... --distributed."
+        )
 
 
 class MeetingPoint(NamedTuple):
@@ -143,6 +167,18 @@ def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
 
 
 _TORCHRUN = {"torch.distributed.run", "envlab.distributed.torchrun"}
+_SKRL = "skrl.utils.distributed.jax"
+
+
+def launcher_words() -> list[str] | None:
+    """Return the command line of the launcher that started this process, if there is one."""
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process().parents()[:3]:
+            words = process.cmdline()
+            has_count = any(word.partition("=")[0] in NUM_PROCESSES for word in words)
+            if has_count or _is_torchrun(words) or _SKRL in words:
+                return words
+    return None
 
 
 def _is_torchrun(words: list[str]) -> bool:

@@ -1,5 +1,7 @@
 """torchrun with two corrections; ``python -m envlab.distributed.torchrun`` takes what it takes.
 
+:func:`launch` starts processes on this machine for ``envlab train ... --nproc 2``.
+
 - Its stores listen on one interface: the one of the rendezvous' address. torch's own (2.13) listen
   on all, and who reaches them runs code here, because the c10d rendezvous unpickles what they hold.
 - When a launch fails, it ends with the sentence of the rank that failed first, and with that rank's
@@ -9,13 +11,23 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import signal
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any, ClassVar
 
+import psutil
 import torch.distributed as dist
 
 from envlab.distributed.interface import listen
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
+from envlab.distributed.watchdog import HUNG_EXIT_CODE
+
+SAID = (HUNG_EXIT_CODE, PREEMPTED_EXIT_CODE, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of ranks that have said, as one, why they end."""
 
 
 class InterfaceStore(dist.TCPStore):
@@ -66,6 +78,11 @@ def main(arguments: Sequence[str]) -> int:
         run.run(flags)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
+        codes = [one.exitcode for one in error.failures.values()]
+        said = next((code for code in SAID if code in codes), None)
+        if said is not None:
+            # A rank that was killed is the one that the others' report is about.
+            return failure.exitcode if failure.exitcode > 0 else said
         print(_last_words(rank, failure), file=sys.stderr, flush=True)
         return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
     except SignalException as error:
@@ -82,6 +99,56 @@ def main(arguments: Sequence[str]) -> int:
         )
         return 1
     return 0
+
+
+def launch(num_processes: int, words: Sequence[str]) -> int:
+    """Run ``python`` with some words as several ranks on this machine; return the exit code.
+
+    A signal is passed on to the ranks, and they are waited for, however long they take to save.
+
+    Args:
+        num_processes: How many ranks.
+        words: What follows ``python``.
+    """
+    for name in ("elastic", "run", "launcher"):  # the ranks have said it
+        logging.getLogger(f"torch.distributed.{name}").setLevel(logging.CRITICAL)
+    options = ["--standalone", f"--nproc_per_node={num_processes}", "--signals_to_handle=SIGQUIT"]
+    with _passing_on(), tempfile.TemporaryDirectory(prefix="envlab_launch_") as folder:
+        return main([*options, f"--log_dir={folder}", "--no_python", sys.executable, *words])
+
+
+@contextlib.contextmanager
+def _passing_on() -> Iterator[None]:
+    """Pass signals on to the ranks within; the third Ctrl-C kills those that are deaf to two."""
+    num_presses = 0
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        nonlocal num_presses
+        num_presses += number == signal.SIGINT
+        ranks = [one for one in psutil.Process().children() if _is_rank(one)]
+        if not ranks:  # they have not been started
+            raise KeyboardInterrupt
+        # SIGHUP, of a terminal that closes, means no more than that the run is to end.
+        passed = signal.SIGTERM if number == signal.SIGHUP else signal.Signals(number)
+        for rank in ranks:
+            with contextlib.suppress(psutil.Error):
+                rank.send_signal(signal.SIGKILL if num_presses > 2 else passed)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    heeded = [one for one in numbers if signal.getsignal(one) != signal.SIG_IGN]  # as under nohup
+    before = {number: signal.signal(number, pass_on) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_rank(process: psutil.Process) -> bool:
+    try:
+        return "RANK" in process.environ()
+    except psutil.Error:  # it is gone
+        return False
 
 
 def _last_words(rank: int, failure: Any) -> str:

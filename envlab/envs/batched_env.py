@@ -21,7 +21,15 @@ from gymnasium.vector.utils import batch_space
 
 from envlab.config import check_ranges
 from envlab.distributed.context import DistributedContext
-from envlab.envs.checks import base_seed, check_result, positive, registered_cfg, unbounded
+from envlab.envs.checks import (
+    LEAST_BYTES,
+    base_seed,
+    check_memory,
+    check_result,
+    positive,
+    registered_cfg,
+    unbounded,
+)
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.failures import FailureCounter
 from envlab.envs.masks import clear
@@ -119,6 +127,7 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         )
         self.render_mode = render_mode
         self.log_dir: Path | None = None
+        check_memory(num_envs, LEAST_BYTES, self.context)
         self.device = self._find_device()
         seed = seed if seed is not None else cfg.seed
         if seed is None:
@@ -136,7 +145,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         self._log_names: list[str] = []
         self._episode_length = torch.zeros(num_envs, dtype=torch.int64, device=self.device)
         self._failures = FailureCounter(
-            num_envs, cfg.nan_guard.max_bad_share, self.device, self._explain_failures
+            num_envs,
+            cfg.nan_guard.max_bad_share,
+            self.device,
+            self._explain_failures,
+            self._name_failing_terms,
         )
         self._build()
 
@@ -300,6 +313,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     def _explain_failures(self) -> str:
         """Save what is left of too many failed environments; return where, and what to do."""
         raise NotImplementedError
+
+    def _name_failing_terms(self) -> str:
+        """Return a sentence on which terms of the task are not finite, where that can be told."""
+        return ""
 
     def _num_actions(self) -> int:
         """Return the size of an action; of choices, how many there are."""

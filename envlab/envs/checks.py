@@ -9,8 +9,41 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.limits import describe_size, free_memory
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.task import load_entry_point
+
+LEAST_BYTES = 200
+"""What an environment of any kind takes, at least."""
+
+
+def check_memory(num_envs: int, bytes_per_env: int, context: DistributedContext) -> None:
+    """Refuse environments that cannot fit, before anything is allocated for them.
+
+    A huge allocation takes minutes, in which no signal is heard, and then the system ends the
+    process.
+
+    Args:
+        num_envs: Environments of each process.
+        bytes_per_env: What one takes, at least.
+        context: The process's context.
+
+    Raises:
+        ConfigurationError: If they need more memory than is free.
+    """
+    count = num_envs * context.local_world_size
+    needed, free = count * bytes_per_env, free_memory()
+    where = "here"
+    if context.device.type == "cuda":
+        needed, where = num_envs * bytes_per_env, f"on {context.device}"
+        free = torch.cuda.mem_get_info(context.device)[0]
+    if needed > free:
+        raise ConfigurationError(
+            f"{num_envs:,} environments per process need at least {describe_size(needed)} of "
+            f"memory, but {describe_size(free)} are free {where}. Use fewer "
+            "(--num_envs); --dry_run tells what a number of them takes in a training."
+        )
 
 
 def unbounded(shape: Sequence[int]) -> spaces.Box:

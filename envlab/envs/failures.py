@@ -26,6 +26,7 @@ class FailureCounter:
         max_bad_share: float,
         device: torch.device,
         explain: Callable[[], str],
+        name_terms: Callable[[], str] = str,
     ) -> None:
         """Count from 0.
 
@@ -34,9 +35,12 @@ class FailureCounter:
             max_bad_share: See :class:`envlab.envs.cfg.NanGuardCfg`.
             device: Where failures are counted.
             explain: Called when the run stops; returns what to add to the message.
+            name_terms: Called on a CPU when an environment fails; returns a sentence on the terms
+                that are not finite, empty where it is physics.
         """
         self._num_envs, self._share, self._explain = num_envs, max_bad_share, explain
         self._num_failed = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._name_terms, self._named = name_terms, ""
         self._num_steps = 0
         """Steps since failures were last reported."""
 
@@ -55,6 +59,7 @@ class FailureCounter:
         """
         self._num_failed += failed
         if on_host(failed.device):
+            self._named = self._named or self._name_terms()
             self._limit(int(failed.sum()), 1)
 
     def report(self) -> None:
@@ -64,18 +69,21 @@ class FailureCounter:
             SimulationError: If more than the configured share failed per step, on average.
         """
         failed, steps = int(self._num_failed.sum()), max(1, self._num_steps)
+        named = self._named
         self.restart()
         if failed:
             logger.warning(
-                "%d environment episodes were ended by non-finite values in the last %d steps.",
+                "%d environment episodes were ended by non-finite values in the last %d steps.%s",
                 failed,
                 steps,
+                f" {named}" if named else "",
             )
         self._limit(failed, steps)
 
     def restart(self) -> None:
         """Count from 0 again."""
         self._num_failed.zero_()
+        self._named = ""
         self._num_steps = 0
 
     def _limit(self, failed: int, steps: int) -> None:

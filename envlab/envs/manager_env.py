@@ -131,6 +131,23 @@ class ManagerEnv(VectorEnv):
         self.command_manager.compute(self.step_dt)
         self.event_manager.apply_intervals(self.step_dt)
 
+    def _name_failing_terms(self) -> str:
+        fine = ~self.sim.bad()  # where physics is not, whatever is made of it is not either
+        found = {
+            f"{kind} term {name!r}": int((bad & fine).sum())
+            for kind, manager in (
+                ("reward", self.reward_manager),
+                ("observation", self.observation_manager),
+            )
+            for name, bad in manager.not_finite().items()
+        }
+        texts = [
+            f"{name} is not finite in {count} of {self.num_envs} environments"
+            for name, count in found.items()
+            if count
+        ]
+        return f"The {', and the '.join(texts)}." if texts else ""
+
     def add_markers(self, scene: mujoco.MjvScene) -> None:
         self.command_manager.add_markers(scene)
 

@@ -13,6 +13,7 @@ import torch
 from envlab.envs.actuator_delays import ActuatorDelays, simulation_with_delays
 from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
 from envlab.envs.cfg import EnvCfg
+from envlab.envs.checks import check_memory
 from envlab.envs.masks import kept_rows
 from envlab.envs.nan_guard import NanGuard
 from envlab.envs.scene import build_model
@@ -25,6 +26,9 @@ from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab.sim.threads import SMALL_BATCH, OneThread
 
+BYTES = {False: (500, 60), True: (200, 35)}
+"""What an environment takes at least, and for each number of its state, its actions and its
+sensors: with MuJoCo, and by closed forms. Measured on Cartpole, Ant and the quadcopter."""
 _SCALAR = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
@@ -197,9 +201,13 @@ class VectorEnv(BatchedEnv):
         check_graph(self.cfg.graph, self._is_compiled, self.context.device)
         if self._is_compiled:
             check_compiler_cache()
+        model = build_model(self.cfg.scene, self.cfg.sim.dt)
+        base, per_number = BYTES[sim_cfg.backend == "analytic"]
+        numbers = model.nq + model.nv + model.nu + model.nsensordata
+        check_memory(self.num_envs, base + per_number * numbers, self.context)
         self.sim: Simulation = create_simulation(
             simulation_with_delays(sim_cfg, self.cfg.scene.actuators),
-            build_model(self.cfg.scene, self.cfg.sim.dt),
+            model,
             self.num_envs,
             decimation=self.cfg.decimation,
             device=self.context.device,
@@ -294,6 +302,9 @@ class VectorEnv(BatchedEnv):
 
     def _explain_failures(self) -> str:
         path = self._save_failure(self.nan_guard.failed_states())
+        named = self._name_failing_terms()
+        if named:
+            return f"{named} Their states and actions before the step are in {path}."
         return (
             f"Their states and actions before the step are in {path}; a smaller env.sim.dt or "
             "smaller actions are the usual cure."

@@ -27,6 +27,8 @@ MIN_DOOR_M = 0.6
 _ON_WALL_M = 0.2
 """How far from a wall a door may be put that is meant to be in it."""
 _FAR_M = 1000.0
+MOST = {"rooms": 200, "doors": 1000, "walls": 1000, "objects": 2000, "starts": 10_000}
+"""Entries of a file: several times what houses of ProcTHOR have. Each is compared with others."""
 
 Place = Annotated[tuple[float, float], Range(at_least=-_FAR_M, at_most=_FAR_M)]
 """x and y, in m."""
@@ -117,6 +119,12 @@ def parse_house(values: dict[str, Any], path: str) -> Layout:
         ConfigurationError: For a wrong key or value, walls or rooms that overlap, a door that is in
             no wall, an object of no class, or an object or a start in no room.
     """
+    for name, most in MOST.items():
+        given = values.get(name)
+        if isinstance(given, list) and len(given) > most:
+            raise ConfigurationError(
+                f"{path}.{name} has {len(given):,} entries, but a house has at most {most:,}."
+            )
     file = from_dict(HouseFile, values, path)
     check_ranges(file, path)
     if not file.rooms:

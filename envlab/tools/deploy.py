@@ -22,6 +22,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
+MOST_SUBSTEPS = 10_000
+"""Physics steps of a control step; training has a few."""
+_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What values of a wrong kind raise."""
+
 
 class DeployError(Exception):
     """What is wrong with the folder, the model or the command line, in a sentence for the user."""
@@ -49,7 +54,13 @@ class Player:
             DeployError: If something is missing, or model and policy do not fit.
         """
         self._session, self.cfg = _open_policy(directory / "policy.onnx")
-        mjcf = mjcf or directory / "scene.xml"
+        try:
+            self._build(mjcf or directory / "scene.xml")
+        except _DAMAGE as error:
+            raise DeployError(_damaged(directory, error)) from None
+
+    def _build(self, mjcf: Path) -> None:
+        _check_times(self.cfg)
         self.model, self._joints = _load_model(mjcf, self.cfg["joint_names"])
         self.data = mujoco.MjData(self.model)
         self._default = np.zeros(self.model.njnt)
@@ -97,7 +108,13 @@ class Player:
 
     def act(self) -> np.ndarray:
         """Return the policy's action for the present state, ``(num_actions,)``."""
-        action: np.ndarray = self._session.run(["actions"], {"obs": self.observe()[None]})[0][0]
+        obs = self.observe()[None]
+        try:
+            action: np.ndarray = self._session.run(["actions"], {"obs": obs})[0][0]
+        except Exception as error:  # onnxruntime has an exception of its own for each problem
+            raise DeployError(
+                f"The policy does not take {obs.size} observations ({str(error).splitlines()[0]})."
+            ) from None
         return action
 
     def step(self, action: np.ndarray) -> None:
@@ -203,6 +220,23 @@ TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
     "base_heading_proj": Player.facing,
 }
 """Observations by the name of the function that computed them in training."""
+
+
+def _damaged(directory: Path, error: Exception) -> str:
+    return (
+        f"What {directory}/policy.onnx says of itself is damaged ({type(error).__name__}: {error})."
+        " Export it again: envlab export LIBRARY --task ID."
+    )
+
+
+def _check_times(cfg: dict[str, Any]) -> None:
+    """Raise ValueError for times that no robot could be controlled by."""
+    for name in ("step_dt", "physics_dt"):
+        if not 0.0 < cfg[name] < float("inf"):
+            raise ValueError(f"{name} is {cfg[name]}, but must be above 0, and finite")
+    count = cfg["decimation"]
+    if type(count) is not int or not 1 <= count <= MOST_SUBSTEPS:
+        raise ValueError(f"decimation is {count!r}, but must be from 1 to {MOST_SUBSTEPS}")
 
 
 def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
@@ -318,7 +352,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     f"{len(value)}, such as {' '.join(f'{one:g}' for one in value)}."
                 )
             player.commands[name] = np.asarray(flags.command or value, float)
-        _run(player, flags.seconds, flags.viewer)
+        try:
+            _run(player, flags.seconds, flags.viewer)
+        except _DAMAGE as error:
+            raise DeployError(_damaged(flags.directory, error)) from None
     except DeployError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2

@@ -82,24 +82,33 @@ def read(run: Path) -> list[list[Point]]:
             [
                 Point(
                     generation=int(one["generation"]),
-                    frames=float(one["frames"]),
+                    frames=_finite(one["frames"]),
                     index=int(member["index"]),
                     parent=None if member["parent"] is None else int(member["parent"]),
                     mutation=str(member["mutation"]),
                     fitness=math.nan if member["fitness"] is None else float(member["fitness"]),
                     copied=bool(member.get("copied", False)),
                     hyperparameters={
-                        str(name): float(value) for name, value in member["hyperparameters"].items()
+                        str(name): _finite(value)
+                        for name, value in member["hyperparameters"].items()
                     },
                 )
                 for member in one["members"]
             ]
             for one in parse_json(read_text(path))
         ]
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
         raise RunDirectoryError(
             f"{path} holds no lineage ({type(error).__name__}: {error}). Give another run."
         ) from error
+
+
+def _finite(value: Any) -> float:
+    """Return a number that has a place in a picture; raise ValueError for infinity and NaN."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no finite number")
+    return number
 
 
 def came_from(point: Point, before: Sequence[Point]) -> Point | None:

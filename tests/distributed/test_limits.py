@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
+import psutil
 import pytest
 
 from envlab.distributed import limits
 from envlab.distributed.limits import (
     cpu_quota,
     describe_size,
+    free_memory,
     memory_limit,
     memory_sizes,
     usable_cores,
@@ -86,3 +89,12 @@ def write(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
+
+
+def test_what_ulimit_leaves_is_what_is_free(tmp_path: Path, monkeypatch):
+    unlimited, used = resource.RLIM_INFINITY, psutil.Process().memory_info().vms
+    limits = {resource.RLIMIT_AS: used + 2**24, resource.RLIMIT_DATA: unlimited}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], unlimited))
+    assert free_memory(tmp_path) == pytest.approx(2**24, abs=2**22)
+    limits[resource.RLIMIT_AS] = unlimited
+    assert free_memory(tmp_path) <= memory_sizes()[0]

@@ -52,6 +52,32 @@ def test_nodes_that_cannot_meet_are_one_sentence(tmp_path: Path):
     assert "Traceback" not in output
 
 
+LAUNCH = """
+import sys
+from envlab.distributed.torchrun import launch
+
+raise SystemExit(launch(2, ["rank.py", *sys.argv[1:]]))
+"""
+RANK = """
+import os, sys, time
+
+if os.environ["RANK"] == "1":
+    print("error: Rank 1 is stopped.", file=sys.stderr, flush=True)
+    sys.exit(int(sys.argv[1]))
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("code", [70, 75])
+def test_a_launch_of_ours_adds_nothing_to_what_the_ranks_said(tmp_path: Path, code: int):
+    (tmp_path / "launch.py").write_text(LAUNCH)
+    (tmp_path / "rank.py").write_text(RANK)
+    assert run([sys.executable, "launch.py", str(code)], tmp_path) == (
+        code,
+        "error: Rank 1 is stopped.\n",
+    )
+
+
 def listening(port: int) -> set[str]:
     found = psutil.Process().connections("inet")
     return {one.laddr.ip for one in found if one.status == "LISTEN" and one.laddr.port == port}

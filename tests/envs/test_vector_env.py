@@ -409,6 +409,14 @@ def test_an_observation_that_is_not_finite_is_zero_and_ends_the_episode_a_step_l
     assert rows == [fine, fine, broken, ended, fine]
 
 
+@pytest.mark.parametrize("num_envs", [20_000_000, 10**12])
+def test_environments_that_cannot_fit_are_refused_before_they_are_made(monkeypatch, num_envs: int):
+    monkeypatch.setattr("envlab.envs.checks.free_memory", lambda: 9 << 30)
+    monkeypatch.setattr("envlab.envs.vector_env.create_simulation", None)  # which allocates
+    with pytest.raises(ConfigurationError, match=r"of memory, but 9\.0 GiB are free here"):
+        make_env(num_envs)
+
+
 def test_too_many_at_once_stop_the_run_and_leave_the_states(env, tmp_path):
     record(env, 2)
     env.log_dir = tmp_path

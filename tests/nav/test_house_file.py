@@ -235,3 +235,9 @@ def test_the_documented_file_is_the_one_in_the_docs():
     assert f"```yaml\n{text}```" in (docs / "navigation.md").read_text()
     files = HouseFiles([str(docs / "houses")])
     assert files.classes == {"Bowl", "GarbageCan", "HousePlant", "Mug", "Television"}
+
+
+def test_a_house_of_too_many_things_is_refused_before_they_are_looked_at():
+    values = changed(objects=[None] * 60_000)
+    with pytest.raises(ConfigurationError, match="objects has 60,000 entries, but a house has at"):
+        parse_house(values, "flat.yaml")

@@ -129,6 +129,17 @@ def refused(capsys, *words: str) -> str:
     return told
 
 
+DAMAGES: list[tuple[dict[str, Any], str]] = [
+    ({"step_dt": 0}, "step_dt is 0, but must be above 0"),
+    ({"physics_dt": "fast"}, "TypeError"),
+    ({"decimation": 10**12}, "decimation is 1000000000000, but must be from 1 to"),
+    ({"decimation": 2.0}, "decimation is 2.0"),
+    ({"observations": 3}, "AttributeError"),
+    ({"actions": {"x": {}}}, "KeyError: 'joint_names'"),
+    ({"default_joint_pos": [0.0] * 9}, "ValueError"),
+]
+
+
 def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     good = str(folder(CARTPOLE))
     assert "There is no" in refused(capsys, str(tmp_path))
@@ -150,6 +161,16 @@ def test_bad_input_is_one_sentence(folder, tmp_path, capsys, monkeypatch):
     del network.metadata_props[:]
     onnx.save(network, str(tmp_path / "policy.onnx"))
     assert "has no metadata" in refused(capsys, str(tmp_path))
+    shutil.copy(good + "/scene.xml", tmp_path)
+    whole = json.loads(deploy._open_policy(Path(good, "policy.onnx"))[0].get_modelmeta()
+                       .custom_metadata_map["deploy"])  # fmt: skip
+    for damage, words in DAMAGES:
+        network.metadata_props.add(key="deploy", value=json.dumps({**whole, **damage}))
+        onnx.save(network, str(tmp_path / "policy.onnx"))
+        del network.metadata_props[:]
+        told = refused(capsys, str(tmp_path))
+        assert "is damaged" in told
+        assert words in told
     monkeypatch.delitem(deploy.TERMS, "joint_vel_rel")
     assert "observes 'joint_vel_rel'" in refused(capsys, good)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)

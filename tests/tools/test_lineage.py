@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,20 @@ def test_the_command_prints_and_draws(
     assert (run / "lineage.png").stat().st_size > 1000
 
 
+MEMBER = {"index": 0, "parent": None, "mutation": "none", "fitness": 1.0, "hyperparameters": {}}
+BEYOND = json.dumps([{"generation": math.inf, "frames": 1.0, "members": [MEMBER]}])
+FAR = json.dumps([{"generation": 1, "frames": math.inf, "members": [MEMBER]}])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "There is no"), ("[[1]]", "holds no lineage"), ("{", "holds no lineage")],
+    [
+        (None, "There is no"),
+        ("[[1]]", "holds no lineage"),
+        ("{", "holds no lineage"),
+        (BEYOND, "holds no lineage"),
+        (FAR, "inf is no finite number"),
+    ],
 )
 def test_what_is_no_population_is_refused(
     text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ from envlab.envs.managers.function_term import FunctionTermCfg, bind
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.vector_env import VectorEnv
+from envlab.errors import name_term
 from envlab.sim.recording import between_graphs
 
 
@@ -43,7 +44,11 @@ class CurriculumManager:
     def compute(self, mask: torch.Tensor) -> None:
         """Run all terms on the environments of ``mask``."""
         for name, function in self._functions.items():
-            value = function(mask=mask)
+            try:
+                value = function(mask=mask)
+            except Exception as error:
+                name_term(error, "curriculum", name)
+                raise
             if value is None:
                 continue
             name = f"Curriculum/{name}"

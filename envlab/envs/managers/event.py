@@ -13,7 +13,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import assign
 from envlab.envs.vector_env import VectorEnv
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, name_term
 from envlab.sim.host import on_host
 
 
@@ -65,7 +65,7 @@ class EventManager:
     def apply(self, mode: Literal["startup", "reset"], mask: torch.Tensor) -> None:
         """Call the terms of ``mode`` on the environments of ``mask``."""
         for name, function in self._functions.get(mode, {}).items():
-            function(mask=mask, stream=self._env.random.stream(f"events.{name}"))
+            self._call(name, function, mask)
 
     def reset(self, mask: torch.Tensor) -> None:
         """Draw new times for the interval terms of the environments of ``mask``."""
@@ -80,7 +80,7 @@ class EventManager:
             self._time_left[name] -= dt
             due = self._time_left[name] < 0.5 * dt  # at the nearest step, whatever the rounding
             if not on_host(self._env.device) or due.any():
-                function(mask=due, stream=self._env.random.stream(f"events.{name}"))
+                self._call(name, function, due)
                 self._draw_interval(name, "due", due)
 
     def state(self) -> dict[str, torch.Tensor]:
@@ -91,6 +91,13 @@ class EventManager:
         """Restore what :meth:`state` returned."""
         for name, left in self._time_left.items():
             left.copy_(state[name])
+
+    def _call(self, name: str, function: Callable[..., None], mask: torch.Tensor) -> None:
+        try:
+            function(mask=mask, stream=self._env.random.stream(f"events.{name}"))
+        except Exception as error:
+            name_term(error, "event", name)
+            raise
 
     def _draw_interval(self, name: str, reason: str, mask: torch.Tensor) -> None:
         # A stream per reason: whether another environment was reset in this tick must not shift

@@ -13,7 +13,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import TermCfg, terms_of
 from envlab.envs.noise import NoiseCfg
 from envlab.envs.vector_env import VectorEnv
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, name_term
 
 
 @dataclass(kw_only=True)
@@ -77,6 +77,15 @@ class ObservationManager:
             name: slice(end, end := end + self._widths[group, name]) for name in self._terms[group]
         }
 
+    def not_finite(self) -> dict[str, torch.Tensor]:
+        """Return where each term that is not finite now is so, bool ``(num_envs,)``, by name."""
+        found = {
+            name: ~function().isfinite().flatten(1).all(1)
+            for terms in self._terms.values()
+            for name, (_, function) in terms.items()
+        }
+        return {name: bad for name, bad in found.items() if bad.any()}
+
     def compute(self, *, corrupt: bool) -> dict[str, torch.Tensor]:
         """Return all groups, each ``(num_envs, dim)``; ``corrupt``: with noise where enabled."""
         observations = {
@@ -89,7 +98,11 @@ class ObservationManager:
     def _compute_group(self, group: str, corrupt: bool) -> torch.Tensor:
         values = []
         for name, (cfg, function) in self._terms[group].items():
-            value = function()
+            try:
+                value = function()
+            except Exception as error:
+                name_term(error, "observation", name)
+                raise
             if not self._checked:
                 self._check(group, name, value)
             if corrupt and cfg.noise is not None:

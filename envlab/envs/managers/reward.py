@@ -13,7 +13,7 @@ from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear
 from envlab.envs.vector_env import VectorEnv
-from envlab.errors import ConfigurationError, did_you_mean
+from envlab.errors import ConfigurationError, did_you_mean, name_term
 
 
 @dataclass(kw_only=True)
@@ -45,7 +45,13 @@ class RewardManager:
         """Return the step's rewards, ``(num_envs,)``: weight times step duration times value."""
         if not self._functions:
             return torch.zeros(self._env.num_envs, device=self._env.device)
-        terms = [function() for function in self._functions]
+        terms: list[torch.Tensor] = []
+        try:
+            for function in self._functions:
+                terms.append(function())
+        except Exception as error:
+            name_term(error, "reward", self.active_terms[len(terms)])
+            raise
         if not self._checked:
             check_shapes("reward", self.active_terms, terms, self._env.num_envs)
             self._checked = True
@@ -59,6 +65,11 @@ class RewardManager:
     def step_values(self) -> torch.Tensor:
         """What each term adds to the last step's rewards, ``(num_terms, num_envs)``."""
         return self._values
+
+    def not_finite(self) -> dict[str, torch.Tensor]:
+        """Return where each term that was not finite in the last step was so, by name."""
+        bad = ~self._values.isfinite()
+        return {name: row for name, row in zip(self.active_terms, bad, strict=True) if row.any()}
 
     def episode_values(self) -> dict[str, torch.Tensor]:
         """Return ``Episode_Reward/<term>``: the terms' sums over the episode so far."""

@@ -12,6 +12,7 @@ from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shap
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.vector_env import VectorEnv
+from envlab.errors import name_term
 
 
 @dataclass(kw_only=True)
@@ -43,7 +44,14 @@ class TerminationManager:
 
     def compute(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return :attr:`terminated` and :attr:`time_outs` of the current state."""
-        self._values = [function() for function in self._functions]
+        values: list[torch.Tensor] = []
+        try:
+            for function in self._functions:
+                values.append(function())
+        except Exception as error:
+            name_term(error, "termination", self.active_terms[len(values)])
+            raise
+        self._values = values
         if not self._checked:
             check_shapes("termination", self.active_terms, self._values, len(self._none))
             self._checked = True

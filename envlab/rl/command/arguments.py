@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.rl.command import isaac_lab
@@ -19,7 +20,6 @@ from envlab.rl.libraries import Library
 from envlab.rl.loop.viewing import PORT
 
 LAUNCHERS = (
-    "--nproc",
     "--nnodes",
     "--node_rank",
     "--node-rank",
@@ -186,6 +186,12 @@ def _add_name_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_process_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        *NUM_PROCESSES,
+        type=int,
+        metavar="N",
+        help="start N processes on this machine, which train together",
+    )
     parser.add_argument(
         "--distributed",
         action="store_true",

@@ -18,7 +18,7 @@ import torch
 
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.limits import memory_limit, memory_sizes
+from envlab.distributed.limits import free_memory
 from envlab.distributed.seeding import generator_state
 from envlab.errors import RunDirectoryError
 from envlab.rl.agent_cfg import AgentCfg
@@ -148,7 +148,7 @@ def _plan(
         num_threads=context.num_threads,
         footprint=footprint,
         state_bytes=saved_bytes(state) + replay_bytes,
-        free_bytes=min(memory_sizes()[1], memory_limit() or 1 << 62),
+        free_bytes=free_memory(),
         local_rank=context.local_rank,
         gpu_bytes=_gpu_memory(context),
     )

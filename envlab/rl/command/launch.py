@@ -159,9 +159,10 @@ class _Rank:
         self._ends_well = True
         assert self._context is not None
         if self._context.is_main:
+            how = "Interrupted" if interrupted.signal_number == signal.SIGINT else "Preempted"
             saved = "saved" if interrupted.is_saved else "not saved: the log says why"
             logger.warning(
-                "Preempted: %s, and %s; exit code %d.", interrupted, saved, interrupted.exit_code
+                "%s: %s, and %s; exit code %d.", how, interrupted, saved, interrupted.exit_code
             )
             if self._flags.requeue and interrupted.signal_number == signal.SIGUSR1:
                 requeue()

@@ -7,7 +7,6 @@ import functools
 import logging
 import math
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -34,7 +33,9 @@ from envlab.rl.loop.video import check_recording, render_mode, start_recording
 from envlab.rl.loop.viewing import check_viewing, start_viewing
 from envlab.rl.population.environments import MemberEnvs
 from envlab.rl.population.learner import PopulationLearner
+from envlab.rl.run.commands import resume_words, typed
 from envlab.rl.run.directory import Run
+from envlab.rl.run.manifest import read_manifest
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +52,17 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
         EnvlabError: For bad input, before a run directory is made.
     """
     prepared = prepare(session, context, session.library.load("build"))
-    run, checkpoint = train_prepared(prepared, context, flag)
+    try:
+        run, checkpoint = train_prepared(prepared, context, flag)
+    except Preempted as end:
+        if context.is_main and end.checkpoint is not None:
+            directory = end.checkpoint.parents[1]
+            print_summary(prepared.session, directory, end.checkpoint)
+            words = resume_words(read_manifest(directory), end.checkpoint)
+            print("Resume it:", typed(words) if words else "the same command with --resume.")
+        raise
     if context.is_main:
-        print_summary(prepared.session, run, checkpoint)
+        print_summary(prepared.session, run.directory, checkpoint)
     return run.directory
 
 
@@ -362,9 +371,9 @@ def _open_curves(run: Run, cfg: AgentCfg) -> Curves:
     return curves
 
 
-def print_summary(session: Session, run: Run, checkpoint: Path | None) -> None:
+def print_summary(session: Session, directory: Path, checkpoint: Path | None) -> None:
     """Print where the run is, and the command that plays it, as it can be typed here."""
-    print(f"Run directory: {os.path.relpath(run.directory)}")
+    print(f"Run directory: {os.path.relpath(directory)}")
     if checkpoint is None:
         return
     path = os.path.relpath(checkpoint)
@@ -372,10 +381,8 @@ def print_summary(session: Session, run: Run, checkpoint: Path | None) -> None:
     words = (
         ["python", str(script)] if script.is_file() else ["envlab", "play", session.library.name]
     )
-    prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
     print(f"Last checkpoint: {path}")
-    words = [*([prefix] if prefix else []), *words, *_what_was_trained(session)]
-    print("Play it:", shlex.join([*words, f"--checkpoint={path}"]))
+    print("Play it:", typed([*words, *_what_was_trained(session), f"--checkpoint={path}"]))
 
 
 def _what_was_trained(session: Session) -> list[str]:

@@ -19,6 +19,7 @@ from envlab.rl.command.arguments import ArgumentParser, play_parser
 from envlab.rl.hogwild.environments import read_heirs, with_heir
 from envlab.rl.hogwild.spec import Spec, load_spec, make_spec, read_specs
 from envlab.rl.libraries import get_library
+from envlab.rl.run.commands import typed
 from envlab.rl.run.directory import LOG_ROOT, make_directory
 from envlab.rl.run.find import find_run
 from envlab.rl.run.manifest import read_manifest
@@ -133,11 +134,25 @@ def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | 
             run = run_trial(plan, replace(_options(flags), resumes=resumes), flag)
     except Interrupted as interrupted:
         logger.warning("Interrupted: %s.", interrupted)
+        directory = interrupted.directory
+        if directory is not None and any(directory.glob("sessions/*/checkpoints/*.pt")) and not dev:
+            place = _print_trial(flags, directory)
+            print(f"Resume it: {_words(flags, f'train@{place}')}")
         return interrupted.exit_code
-    print(f"Trial: {os.path.relpath(run.directory)}")
-    place = os.path.relpath(run.directory)
-    print(f"Play it: envlab lab run {flags.spec} {flags.name} enjoy@{place}")
+    _print_trial(flags, run.directory)
     return 0
+
+
+def _print_trial(flags: argparse.Namespace, directory: Path) -> str:
+    """Print where a trial is and the command that plays it; return the place."""
+    place = os.path.relpath(directory)
+    print(f"Trial: {place}")
+    print(f"Play it: {_words(flags, f'enjoy@{place}')}")
+    return place
+
+
+def _words(flags: argparse.Namespace, mode: str) -> str:
+    return typed(["envlab", "lab", "run", flags.spec, flags.name, mode])
 
 
 def _search(flags: argparse.Namespace, place: str) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from envlab.rl.hogwild.cfg import ACTIVATIONS
 from envlab.rl.hogwild.part import Part
 from envlab.rl.skrl.library import OFF_POLICY
 
+MOST_PARAMETERS = 2**27
+"""Of a network: half a GB, many times what the tasks here need."""
 _OPTIMIZERS = {
     **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
     "AdamW": "adamw",
@@ -62,13 +66,18 @@ def _layers(net: Part) -> list[int]:
     sizes = net.take("hid_layers", [256, 256])
     if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
         raise net.refusal("hid_layers", sizes, "must be a list of sizes, each at least 1")
+    count = sum(math.prod(pair) for pair in itertools.pairwise(sizes))
+    if max([count, *sizes]) > MOST_PARAMETERS:
+        raise net.refusal(
+            "hid_layers", sizes, f"makes more than {MOST_PARAMETERS:,} parameters: use fewer"
+        )
     return sizes
 
 
 def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
     """Return what stands for the name in ``{name: ...}``."""
     name = net.part(key).get("name", default)
-    if name not in known:
+    if not isinstance(name, Hashable) or name not in known:
         names = ", ".join(repr(one) for one in known if one is not None)
         raise net.refusal(f"{key}.name", name, f"the {what} must be {names}")
     return known[name]
@@ -85,7 +94,7 @@ def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[float, float]]:
         if extra:
             raise net.refusal(f"{key}.{extra[0]}", given[extra[0]], "only name and lr are read")
         name = given.get("name", "Adam")
-        if name not in _OPTIMIZERS:
+        if not isinstance(name, Hashable) or name not in _OPTIMIZERS:
             how = "cannot be shared: its state is not known" if distributed != "false" else ""
             raise net.refusal(
                 f"{key}.name",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
@@ -63,10 +63,11 @@ class Part:
     def choice(self, key: str, default: str, known: Mapping[str, Any]) -> Any:
         """Return what stands for one of the known names."""
         value = self.take(key, default)
-        if value not in known:
-            names = ", ".join(map(repr, known))
+        if not isinstance(value, Hashable) or value not in known:
+            names = [name for name in known if name is not None]
+            text = ", ".join(map(repr, names))
             raise self.refusal(
-                key, value, f"must be one of {names}.{did_you_mean(str(value), known)}"
+                key, value, f"must be one of {text}.{did_you_mean(str(value), names)}"
             )
         return known[value]
 

@@ -6,7 +6,6 @@ import csv
 import json
 import logging
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from envlab.rl.hogwild.experiment import Experiment
 from envlab.rl.hogwild.figures import trial_figures
 from envlab.rl.hogwild.graphs import draw_experiment, draw_trials, read_curves
 from envlab.rl.hogwild.search import Search
+from envlab.rl.run.commands import typed
 from envlab.rl.run.manifest import finite, read_manifest, write_json
 
 logger = logging.getLogger(__name__)
@@ -84,9 +84,10 @@ def print_results(rows: Sequence[dict[str, Any]], experiment: Experiment, spec: 
         raise SearchFailedError(f"No trial has a return; {place}/trials/*.txt say why.")
     number = rows[0]["trial"]
     settings = search.settings(experiment.study.trials[number].params)
-    words = shlex.join([spec, search.spec.name, "train", *(f"-s{one}" for one in settings)])
-    print(f"Train with the best values: envlab lab run {words}")
-    print(f"Play it: envlab lab run {spec} {search.spec.name} enjoy@{place}/trials/{number}")
+    words = ["envlab", "lab", "run", spec, search.spec.name]
+    best = [*words, "train", *(f"-s{one}" for one in settings)]
+    print("Train with the best values:", typed(best))
+    print("Play it:", typed([*words, f"enjoy@{place}/trials/{number}"]))
 
 
 def _row(directory: Path, one: optuna.trial.FrozenTrial, search: Search) -> dict[str, Any]:

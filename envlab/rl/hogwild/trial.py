@@ -23,7 +23,7 @@ import torch.multiprocessing
 
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, InterruptFlag
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, Interrupted, InterruptFlag
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.distributed.watchdog import FALLBACK_AFTER_S, HUNG_EXIT_CODE, STACKS_SIGNAL
 from envlab.errors import EnvlabError
@@ -100,7 +100,11 @@ def run_trial(plan: Plan, options: Options, flag: InterruptFlag) -> Run:
             global_num_envs=plan.agent.num_sessions * session.env_cfg.scene.num_envs,
         )
         done = 0 if session.resumed is None else int(session.resumed["iteration"])
-        Trial(plan, options, run, context, shared, sessions, device, done).run()
+        try:
+            Trial(plan, options, run, context, shared, sessions, device, done).run()
+        except Interrupted as interrupted:
+            interrupted.directory = run.directory
+            raise
         if shared is not None:
             _link_checkpoints(run, last_saved(sessions))
     _draw(run.directory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import PREEMPTION_SIGNALS, Preempted
+from envlab.distributed.interrupt import SIGNALS, Preempted
 from envlab.envs import BatchedEnv
 from envlab.errors import RankDivergenceError
 from envlab.rl.agent_cfg import AgentCfg
@@ -172,12 +173,12 @@ class Training:
         """Return whether all ranks save now; note whether they end for a signal to one of them."""
         signal_number = self._stop_signal()
         heard = 0
-        if signal_number in PREEMPTION_SIGNALS:
-            heard = PREEMPTION_SIGNALS.index(signal_number) + 1
+        if signal_number is not None:
+            heard = SIGNALS.index(signal.Signals(signal_number)) + 1
         # Clocks and signals differ between ranks, so what any one of them says holds for all.
         heard, is_old = self._context.max(heard, int(self.saver.is_old(time.monotonic())))
         if heard and not is_last:
-            self._preemption = Preempted(PREEMPTION_SIGNALS[heard - 1])
+            self._preemption = Preempted(SIGNALS[heard - 1])
         return is_last or bool(heard or is_old) or number % self._cfg.save_interval == 0
 
     def _save(self, record: IterationRecord) -> None:
@@ -187,3 +188,5 @@ class Training:
             if self._preemption is not None:
                 # torchrun ends the others as soon as one rank has left.
                 self._preemption.is_saved = self._context.broadcast(not self.saver.is_result_lost)
+                self._preemption.directory = self._run.directory
+                self._preemption.checkpoint = self.saver.last_checkpoint

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -178,7 +179,7 @@ class Run:
         number = self.interrupt_signal()
         if error is None:
             self.update(status="finished")
-        elif isinstance(error, Preempted):
+        elif isinstance(error, Preempted) and error.signal_number != signal.SIGINT:
             self.update(status="preempted", error=str(error))
         elif isinstance(error, LostPeerError):
             self.update(status="failed", error=str(error))

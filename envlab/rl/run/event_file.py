@@ -23,6 +23,7 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import PyRecordReader_
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from envlab.distributed.disk import RecordFile
+from envlab.errors import RunDirectoryError
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +102,12 @@ def read_events(path: Path) -> Iterator[tuple[Event, int]]:
     """Yield the whole records of an event file, and the position in bytes after each.
 
     It ends before the first one that is cut off, as by a kill, or damaged, as by a power cut.
+
+    Raises:
+        RunDirectoryError: If it is a pipe, a device or a folder.
     """
+    if not path.is_file():  # to open a pipe would wait for ever
+        raise RunDirectoryError(f"{path} is no regular file. Remove it, or give another folder.")
     reader, position = PyRecordReader_New(str(path)), 0
     while True:
         try:

@@ -12,6 +12,7 @@ from envlab.errors import RunDirectoryError
 from envlab.rl.run.checkpoints import Checkpoints
 from envlab.rl.run.directory import LOG_ROOT
 from envlab.rl.run.manifest import read_manifests
+from envlab.rl.run.pretrained import SELECTOR, policies
 
 logger = logging.getLogger(__name__)
 
@@ -67,12 +68,33 @@ def find_run(
         )
         raise RunDirectoryError(
             f"There is no run with a checkpoint{wanted} in {parent}. "
-            + (other or "Train first, or give a checkpoint's path with --checkpoint.")
+            + _shipped(library, tasks)
+            + (other or _begun(runs, manifests) or _TRAIN_FIRST)
         )
     chosen, newest = with_checkpoint[-1], runs[-1]
     if newest != chosen:
         logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
     return chosen
+
+
+_TRAIN_FIRST = "Train first, or give a checkpoint's path with --checkpoint."
+
+
+def _shipped(library: str, tasks: Collection[str]) -> str:
+    """Return how to play a policy that comes with a package, if one does."""
+    if any(policy.manifest.get("library") == library for policy in policies(tasks)):
+        return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
+    return ""
+
+
+def _begun(runs: Collection[Path], manifests: Mapping[Path, Mapping[str, Any]]) -> str:
+    """Return a sentence on the newest run that ended before its first checkpoint, if there is."""
+    for run in reversed(list(runs)):
+        status = manifests[run].get("status")
+        if status == "running":  # as a killed one says, too
+            return f"{run} has none yet: wait for its first one, or start it again if it was ended."
+        return f"{run} ended before its first one ({status}): start it again."
+    return ""
 
 
 def _is_named(name: str, wanted: str) -> bool:

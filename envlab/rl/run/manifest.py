@@ -19,6 +19,7 @@ from envlab.commit import git_state
 from envlab.distributed.disk import is_disk_error, overwrite, whole_file
 from envlab.errors import RunDirectoryError
 from envlab.foreign import parse_json, read_text
+from envlab.rl.run.commands import started_with
 
 if TYPE_CHECKING:  # which loads torch
     from envlab.distributed.context import DistributedContext
@@ -136,6 +137,7 @@ def new_manifest(
         "library": library,
         "created_at": now(),
         "command": shlex.join([Path(sys.executable).name, *sys.argv]),
+        "started_with": started_with(),
         "versions": versions,
         "git": git_state(),
         "world": {

@@ -20,10 +20,10 @@ import psutil
 
 from envlab.errors import RunDirectoryError
 from envlab.rl.run.checkpoints import Checkpoints
+from envlab.rl.run.commands import resume_words
 from envlab.rl.run.directory import LOG_ROOT
 from envlab.rl.run.lock import LOCK
 from envlab.web.dashboard.catalogue import Listed
-from envlab.web.dashboard.details import launcher, train_words
 
 logger = logging.getLogger(__name__)
 
@@ -113,21 +113,19 @@ def _resume(run: Listed) -> str:
 
 def _resume_words(run: Listed) -> tuple[list[str], Path]:
     """Return what to start, and in which folder."""
-    world, directory = run.manifest.get("world") or {}, run.directory
+    directory = run.directory
     if run.row.status == "running":
         raise RunDirectoryError(f"The run {run.name} goes on. Stop it first.")
     checkpoints = Checkpoints(directory / "checkpoints")
     numbers = checkpoints.iterations()
     if not numbers:
         raise RunDirectoryError(f"The run {run.name} has no checkpoint to resume from.")
-    words = train_words(run.manifest, checkpoints.path(numbers[-1]))
-    is_of_one_node = world.get("local_size") == world.get("size")
-    if not words or not is_of_one_node or directory.parents[2].name != LOG_ROOT:
+    words = resume_words(run.manifest, checkpoints.path(numbers[-1]))
+    if not words or directory.parents[2].name != LOG_ROOT:
         raise RunDirectoryError(
             f"The run {run.name} cannot be resumed from here: that takes a run of 'envlab train' "
             f"on one machine, in a folder {LOG_ROOT}/LIBRARY/EXPERIMENT. Its page shows the "
             "command."
         )
     words[-1] = f"--checkpoint={checkpoints.path(numbers[-1])}"
-    before = launcher(run.manifest)[1:] or ["-m", "envlab"]
-    return [sys.executable, *before, *words], directory.parents[3]
+    return [sys.executable, "-m", *words], directory.parents[3]

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
-from envlab.rl.libraries import libraries
 from envlab.rl.run.checkpoints import Checkpoints
+from envlab.rl.run.commands import play_words, resume_words, typed
 from envlab.web.dashboard.catalogue import Listed, is_inside
 
 TAIL_BYTES = 2**14
 """What is shown of a log's end: about 200 lines."""
 VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".webm": "video/webm"}
 _LOG_TYPES = frozenset({".txt", ".log"})
-_ORIGINS = ("algorithm", "ml_framework")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,72 +58,17 @@ def checkpoints(run: Listed) -> list[CheckpointRow]:
             size_mb = path.stat().st_size / 1e6
         except OSError:  # removed in this moment, or there is none
             continue
-        play, resume = play_words(run.manifest, path), train_words(run.manifest, path)
+        play, resume = play_words(run.manifest, path), resume_words(run.manifest, path)
         rows.append(
             CheckpointRow(
                 name=path.name,
                 iteration=number,
                 size_mb=size_mb,
-                play=shlex.join(["envlab", *play]) if play else "",
-                resume=shlex.join([*launcher(run.manifest), *resume]) if resume else "",
+                play=typed(play) if play else "",
+                resume=typed(resume) if resume else "",
             )
         )
     return rows
-
-
-def play_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
-    """Return the words after ``envlab`` that play a checkpoint."""
-    library, task = manifest.get("library"), manifest.get("task")
-    if library not in libraries() or not task:
-        return []
-    origin = [f"--{name}={manifest[name]}" for name in _ORIGINS if manifest.get(name)]
-    return ["play", library, f"--task={task}", *origin, f"--checkpoint={short(checkpoint)}"]
-
-
-def train_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
-    """Return the words after ``envlab`` that resume a run: those it was started with, and where.
-
-    None of them is trusted: they reach envlab's own command line alone, and no shell.
-    """
-    library = manifest.get("library")
-    try:
-        words = shlex.split(str(manifest.get("command") or ""))[2:]
-    except ValueError:  # an open quotation mark
-        return []
-    if words[:1] == ["train"]:
-        words = words[1:]
-    if words[:1] == [library]:
-        words = words[1:]
-    is_of_torch = manifest.get("ml_framework") != "jax" or launcher(manifest) == ["envlab"]
-    if library not in libraries() or not is_of_torch or not words or words[0][:2] != "--":
-        return []
-    kept = list(_without(words, {"--checkpoint", "--load_run", "--rl_library", "--library"}))
-    kept = [word for word in kept if word != "--resume"]
-    return ["train", library, *kept, "--resume", f"--checkpoint={short(checkpoint)}"]
-
-
-def _without(words: list[str], flags: set[str]) -> Iterator[str]:
-    """Yield words without some flags and their values, in either spelling."""
-    is_value = False
-    for word in words:
-        if not is_value and word.partition("=")[0] not in flags:
-            yield word
-        is_value = word in flags
-
-
-def launcher(manifest: Mapping[str, Any]) -> list[str]:
-    """Return the words before those of ``train``: a launcher where there were several processes."""
-    size = (manifest.get("world") or {}).get("local_size") or 1
-    if size == 1:
-        return ["envlab"]
-    module = "torch.distributed.run"
-    return ["python", "-m", module, "--standalone", f"--nproc_per_node={size}", "-m", "envlab"]
-
-
-def short(path: Path) -> str:
-    """Return a path as one types it where the dashboard was started."""
-    here = Path.cwd()
-    return os.path.relpath(path, here) if path.is_relative_to(here) else str(path)
 
 
 def videos(run: Listed) -> list[str]:

@@ -26,6 +26,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from envlab.errors import EnvlabError
+from envlab.rl.run.commands import short
 from envlab.rl.run.manifest import finite
 from envlab.web.address import FORBIDDEN, REFUSAL, Address
 from envlab.web.dashboard import control, details
@@ -89,7 +90,7 @@ class Dashboard:
 
     def list_page(self, request: Request) -> Response:
         """Return the page with the table."""
-        return self._page(request, "list.html", root=details.short(self._catalogue.root))
+        return self._page(request, "list.html", root=short(self._catalogue.root))
 
     def list_rows(self, request: Request) -> Response:
         """Return the table's rows as JSON."""
@@ -118,7 +119,7 @@ class Dashboard:
             "details.html",
             run=run,
             row=run.row,
-            directory=details.short(run.directory),
+            directory=short(run.directory),
             audit_state=state,
             audit=sentence,
             ranks=run.ranks(),

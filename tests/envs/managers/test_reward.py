@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 import torch
 
+from envlab.cli import guarded
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import RewardTermCfg
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, SimulationError
 from tests.envs.sliders import joint, make_env, place, push, terms
 
 ALIVE, SPEED = 2.0, -0.5
@@ -36,6 +40,54 @@ def test_reward_is_the_weighted_sum_times_the_step(env):
     _, reward, *_ = push(env, 0.0, 0.0)
     # (2 - 0.5 * 1) * 0.1 and (2 - 0.5 * 3) * 0.1
     assert reward.tolist() == pytest.approx([0.15, 0.05])
+
+
+def broken(env, num_broken: int) -> torch.Tensor:
+    values = torch.zeros(env.num_envs)
+    values[:num_broken] = math.nan
+    return values
+
+
+def test_a_term_that_is_not_finite_is_named():
+    up = RewardTermCfg(func=broken, weight=1.0, params={"num_broken": 3})
+    env = make_env(4, rewards=rewards(up=up))
+    words = "reward term 'up' is not finite in 3 of 4 environments. Their states"
+    with pytest.raises(SimulationError, match=words) as error:
+        push(env, *[0.0] * 4)
+    assert "env.sim.dt" not in str(error.value)
+
+
+def test_a_term_that_is_not_finite_in_a_few_environments_is_named_in_the_log(caplog):
+    up = RewardTermCfg(func=broken, weight=1.0, params={"num_broken": 1})
+    env = make_env(4, rewards=rewards(up=up))
+    push(env, *[0.0] * 4)
+    env.check_health()
+    assert "The reward term 'up' is not finite in 1 of 4 environments." in caplog.text
+
+
+def misspelt(env) -> torch.Tensor:
+    return env.no_such_thing
+
+
+def test_an_exception_of_a_term_tells_its_name_and_place_and_stays_what_it_is(capsys):
+    env = make_env(1, rewards=rewards(up=RewardTermCfg(func=misspelt, weight=1.0)))
+    with pytest.raises(AttributeError) as caught:
+        push(env, 0.0)
+    (note,) = caught.value.__notes__
+    assert re.fullmatch(
+        r"The reward term 'up' raised AttributeError in .*test_reward.py, line \d+: "
+        r"return env.no_such_thing",
+        note,
+    )
+
+    def work(_: object) -> int:
+        push(env, 0.0)
+        return 0
+
+    assert guarded(work, []) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: The reward term 'up' raised AttributeError")
+    assert len(error.splitlines()) == 2
 
 
 def test_decimation_lengthens_the_step(env):

@@ -7,13 +7,31 @@ import re
 import shlex
 import signal
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
+from envlab.distributed.interrupt import (
+    SAME_PRESS_S,
+    Interrupted,
+    InterruptFlag,
+    interruptible,
+)
 from envlab.rl.command.train import print_summary
 from envlab.rl.libraries import get_library
 from tests.launcher import PLAY, TRAIN, Launch
-from tests.rl.conftest import SMALL, EndedLaunch, end_launch, manifest_of, only_run
+from tests.rl.conftest import (
+    SMALL,
+    EndedLaunch,
+    checkpoint_of,
+    end_launch,
+    manifest_of,
+    metrics_of,
+    only_run,
+)
 
 
 def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunch):
@@ -48,25 +66,59 @@ def test_a_sigint_to_the_launcher_interrupts_the_run(tmp_path: Path):
     assert manifest["status"] == "interrupted", (manifest, ended.output)
 
 
-def test_ctrl_c_ends_a_single_process_with_130(tmp_path: Path):
-    launch = Launch([sys.executable, TRAIN, *SMALL, "--max_iterations=100000"], tmp_path)
+SELDOM_SAVED = [*SMALL, "--max_iterations=100000", "agent.save_interval=100000"]
+LAUNCHES = {
+    "one process": [sys.executable, TRAIN, *SELDOM_SAVED],
+    "--nproc": [sys.executable, "-m", "envlab", "train", "rsl_rl", *SELDOM_SAVED, "--nproc=2"],
+}
+
+
+@pytest.mark.parametrize("how", LAUNCHES)
+def test_ctrl_c_saves_and_says_how_to_play_and_to_go_on(tmp_path: Path, how: str):
+    launch = Launch(LAUNCHES[how], tmp_path)
     try:
-        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")))
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/metrics.jsonl")))
         os.kill(launch.process.pid, signal.SIGINT)
         assert launch.wait(60) == 130
+        assert launch.left() == {}
     finally:
         launch.close()
     assert "Traceback" not in launch.output
-    assert "Interrupted: received SIGINT." in launch.output
-    manifest = manifest_of(only_run(tmp_path))
-    assert manifest["status"] == "interrupted"
-    assert manifest["error"] == "received SIGINT"
+    directory = only_run(tmp_path)
+    manifest = manifest_of(directory)
+    assert (manifest["status"], manifest["error"]) == ("interrupted", "received SIGINT")
+    last = metrics_of(directory)[-1]["iteration"]
+    assert len(checkpoint_of(directory, last)["ranks"]) == manifest["world"]["size"]
+    flag = f"--checkpoint={directory.relative_to(tmp_path)}/checkpoints/model_{last}.pt"
+    (play,) = re.findall("^Play it: .*", launch.output, re.MULTILINE)
+    (resume,) = re.findall("^Resume it: .*", launch.output, re.MULTILINE)
+    assert play.endswith(f" --task=Isaac-Cartpole-v0 {flag}")
+    assert resume.endswith(f" --resume {flag}")
+    assert ("--nproc=2" in resume) == (how == "--nproc")
+    assert "Interrupted: received SIGINT, and saved; exit code 130." in launch.output
+
+
+@pytest.fixture
+def flag() -> Iterator[InterruptFlag]:
+    with interruptible() as flag:
+        yield flag
+
+
+def test_a_second_ctrl_c_ends_at_once_what_the_first_lets_finish(flag: InterruptFlag, capfd):
+    with flag.deferred():
+        flag.handle(signal.SIGINT, None)
+        flag.handle(signal.SIGINT, None)  # the same key press, passed on by a launcher
+        flag.handle(signal.SIGTERM, None)
+        assert flag.signal_number == signal.SIGINT
+        assert capfd.readouterr().err.count("Another Ctrl-C ends the run at once") == 1
+        time.sleep(SAME_PRESS_S)
+        with pytest.raises(Interrupted, match="received SIGINT"):
+            flag.handle(signal.SIGINT, None)
 
 
 def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(script)])
-    run = SimpleNamespace(directory=tmp_path / "logs/run")
     checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
     session = SimpleNamespace(
         library=get_library("rsl_rl"),
@@ -74,7 +126,7 @@ def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
         agent_cfg=SimpleNamespace(origin={}),
         flags=SimpleNamespace(),
     )
-    print_summary(session, run, checkpoint)  # type: ignore[arg-type]
+    print_summary(session, tmp_path / "logs/run", checkpoint)  # type: ignore[arg-type]
     return capsys.readouterr().out.splitlines()
 
 

@@ -85,6 +85,16 @@ def test_a_run_that_would_not_do_is_not_named(tmp_path: Path, other: str):
     assert said.endswith("Train first, or give a checkpoint's path with --checkpoint.")
 
 
+def test_a_run_that_ended_before_its_first_checkpoint_is_named(tmp_path: Path):
+    run = make(tmp_path, "skrl", "cartpole", iterations=0, **PPO)
+    assert f"{run} has none yet: wait for its first one, or start it again" in refusal(tmp_path)
+
+
+def test_a_policy_that_comes_with_envlab_is_named(tmp_path: Path):
+    with pytest.raises(RunDirectoryError, match="already: --checkpoint pretrained plays it"):
+        find_run("rsl_rl", "cartpole", None, str(tmp_path), tasks={TASK})
+
+
 def test_a_damaged_run_elsewhere_does_not_hide_the_others(tmp_path: Path):
     run = make(tmp_path, "rsl_rl", "cartpole")
     (tmp_path / "rsl_rl/cartpole/2030").mkdir()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from torch.utils.tensorboard import SummaryWriter
 
+from envlab.errors import RunDirectoryError
 from envlab.tools.compare.command import main
 from envlab.tools.compare.results import find_results
 
@@ -72,3 +74,11 @@ def test_values_at_no_time_are_left_out(tmp_path, time):
     # The writer's own first event has the time of the test.
     assert run.values.tolist() == [0.0, 2.0]
     assert run.wall_s.tolist() == [0.0, 1.0]
+
+
+def test_a_pipe_among_event_files_is_refused_and_not_waited_for(tmp_path, capsys):
+    legged_gym(tmp_path)
+    (folder,) = tmp_path.glob("flat_a1/*")
+    os.mkfifo(folder / "events.out.tfevents.9")
+    with pytest.raises(RunDirectoryError, match="tfevents.9 is no regular file"):
+        find_results([str(tmp_path)], "mean_return")

@@ -87,16 +87,16 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
     ((words, options),) = started
     newest = run.directory / "checkpoints" / "model_5.pt"
     assert words[1:] == [
-        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "envlab"),
-        *("train", "rsl_rl", "--task=Isaac-Ant-v0", "agent.x=$(touch pwned); touch pwned"),
-        *("--distributed", "--resume", f"--checkpoint={newest}"),
+        *("-m", "envlab", "train", "rsl_rl", "--nproc=2"),
+        *("--task=Isaac-Ant-v0", "agent.x=$(touch pwned); touch pwned"),
+        *("--resume", f"--checkpoint={newest}"),
     ]
     assert options["cwd"] == tmp_path
     assert not options.get("shell")
     with pytest.raises(RunDirectoryError, match="has been resumed already"):
         control.resume(run)
     assert control._started.pop(run.directory).wait(timeout=30) == 0
-    assert "torch.distributed.run" in (run.directory / control.OUTPUT).read_text()
+    assert "--nproc=2" in (run.directory / control.OUTPUT).read_text()
     assert not (tmp_path / "pwned").exists()
 
 
