@@ -71,6 +71,7 @@ def run(arguments: Sequence[str]) -> int:
     install()
     offer_gym()
     offer_absent()
+    from envlab.isaacgym.agreement import check_launch, compare_rl_games
     from envlab.isaacgym.ranks import join_ranks, take_cpu_for_cuda
     from envlab.isaacgym.rsl_rl_1 import offer_rsl_rl_1
 
@@ -84,6 +85,8 @@ def run(arguments: Sequence[str]) -> int:
     if "--cpu" in flags:
         take_cpu_for_cuda()
     try:
+        check_launch(words)
+        compare_rl_games()
         runpy.run_path(str(script), run_name="__main__")
         is_done = True
     finally:
