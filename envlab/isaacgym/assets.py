@@ -21,6 +21,7 @@ from envlab.isaacgym.parameters import (
     ForceSensorProperties,
     RigidBodyProperties,
     RigidShapeProperties,
+    TendonProperties,
 )
 from envlab.isaacgym.urdf import Joint, read_urdf
 from envlab.isaacgym.values import Mat33, Transform, Vec3
@@ -80,6 +81,16 @@ class Asset:
         """Return the first shape of a body, and how many it has."""
         first = int(self.model.body_geomadr[body + 1])
         return max(first, 0), int(self.model.body_geomnum[body + 1])
+
+    def tendon_properties(self) -> list[TendonProperties]:
+        """Return stiffness and damping of each tendon."""
+        return [
+            TendonProperties(
+                stiffness=float(np.ravel(tendon.stiffness)[0]),
+                damping=float(np.ravel(tendon.damping)[0]),
+            )
+            for tendon in self.spec.tendons
+        ]
 
     def dof_type(self, index: int) -> DofType:
         """Return how a degree of freedom moves."""
@@ -207,7 +218,7 @@ def _take_actuators(spec: mujoco.MjSpec) -> list[Actuator]:
 
 def _name_all(spec: mujoco.MjSpec) -> None:
     """Give names to what has none, since parts are found by name once they are joined."""
-    for kind in ("bodies", "joints", "geoms"):
+    for kind in ("bodies", "joints", "geoms", "tendons"):
         for number, element in enumerate(getattr(spec, kind)):
             if not element.name:
                 element.name = f"{kind}_{number}"

@@ -24,7 +24,7 @@ from envlab.isaacgym.parameters import (
 from envlab.isaacgym.physics import Physics
 from envlab.isaacgym.ranks import draw_apart, is_on_cpu
 from envlab.isaacgym.values import Transform, Vec3
-from envlab.isaacgym.world import Actor, Env, HeightField, Sim
+from envlab.isaacgym.world import Actor, Env, HeightField, Sim, Viewer
 
 
 def physics_of(sim: Sim) -> Physics:
@@ -41,6 +41,8 @@ def physics_of(sim: Sim) -> Physics:
 
 class Worlds:
     """See :class:`envlab.isaacgym.gymapi.Gym`."""
+
+    _window: Viewer | None
 
     def get_version(self) -> Version:
         return Version()
@@ -71,7 +73,8 @@ class Worlds:
             device = f"cuda:{max(0, compute_device)}"
         tell_ignored(params.physx)
         draw_apart()
-        return Sim(params, device)
+        self._window = Viewer(Sim(params, device))
+        return self._window.sim
 
     def destroy_sim(self, sim: Sim, /) -> None:
         if sim.physics is not None and sim.physics.simulation is not None:
@@ -213,7 +216,9 @@ class Worlds:
                 f"create_actor({name!r}) was called after a tensor was acquired or a step was "
                 "made. Create all actors before."
             )
-        env.actors.append(Actor.of(asset, pose, name, group, filter))
+        actor = Actor.of(asset, pose, name, group, filter)
+        actor.segmentation_id = segmentationId
+        env.actors.append(actor)
         return len(env.actors) - 1
 
     def begin_aggregate(
