@@ -75,7 +75,7 @@ def differing_fields(
 
 def _all_values(sim: Sim, scene: Scene, colliders: Colliders) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the model fields that properties become, ``(num_envs, ...)`` each."""
-    yield "pair_friction", colliders.pair_friction(sim)
+    yield "pair_friction", colliders.pair_friction(sim, scene.model)
     yield from _drive_values(sim, scene)
     yield from _body_values(sim, scene)
     yield from _root_values(sim, scene)
