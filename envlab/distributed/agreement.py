@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
 
+SHOWN = 5
+"""Differences that a message names; it counts the others."""
 ABSENT = "nothing"
 """What a rank is said to have that does not know a name."""
 
@@ -27,6 +30,26 @@ def differences(context: DistributedContext, values: Mapping[str, str]) -> dict[
     names = dict.fromkeys(name for found in everyone for name in found)
     by_name = {name: [found.get(name, ABSENT) for found in everyone] for name in names}
     return {name: found for name, found in by_name.items() if len(set(found)) > 1}
+
+
+def require_agreement(
+    context: DistributedContext, values: Mapping[str, str], sentence: str
+) -> None:
+    """Refuse to go on where ranks disagree. Every rank must call this.
+
+    Args:
+        context: The process's context.
+        values: What should be the same everywhere, as text.
+        sentence: What to say, with ``{found}`` for the names, their values and ranks.
+
+    Raises:
+        ConfigurationError: On every rank alike.
+    """
+    found = differences(context, values)
+    if found:
+        parts = [f"{name} is {name_ranks(each)}" for name, each in found.items()]
+        more = [f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else []
+        raise ConfigurationError(sentence.format(found="; ".join(parts[:SHOWN] + more)))
 
 
 def name_ranks(values: Sequence[object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from envlab.isaacgym.parameters import (
     ForceSensorProperties,
     RigidBodyProperties,
     RigidShapeProperties,
+    TendonProperties,
 )
 from envlab.isaacgym.urdf import Joint, read_urdf
 from envlab.isaacgym.values import Mat33, Transform, Vec3
@@ -28,6 +30,8 @@ from envlab.isaacgym.values import Mat33, Transform, Vec3
 _FREE = int(mujoco.mjtJoint.mjJNT_FREE)
 _SLIDE = int(mujoco.mjtJoint.mjJNT_SLIDE)
 _HINGE = int(mujoco.mjtJoint.mjJNT_HINGE)
+_THINNEST = 1e-4
+"""The least half of a size in m: DexterousHands has tables of no height, and flat meshes."""
 _EMPTY_RANGE = 1e-3
 """Half the width that a joint's range 0..0 gets, which MuJoCo takes for none, in rad or m."""
 
@@ -80,6 +84,16 @@ class Asset:
         """Return the first shape of a body, and how many it has."""
         first = int(self.model.body_geomadr[body + 1])
         return max(first, 0), int(self.model.body_geomnum[body + 1])
+
+    def tendon_properties(self) -> list[TendonProperties]:
+        """Return stiffness and damping of each tendon."""
+        return [
+            TendonProperties(
+                stiffness=float(np.ravel(tendon.stiffness)[0]),
+                damping=float(np.ravel(tendon.damping)[0]),
+            )
+            for tendon in self.spec.tendons
+        ]
 
     def dof_type(self, index: int) -> DofType:
         """Return how a degree of freedom moves."""
@@ -137,7 +151,7 @@ def make_asset(
         if joint.limited == 1 and joint.range[0] >= joint.range[1]:
             joint.range = [joint.range[0] - _EMPTY_RANGE, joint.range[0] + _EMPTY_RANGE]
     try:
-        model = spec.copy().compile()
+        model = _compiled(spec)
     except ValueError as error:
         raise ConfigurationError(f"MuJoCo cannot simulate {name}: {error}") from error
     kinds = np.asarray(model.jnt_type)
@@ -171,6 +185,34 @@ def make_asset(
     )
 
 
+def _compiled(spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Return a model; flat meshes, which have no hull, become plates in the specification."""
+    while True:
+        try:
+            return spec.copy().compile()
+        except ValueError as error:
+            flat = re.search(r"mesh '(.*)' has coplanar vertices", str(error))
+            if flat is None:
+                raise
+            _thicken(spec, spec.mesh(flat[1]))
+
+
+def _thicken(spec: mujoco.MjSpec, mesh: mujoco.MjsMesh) -> None:
+    alone = mujoco.MjSpec()
+    alone.meshdir, alone.modelfiledir = spec.meshdir, spec.modelfiledir
+    kind = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+    alone.add_mesh(name="mesh", file=mesh.file, scale=mesh.scale, inertia=kind)
+    shown = {"contype": 0, "conaffinity": 0}  # which needs no hull
+    alone.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="mesh", **shown)
+    model = alone.compile()
+    turn = np.zeros(9)
+    mujoco.mju_quat2Mat(turn, model.mesh_quat[0])
+    points = model.mesh_vert @ turn.reshape(3, 3).T + model.mesh_pos[0]
+    normal = np.linalg.svd(points - points.mean(axis=0))[2][2]
+    plate = np.concatenate((points + _THINNEST * normal, points - _THINNEST * normal))
+    mesh.file, mesh.scale, mesh.uservert = "", [1, 1, 1], plate.ravel()
+
+
 _READ = (_FREE, _HINGE, _SLIDE)
 
 
@@ -179,6 +221,7 @@ def make_primitive(name: str, kind: str, size: list[float], options: AssetOption
     options = copy.deepcopy(options or AssetOptions())
     spec = mujoco.MjSpec()
     body = spec.worldbody.add_body(name=name)
+    size = [max(one, _THINNEST) for one in size]
     body.add_geom(
         type=getattr(mujoco.mjtGeom, f"mjGEOM_{kind}"), size=size, density=options.density
     )
@@ -207,7 +250,7 @@ def _take_actuators(spec: mujoco.MjSpec) -> list[Actuator]:
 
 def _name_all(spec: mujoco.MjSpec) -> None:
     """Give names to what has none, since parts are found by name once they are joined."""
-    for kind in ("bodies", "joints", "geoms"):
+    for kind in ("bodies", "joints", "geoms", "tendons"):
         for number, element in enumerate(getattr(spec, kind)):
             if not element.name:
                 element.name = f"{kind}_{number}"

@@ -122,6 +122,23 @@ def _modules(node: ast.Import | ast.ImportFrom) -> list[str]:
     return [name for name in names if name and name.split(".")[0] == "isaacgym"]
 
 
+def _bound_modules(
+    imports: Sequence[ast.Import | ast.ImportFrom],
+) -> Iterator[tuple[str, str]]:
+    """Yield the names that imports bind to modules of ``isaacgym``, and these modules."""
+    for node in imports:
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                module = alias.name.removeprefix("isaacgym.")
+                if alias.asname is not None and module in MODULES:
+                    yield alias.asname, module
+            elif node.module == "isaacgym":
+                if alias.name == "*":
+                    yield from ((module, module) for module in MODULES)
+                elif alias.name in MODULES:
+                    yield alias.asname or alias.name, alias.name
+
+
 class _File:
     """One parsed file."""
 
@@ -130,6 +147,8 @@ class _File:
     ) -> None:
         self._place, self._tree = place, tree
         self._imports = [node for node in imports if _modules(node)]
+        # Projects have a torch_utils of their own, which is not Isaac Gym's.
+        self._bound = dict(_bound_modules(self._imports))
         # Where the library of that name is imported, a bare `gym` is not Isaac Gym's.
         self._has_gym_library = any(
             isinstance(node, ast.Import)
@@ -158,8 +177,8 @@ class _File:
 
     def _attribute(self, node: ast.Attribute) -> Iterator[Use]:
         owner = node.value
-        if isinstance(owner, ast.Name) and owner.id in MODULES and self._imports:
-            yield self._member(owner.id, node.attr, node.lineno)
+        if isinstance(owner, ast.Name) and owner.id in self._bound:
+            yield self._member(self._bound[owner.id], node.attr, node.lineno)
         elif self._is_gym(owner):
             yield from self._method(node)
         elif isinstance(node.ctx, ast.Store) and node.attr in _SETTINGS and self._imports:

@@ -15,6 +15,7 @@ from envlab.errors import ConfigurationError
 from envlab.isaacgym.world import Actor, Env, Sim
 
 _FILTER_BITS = 31
+_PAIR = "average/"
 _TORSION_ROLL = (0.005, 0.0001)
 
 
@@ -89,16 +90,18 @@ class Colliders:
         )
 
     def _add_pair(self, first: str, second: str, source: tuple[int | float, int]) -> None:
-        self._spec.add_pair(geomname1=first, geomname2=second, condim=3)
+        name = f"{_PAIR}{len(self.pairs)}"
+        self._spec.add_pair(name=name, geomname1=first, geomname2=second, condim=3)
         self.pairs.append(source)
 
-    def pair_friction(self, sim: Sim) -> np.ndarray:
-        """Return the average friction of each pair, ``(num_envs, num_pairs, 5)``."""
-        values = np.zeros((len(sim.envs), len(self.pairs), 5))
-        values[..., 2:] = (_TORSION_ROLL[0], _TORSION_ROLL[1], _TORSION_ROLL[1])
-        for pair, (first, second) in enumerate(self.pairs):
+    def pair_friction(self, sim: Sim, model: mujoco.MjModel) -> np.ndarray:
+        """Return the friction of each pair, ``(num_envs, num_pairs, 5)``; averages of our own."""
+        values = np.repeat(model.pair_friction[None], len(sim.envs), axis=0)
+        for number, (first, second) in enumerate(self.pairs):
+            pair = model.pair(f"{_PAIR}{number}").id  # assets may bring pairs of theirs
             one = first if isinstance(first, float) else self._friction(sim, first)
             values[:, pair, :2] = ((one + self._friction(sim, second)) / 2)[:, None]
+            values[:, pair, 2:] = (_TORSION_ROLL[0], _TORSION_ROLL[1], _TORSION_ROLL[1])
         return values
 
     def _friction(self, sim: Sim, index: int) -> np.ndarray:

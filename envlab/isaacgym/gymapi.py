@@ -18,6 +18,7 @@ from envlab.isaacgym.gym.missing import Missing
 from envlab.isaacgym.gym.states import States
 from envlab.isaacgym.gym.tensors import Tensors
 from envlab.isaacgym.gym.viewers import Viewers
+from envlab.isaacgym.gym.windows import Windows
 from envlab.isaacgym.gym.worlds import Worlds
 from envlab.isaacgym.parameters import *  # noqa: F403
 from envlab.isaacgym.tensor import Tensor as Tensor
@@ -31,7 +32,7 @@ for _kind in ENUMERATIONS:
     globals().update(_kind.__members__)
 
 
-class Gym(Worlds, Assets, Actors, Attractors, States, Tensors, Cameras, Viewers, Missing):
+class Gym(Windows, Worlds, Assets, Actors, Attractors, States, Tensors, Cameras, Viewers, Missing):
     """All methods of Isaac Gym's ``Gym``; those that are missing raise NotImplementedError."""
 
 

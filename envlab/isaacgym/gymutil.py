@@ -16,6 +16,12 @@ from envlab.errors import DeviceError
 from envlab.isaacgym.enums import SimType, UpAxis
 from envlab.isaacgym.gymapi import Gym
 from envlab.isaacgym.parameters import SimParams
+from envlab.isaacgym.randomization import apply_random_samples as apply_random_samples
+from envlab.isaacgym.randomization import check_buckets as check_buckets
+from envlab.isaacgym.randomization import generate_random_samples as generate_random_samples
+from envlab.isaacgym.randomization import get_default_setter_args as get_default_setter_args
+from envlab.isaacgym.randomization import get_property_getter_map as get_property_getter_map
+from envlab.isaacgym.randomization import get_property_setter_map as get_property_setter_map
 from envlab.isaacgym.ranks import is_on_cpu, own_device
 from envlab.isaacgym.values import Quat, Transform, Vec3
 from envlab.isaacgym.world import Env, Viewer

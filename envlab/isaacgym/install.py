@@ -13,7 +13,7 @@ import numpy as np
 
 from envlab.errors import ConfigurationError
 
-MODULES = ("gymapi", "gymtorch", "gymutil", "terrain_utils", "torch_utils")
+MODULES = ("gymapi", "gymtorch", "gymutil", "rlgpu", "terrain_utils", "torch_utils")
 """What ``isaacgym`` has."""
 
 _NUMPY_NAMES = {

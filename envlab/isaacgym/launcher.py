@@ -6,11 +6,12 @@ import logging
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
-from envlab.errors import ConfigurationError, EnvlabError
+from envlab.errors import ConfigurationError, DeviceError, EnvlabError
 from envlab.isaacgym.install import install, offer_absent, offer_gym, restore_numpy_names
 
 # Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
@@ -20,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 _MISSING_NAMED = 5
 """How many missing methods are named at the start."""
+
+_NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
+"""What torch says where there is no GPU."""
 
 _FLAGS = ("--cpu", "--distributed", "--rsl-rl-1")
 USAGE = """usage: python -m envlab.isaacgym [--cpu] [--distributed] [--rsl-rl-1] SCRIPT ...
@@ -45,8 +49,26 @@ def main(arguments: Sequence[str]) -> int:
     except EnvlabError as error:
         return tell(error)
     except Exception as error:
+        if any(sentence in str(error) for sentence in _NO_CUDA):
+            return tell(DeviceError(_named_gpu(error)))
         tell_launcher(error)
         raise
+
+
+def _named_gpu(error: Exception) -> str:
+    """Return what to do where a script wants a GPU that is not there."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))
+        and Path(frame.filename).parent != Path(__file__).parent
+    ]
+    place = f"{own[-1].filename}:{own[-1].lineno}" if own else "The script"
+    return (
+        f"{place} wants a GPU, and torch sees none here. Give the script a flag for the CPU, if it "
+        "has one, or take the CPU wherever it names a GPU: python -m envlab.isaacgym --cpu SCRIPT "
+        "..."
+    )
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -71,6 +93,7 @@ def run(arguments: Sequence[str]) -> int:
     install()
     offer_gym()
     offer_absent()
+    from envlab.isaacgym.agreement import check_launch, compare_rl_games
     from envlab.isaacgym.ranks import join_ranks, take_cpu_for_cuda
     from envlab.isaacgym.rsl_rl_1 import offer_rsl_rl_1
 
@@ -84,6 +107,8 @@ def run(arguments: Sequence[str]) -> int:
     if "--cpu" in flags:
         take_cpu_for_cuda()
     try:
+        check_launch(words)
+        compare_rl_games()
         runpy.run_path(str(script), run_name="__main__")
         is_done = True
     finally:

@@ -160,6 +160,10 @@ class HeightFieldParams(Record):
     segmentation_id: int = 0
 
 
+HeightFieldProperties = HeightFieldParams
+"""As the first legged_gym, and what was made of it, call it."""
+
+
 @dataclass(slots=True)
 class TriangleMeshParams(Record):
     """A terrain of triangles, and where its origin lies."""

@@ -15,10 +15,14 @@ from typing import Any
 
 import torch
 
+from envlab.distributed.agreement import rank_list
 from envlab.distributed.audit import audit
-from envlab.errors import CheckpointError, ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError, SimulationError
+from envlab.isaacgym.agreement import check_configurations
 from envlab.isaacgym.ranks import context
 
+_LOOK = "Look for what makes them so in the task, or take a smaller sim.dt"
+_LOWER = "Rewards and observations were; take a lower learning rate"
 _POLICIES = ("ActorCritic", "ActorCriticRecurrent")
 _OLD_ORDER = ("std", "actor", "critic", "memory_a", "memory_c")
 
@@ -47,6 +51,7 @@ def _chooser(installed: type, always: bool) -> type:
         def __new__(
             cls, env: Any, train_cfg: dict[str, Any], *arguments: Any, **keywords: Any
         ) -> Any:
+            check_configurations(train_cfg=train_cfg, env_cfg=getattr(env, "cfg", None))
             if "runner" in train_cfg:
                 return super().__new__(cls)
             if always:
@@ -80,6 +85,8 @@ class RslRl1Runner:
         self._runner = _runner(env, new_configuration(train_cfg, env), log_dir, device)
         self._runner.save = self.save
         self.alg = self._runner.alg
+        self._iteration = 0
+        self._update, self.alg.update = self.alg.update, self._checked_update
         self.alg.actor_critic = ActorCritic(self.alg)
         self.log_dir = log_dir
 
@@ -90,13 +97,51 @@ class RslRl1Runner:
 
     def learn(self, num_learning_iterations: int, init_at_random_ep_len: bool = False) -> None:
         """Make iterations, each a rollout and an update."""
-        first = self._runner.current_learning_iteration
+        first = self._iteration = self._runner.current_learning_iteration
         self._runner.learn(num_learning_iterations, init_at_random_ep_len)
         self._runner.current_learning_iteration = first + num_learning_iterations
         equal = {"model": self.alg.actor_critic.state_dict(), "rate": self.alg.learning_rate}
         audit(context(), equal, {}, iteration=self.current_learning_iteration)
         if self.log_dir is not None and context().is_main:
             self.save(f"{self.log_dir}/model_{self.current_learning_iteration}.pt")
+
+    def _checked_update(self) -> Any:
+        """Update the networks; stop all ranks where something is no longer a number.
+
+        Raises:
+            SimulationError: If rewards, observations or, after the update, weights are not finite.
+        """
+        storage, groups = self.alg.storage, {"policy": "observations", "critic": "privileged ones"}
+        observed = {groups[name]: values for name, values in storage.observations.items()}
+        self._refuse_nan({"rewards": storage.rewards} | observed, _LOOK)
+        try:
+            losses = self._update()
+        except (RuntimeError, ValueError):
+            # torch's, of a distribution whose parameters are no numbers; those are alike on all
+            # ranks, where other errors may be of one, which the others must not wait for.
+            if bool(self._weights()["weights"].isfinite().all()):
+                raise
+            losses = {}
+        self._refuse_nan(self._weights(), _LOWER)
+        self._iteration += 1
+        return losses
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        groups = self.alg.optimizer.param_groups
+        flat = [parameter.detach().flatten() for group in groups for parameter in group["params"]]
+        return {"weights": torch.cat(flat)}
+
+    def _refuse_nan(self, values: Mapping[str, torch.Tensor], cure: str) -> None:
+        mine = [name for name, tensor in values.items() if not bool(tensor.isfinite().all())]
+        found = {rank: names for rank, names in enumerate(context().gather(mine)) if names}
+        if found:
+            names = dict.fromkeys(name for names in found.values() for name in names)
+            ranks = f" on {rank_list(list(found))}" if context().is_distributed else ""
+            raise SimulationError(
+                f"In iteration {self._iteration} {' and '.join(names)} were not finite{ranks}. "
+                f"{cure}.",
+                same_on_all_ranks=True,
+            )
 
     def save(self, path: str, infos: Any = None) -> None:
         """Write a checkpoint with rsl_rl 1's names of weights."""

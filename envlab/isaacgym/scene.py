@@ -75,12 +75,13 @@ def differing_fields(
 
 def _all_values(sim: Sim, scene: Scene, colliders: Colliders) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the model fields that properties become, ``(num_envs, ...)`` each."""
-    yield "pair_friction", colliders.pair_friction(sim)
+    yield "pair_friction", colliders.pair_friction(sim, scene.model)
     yield from _drive_values(sim, scene)
     yield from _body_values(sim, scene)
     yield from _root_values(sim, scene)
     yield from _size_values(sim, scene)
     yield from _target_values(sim, scene)
+    yield from _tendon_values(sim, scene)
 
 
 def _drive_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
@@ -184,6 +185,15 @@ def _target_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
         rotations[:, site] = [target.r.wxyz for target in targets]
     yield "site_pos", positions
     yield "site_quat", rotations
+
+
+def _tendon_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield stiffnesses and dampings of tendons, whose actors stand in order."""
+    rows = [[tendon for actor in env.actors for tendon in actor.tendons] for env in sim.envs]
+    if scene.model.ntendon:
+        for name in ("stiffness", "damping"):
+            values = [[getattr(tendon, name) for tendon in row] for row in rows]
+            yield f"tendon_{name}", np.array(values)
 
 
 def dof_properties(sim: Sim) -> np.ndarray:

@@ -149,6 +149,11 @@ def torch_rand_float(
     return (upper - lower) * torch.rand(shape, device=device) + lower
 
 
+def torch_rand_sign(shape: tuple[int, int], device: str) -> torch.Tensor:
+    """Return -1.0 and 1.0 at random; Deep-Whole-Body-Control takes it from here."""
+    return 2.0 * torch.randint(0, 2, shape, device=device) - 1.0
+
+
 def torch_random_dir_2(shape: tuple[int, int], device: str) -> torch.Tensor:
     """Return random directions in the plane, ``(n, 2)`` for a shape ``(n, 1)``."""
     angle = torch_rand_float(-np.pi, np.pi, shape, device).squeeze(-1)

@@ -1,12 +1,13 @@
 """Small values of ``isaacgym.gymapi``: vectors, quaternions (x, y, z, w), and transforms.
 
 Attributes are copied and converted when they are set, as bindings to C++ do: ``pose.p = v`` keeps
-no reference to ``v``, and ``props.friction = torch.tensor([0.5])`` stores a float.
+no reference to ``v``, and ``props.friction = torch.tensor([0.5])`` stores a float, of 32 bits.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
 import enum
 import math
 from dataclasses import dataclass, field
@@ -18,7 +19,8 @@ import numpy as np
 def _converted(annotation: str, value: Any) -> Any:
     """Return ``value`` as the field's annotation says; a class of values by its copy."""
     if annotation == "float":
-        return to_float(value)
+        # Tasks depend on it: tron1 has room for ceil(0.02 / dt) actions, 5 where dt is a float32.
+        return ctypes.c_float(to_float(value)).value
     if annotation == "int":
         return value if isinstance(value, enum.IntEnum) else int(value)
     if annotation == "bool":

@@ -15,11 +15,13 @@ import numpy as np
 from envlab.isaacgym.assets import Asset
 from envlab.isaacgym.parameters import (
     AttractorProperties,
+    CameraProperties,
     HeightFieldParams,
     PlaneParams,
     RigidBodyProperties,
     RigidShapeProperties,
     SimParams,
+    TendonProperties,
     TriangleMeshParams,
 )
 from envlab.isaacgym.values import DofState, Transform, Vec3
@@ -46,10 +48,13 @@ class Actor:
     dof_properties: np.ndarray
     shapes: list[RigidShapeProperties]
     bodies: list[RigidBodyProperties]
+    tendons: list[TendonProperties]
     dof_states: np.ndarray
     scale: float = 1.0
     has_dof_force_sensors: bool = False
     segmentation_ids: dict[int, int] = field(default_factory=dict)
+    """Of bodies, where they differ from :attr:`segmentation_id`."""
+    segmentation_id: int = 0
 
     @classmethod
     def of(cls, asset: Asset, pose: Transform, name: str, group: int, filter: int) -> Actor:
@@ -63,8 +68,13 @@ class Actor:
             dof_properties=asset.dof_properties,
             shapes=asset.shapes,
             bodies=asset.bodies,
+            tendons=asset.tendon_properties(),
             dof_states=np.zeros(len(asset.dof_names), DofState.dtype),
         )
+
+    def segmentation_of(self, body: int) -> int:
+        """Return the number that pictures of ``IMAGE_SEGMENTATION`` show a body as."""
+        return self.segmentation_ids.get(body, self.segmentation_id)
 
 
 @dataclass(eq=False)
@@ -144,6 +154,8 @@ class Sim:
     wanted: set[str] = field(default_factory=set)
     """Which tensors have been acquired beside states."""
     frame: int = 0
+    pictures: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """What draws it, by width and height: see :mod:`envlab.isaacgym.pictures`."""
     physics: Any = None
     """What runs it, once something needs it: see :mod:`envlab.isaacgym.physics`."""
 
@@ -158,5 +170,11 @@ class Sim:
         return sum(getattr(env, name) for env in self.envs)
 
 
+@dataclass(eq=False)
 class Viewer:
-    """A window. There is none: ``create_viewer`` returns None."""
+    """What a script takes for its window: where its camera is, and what it shows."""
+
+    sim: Sim
+    properties: CameraProperties = field(default_factory=CameraProperties)
+    pose: Transform = field(default_factory=Transform)
+    """Of the camera, in the world, which looks along x with z upwards."""

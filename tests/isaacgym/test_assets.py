@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -176,5 +178,47 @@ def test_terrain_of_triangles_becomes_the_grid_that_it_was_made_of():
     np.testing.assert_allclose(sim.terrain.heights, heights * 0.1, atol=1e-6)
     assert sim.terrain.cell == pytest.approx((0.5, 0.5))
     assert sim.terrain.origin.x == -3.0
-    with pytest.raises(NotImplementedError, match="only meshes of a grid"):
-        GYM.add_triangle_mesh(sim, vertices[:4], np.array([[0, 1, 2], [0, 2, 3]]), params)
+
+
+def test_the_upper_surface_of_other_triangles_is_stood_on():
+    """A ramp z = x / 2 on 2 m x 1 m, of two triangles, and a platform at z = 3 upon upright walls.
+
+    The platform lies over x of 0.5 to 1 and y of 0.5 to 1, so that cells are of 0.5 m.
+    """
+    ramp = [[0, 0, 0], [2, 0, 1], [2, 1, 1], [0, 1, 0]]
+    above = [[0.5, 0.5, 3], [1, 0.5, 3], [1, 1, 3], [0.5, 1, 3]]
+    below = [[x, y, 0] for x, y, _ in above]
+    vertices = np.array([*ramp, *above, *below])
+    wall = [[4, 8, 9], [4, 9, 5]]
+    triangles = np.array([[0, 1, 2], [0, 2, 3], [4, 5, 6], [4, 6, 7], *wall])
+    sim = GYM.create_sim(0, -1, gymapi.SIM_PHYSX, gymapi.SimParams())
+    params = gymapi.TriangleMeshParams()
+    GYM.add_triangle_mesh(sim, vertices + np.array([1, 2, 0]), triangles, params)
+    expected = np.array([[0, 0, 0], [0.25, 3, 3], [0.5, 3, 3], [0.75] * 3, [1, 1, 1]])
+    np.testing.assert_allclose(sim.terrain.heights, expected)
+    assert sim.terrain.cell == pytest.approx((0.5, 0.5))
+    assert (sim.terrain.origin.x, sim.terrain.origin.y) == (1.0, 2.0)
+    with pytest.raises(ConfigurationError, match="12 vertices and 2 triangles, but none"):
+        GYM.add_triangle_mesh(sim, vertices, np.array(wall), params)
+
+
+def test_boxes_and_meshes_of_no_thickness_are_plates(tmp_path):
+    """A square of 2 m x 1 m at x = 3, in the plane through y and z, as a file."""
+    (tmp_path / "flat.obj").write_text("v 3 -1 0\nv 3 1 0\nv 3 1 1\nv 3 -1 1\nf 1 2 3\nf 1 3 4\n")
+    shape = '<collision><geometry><mesh filename="flat.obj"/></geometry></collision>'
+    asset = load_asset(str(tmp_path), urdf(tmp_path, link("base", shape=shape)), None)
+    geom = asset.model.geom(0)
+    data = mujoco.MjData(asset.model)
+    mujoco.mj_kinematics(asset.model, data)
+    turn = data.geom_xmat[geom.id].reshape(3, 3)
+    points = asset.model.mesh_vert @ turn.T + data.geom_xpos[geom.id]
+    np.testing.assert_allclose(points.min(axis=0), [3, -1, 0], atol=2e-4)
+    np.testing.assert_allclose(points.max(axis=0), [3, 1, 1], atol=2e-4)
+    plate = GYM.create_box(None, 0.3, 0.3, 0.0)
+    np.testing.assert_allclose(plate.model.geom_size[0], [0.15, 0.15, 1e-4])
+
+
+def test_numbers_are_of_32_bits():
+    params = gymapi.SimParams()
+    params.dt = 0.005
+    assert math.ceil(0.02 / params.dt) == 5  # 4 in double precision

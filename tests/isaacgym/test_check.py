@@ -43,6 +43,17 @@ def test_uses_are_told_apart_by_file_and_line(tmp_path, capsys):
     assert "Gym.set_joint_target_position (needs joints apart" in printed
 
 
+def test_only_modules_of_isaacgym_are_looked_into(tmp_path):
+    """Projects have a torch_utils of their own."""
+    (tmp_path / "task.py").write_text(
+        "from isaacgym import gymtorch, gymapi as api\n"
+        "from utils import torch_utils\n"
+        "torch_utils.slerp(api.Vec3(), api.Vec4())\n"
+    )
+    found = {(use.kind, use.name) for use in uses_in(tmp_path)}
+    assert found == {("supported", "gymapi.Vec3"), ("missing", "gymapi.Vec4")}
+
+
 def test_checkout_without_isaacgym_is_refused(tmp_path):
     (tmp_path / "plain.py").write_text("import gym\ngym.make('CartPole-v1')\n")
     with pytest.raises(ConfigurationError, match="imports isaacgym: 1 Python files were read"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
 
@@ -140,3 +143,64 @@ def test_force_sensors_may_be_asked_for_where_there_are_none():
     world.run(1)
     world.gym.refresh_force_sensor_tensor(world.sim)
     assert tensor.shape == (0, 6)
+
+
+def test_frames_of_degrees_of_freedom_move_with_their_joints(tmp_path):
+    """An arm 0.5 m long that turns by 90 degrees around z; its end turns around y."""
+    parts = (
+        link("base"),
+        link("arm"),
+        link("end"),
+        joint("shoulder", "base", "arm", xyz="1 0 0"),
+        joint("wrist", "arm", "end", xyz="0.5 0 0", axis="0 1 0"),
+    )
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        options = gymapi.AssetOptions()
+        options.fix_base_link = True
+        asset = world.gym.load_asset(world.sim, str(tmp_path), urdf(tmp_path, *parts), options)
+        world.gym.create_actor(env, asset, pose(z=2), "arm", 0, 0)
+
+    world = World(1, fill, gravity=0.0)
+    world.set("dof_state", torch.tensor([[math.pi / 2, 0.0], [0.0, 0.0]]))
+    frame = world.gym.get_dof_frame(world.envs[0], 1)
+    assert np.asarray(frame.origin) == pytest.approx([1.0, 0.5, 2.0], abs=1e-6)
+    assert np.asarray(frame.axis) == pytest.approx([-1.0, 0.0, 0.0], abs=1e-6)
+    frames = world.gym.get_actor_dof_frames(world.envs[0], 0)
+    assert frames.dtype == gymapi.DofFrame.dtype
+    assert frames["origin"][0].tolist() == pytest.approx((1.0, 0.0, 2.0))
+    assert frames["axis"][1]["x"] == pytest.approx(-1.0)
+
+
+def test_tendons_have_properties_of_their_own_in_each_environment(tmp_path):
+    """A tendon on a mass of 1 kg that slides along x: v = exp(-damping t)."""
+    (tmp_path / "slide.xml").write_text(
+        '<mujoco><worldbody><body name="b"><joint name="x" type="slide" axis="1 0 0"/>'
+        '<geom size="0.1" mass="1"/></body></worldbody><tendon><fixed name="t">'
+        '<joint joint="x" coef="1"/></fixed></tendon></mujoco>'
+    )
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        options = gymapi.AssetOptions()
+        options.fix_base_link = True
+        assets[:] = assets or [world.gym.load_asset(world.sim, str(tmp_path), "slide.xml", options)]
+        world.gym.create_actor(env, assets[0], pose(), "slider", env.index, 0)
+        set_damping(world, env, 1.0 + env.index)
+
+    def set_damping(world: World, env: gymapi.Env, damping: float) -> None:
+        (tendon,) = world.gym.get_actor_tendon_properties(env, 0)
+        tendon.damping = damping
+        assert world.gym.set_actor_tendon_properties(env, 0, [tendon])
+
+    world = World(2, fill, gravity=0.0, dt=0.002)
+    moving = torch.tensor([[0.0, 1.0], [0.0, 1.0]])
+    for change in (0.0, 2.0):  # then again, after they have changed
+        for number, env in enumerate(world.envs):
+            set_damping(world, env, 1.0 + number + change)
+        world.set("dof_state", moving)
+        world.run(500)
+        speeds = world.refreshed("dof_state")[:, 0, 1]
+        expected = torch.exp(-(torch.tensor([1.0, 2.0]) + change))
+        torch.testing.assert_close(speeds, expected, atol=2e-3, rtol=0)
+    assert world.gym.get_actor_tendon_properties(world.envs[1], 0)[0].damping == 4.0

@@ -502,3 +502,22 @@ def test_stiff_drives_hold_in_chains_that_attractors_close(tmp_path):
         world.run(20)
     knees = world.refreshed("dof_state")[0, [1, 3]]
     torch.testing.assert_close(knees, torch.tensor([[0.3, 0.0]] * 2), atol=0.02, rtol=0)
+
+
+def test_pairs_that_an_asset_names_are_left_beside_those_of_average_friction(tmp_path):
+    """Two balls on one rod, which touch with the file's own friction, above the ground."""
+    ball = '<body pos="{0} 0 0"><joint type="slide"/><geom name="{1}" size="0.1"/></body>'
+    (tmp_path / "balls.xml").write_text(
+        f'<mujoco><worldbody><body name="rod">{ball.format(0, "a")}{ball.format(1, "b")}</body>'
+        '</worldbody><contact><pair geom1="a" geom2="b" friction="0.1 0.1"/></contact></mujoco>'
+    )
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = world.gym.load_asset(world.sim, str(tmp_path), "balls.xml")
+        world.gym.create_actor(env, asset, pose(z=1), "balls", 0, 0)
+
+    world = World(1, fill, ground=0.5)
+    world.run(1)
+    model = world.sim.physics.scene.model
+    frictions = sorted(model.pair_friction[:, 0].tolist())
+    assert frictions == pytest.approx([0.1, 0.75, 0.75])

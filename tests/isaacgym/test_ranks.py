@@ -38,6 +38,38 @@ def test_the_first_rank_alone_writes(ends):
     assert ends[0]["files"] == ["events", "git", "model_0", "model_2", "model_3"]
 
 
+def test_ranks_with_different_configurations_do_not_train(ends):
+    """They differ in a gamma, in a class of classes, and in seeds, in which they may."""
+    assert ends[0]["refused"] == ends[1]["refused"]
+    assert "train_cfg.algorithm.gamma is 0.99 on rank 0, 0.9 on rank 1" in ends[0]["refused"]
+    assert "env_cfg.control.stiffness.hip is 20.0 on rank 0, 21.0 on rank" in ends[0]["refused"]
+    assert "seed" not in ends[0]["refused"]
+    assert "params.algo.config.gamma is 0.99 on rank 0, -0.01" in ends[0]["rl_games"]
+    assert "device" not in ends[1]["rl_games"]
+
+
+def test_numbers_that_are_none_stop_all_ranks_by_one_sentence(ends):
+    assert ends[0]["not_finite"] == ends[1]["not_finite"]
+    assert "iteration 0 rewards and observations were not finite on rank 1" in ends[0]["not_finite"]
+
+
+def test_ranks_that_were_started_by_different_commands_do_not_train(tmp_path):
+    (tmp_path / "run.py").write_text("print('it ran')")
+    (tmp_path / "start.py").write_text(
+        "import os, sys\n"
+        "from envlab.isaacgym.launcher import main\n"
+        "rank = os.environ['RANK']\n"
+        "words = ['run.py', '--gamma', f'0.9{rank}', f'--seed={rank}', f'device=cuda:{rank}']\n"
+        "sys.exit(main(words))\n"
+    )
+    code, output = run(torchrun(2, tmp_path / "start.py"), tmp_path)
+    assert code == 1
+    assert "error: The ranks were not started alike: --gamma is '0.90' on rank 0, '0.91'" in output
+    assert "it ran" not in output
+    assert "--seed" not in output
+    assert "device=" not in output
+
+
 def test_distributed_without_a_launcher_is_one_sentence(tmp_path, capsys):
     (tmp_path / "run.py").write_text("")
     assert main(["--distributed", str(tmp_path / "run.py")]) == 2

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 import rsl_rl.runners
 import torch
 from rsl_rl.runners.on_policy_runner import OnPolicyRunner
 
-from envlab.errors import CheckpointError, ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError, SimulationError
 from envlab.isaacgym.rsl_rl_1 import RslRl1Runner, offer_rsl_rl_1
 
 
@@ -118,6 +119,15 @@ def test_training_goes_on_from_a_checkpoint(tmp_path, kind, capsys):
         torch.testing.assert_close(second.alg.actor_critic.state_dict()[name], value)
     if kind == "ActorCriticRecurrent":
         assert "memory_a.rnn.weight_ih_l0" in first.alg.actor_critic.state_dict()
+
+
+def test_weights_that_are_no_numbers_are_one_sentence(tmp_path, capsys):
+    made = runner(tmp_path)
+    made.alg.learning_rate = math.inf
+    for group in made.alg.optimizer.param_groups:
+        group["lr"] = math.inf
+    with pytest.raises(SimulationError, match="iteration 0 weights were not finite"):
+        made.learn(2)
 
 
 def test_other_files_and_policies_are_one_sentence(tmp_path, capsys):

@@ -9,13 +9,14 @@ import numpy as np
 
 from envlab.isaacgym.assets import Asset
 from envlab.isaacgym.enums import INVALID_HANDLE, IndexDomain
-from envlab.isaacgym.gym.assets import Assets, find, numbered, shape_indices
+from envlab.isaacgym.gym.assets import find, numbered, shape_indices
 from envlab.isaacgym.parameters import (
     ActuatorProperties,
     IndexRange,
     RigidBodyProperties,
     RigidShapeProperties,
     TendonProperties,
+    tell_ignored,
 )
 from envlab.isaacgym.values import to_float
 from envlab.isaacgym.world import Actor, Env
@@ -167,7 +168,7 @@ class Actors:
         return shape_indices(env.actors[actor].asset)
 
     def get_rigid_body_segmentation_id(self, env: Env, actor: int, body: int, /) -> int:
-        return env.actors[actor].segmentation_ids.get(body, 0)
+        return env.actors[actor].segmentation_of(body)
 
     def set_rigid_body_segmentation_id(
         self, env: Env, actor: int, body: int, segmentation_id: int, /
@@ -276,8 +277,17 @@ class Actors:
         return find([model.tendon(index).name for index in range(model.ntendon)], name)
 
     def get_actor_tendon_properties(self, env: Env, actor: int, /) -> list[TendonProperties]:
-        """Return stiffness and damping of each tendon, as its asset has them."""
-        return Assets().get_asset_tendon_properties(env.actors[actor].asset)
+        """Return stiffness and damping of each tendon."""
+        return copy.deepcopy(env.actors[actor].tendons)
+
+    def set_actor_tendon_properties(
+        self, env: Env, actor: int, props: list[TendonProperties], /
+    ) -> bool:
+        """Set stiffness and damping; MuJoCo's limits have no stiffness of their own."""
+        for one in props:
+            tell_ignored(one)
+        target = env.actors[actor]
+        return _set(env, target, "tendons", target.asset.tendon_properties(), props)
 
     def get_actor_force_sensor_count(self, env: Env, actor: int, /) -> int:
         return len(env.actors[actor].asset.force_sensors)

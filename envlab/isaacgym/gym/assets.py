@@ -143,13 +143,7 @@ class Assets:
 
     def get_asset_tendon_properties(self, asset: Asset, /) -> list[TendonProperties]:
         """Return stiffness and damping of each tendon, as the file has them."""
-        return [
-            TendonProperties(
-                stiffness=float(np.ravel(tendon.stiffness)[0]),
-                damping=float(np.ravel(tendon.damping)[0]),
-            )
-            for tendon in asset.spec.tendons
-        ]
+        return asset.tendon_properties()
 
     def set_asset_tendon_properties(
         self, asset: Asset, properties: list[TendonProperties], /

@@ -1,25 +1,30 @@
-"""Methods on cameras. Pictures show collision shapes, and are drawn when they are asked for."""
+"""Methods on cameras. Pictures show collision shapes: see :mod:`envlab.isaacgym.pictures`."""
 
 from __future__ import annotations
 
 import copy
-import importlib
 import math
-import os
-import sys
 from dataclasses import dataclass, field
 
-import mujoco
 import numpy as np
+import torch
 
 from envlab.errors import ConfigurationError
 from envlab.isaacgym.enums import CameraFollowMode, ImageType
-from envlab.isaacgym.gym.states import pose_of
+from envlab.isaacgym.gym.states import is_running, pose_of
 from envlab.isaacgym.gym.worlds import physics_of
 from envlab.isaacgym.parameters import CameraProperties
-from envlab.isaacgym.values import Quat, Transform, Vec3
+from envlab.isaacgym.pictures import draw, looking
+from envlab.isaacgym.tensor import Tensor
+from envlab.isaacgym.values import Transform, Vec3
 from envlab.isaacgym.world import Env, Sim
-from envlab.rl.loop.opengl import INSTALL_HINT, choose_opengl, opengl_problems
+
+_DTYPES = {
+    ImageType.IMAGE_COLOR: torch.uint8,
+    ImageType.IMAGE_DEPTH: torch.float32,
+    ImageType.IMAGE_SEGMENTATION: torch.int32,
+}
+"""Of pictures as tensors."""
 
 
 @dataclass(eq=False)
@@ -31,7 +36,8 @@ class Camera:
     """In its environment; of one on a body, in the frame that it follows."""
     body: int | None = None
     mode: CameraFollowMode = CameraFollowMode.FOLLOW_TRANSFORM
-    renderer: mujoco.Renderer | None = None
+    tensors: dict[ImageType, torch.Tensor] = field(default_factory=dict)
+    """Pictures that are drawn anew by ``render_all_camera_sensors``."""
 
 
 class Cameras:
@@ -42,9 +48,7 @@ class Cameras:
         return len(env.cameras) - 1
 
     def destroy_camera_sensor(self, sim: Sim, env: Env, camera: int, /) -> None:
-        renderer, env.cameras[camera].renderer = env.cameras[camera].renderer, None
-        if renderer is not None:
-            renderer.close()
+        env.cameras[camera].tensors.clear()
 
     def attach_camera_to_body(
         self, camera: int, env: Env, body: int, offset: Transform, mode: CameraFollowMode, /
@@ -59,12 +63,7 @@ class Cameras:
 
     def set_camera_location(self, camera: int, env: Env, position: Vec3, target: Vec3, /) -> None:
         """Place a camera at a point, looking at another."""
-        ahead = target - position
-        turn = math.atan2(ahead.y, ahead.x)
-        dip = math.atan2(-ahead.z, math.hypot(ahead.x, ahead.y))
-        self.set_camera_transform(
-            camera, env, Transform(position, Quat.from_euler_zyx(0.0, dip, turn))
-        )
+        self.set_camera_transform(camera, env, looking(position, target))
 
     def get_camera_transform(self, sim: Sim, env: Env, camera: int, /) -> Transform:
         own = env.cameras[camera]
@@ -98,36 +97,67 @@ class Cameras:
         return matrix
 
     def render_all_camera_sensors(self, sim: Sim, /) -> None:
-        """Do nothing: a picture is drawn when it is asked for."""
+        """Draw the pictures that ``get_camera_image_gpu_tensor`` gave; others when asked for."""
+        for env in sim.envs:
+            for camera, own in enumerate(env.cameras):
+                for kind in own.tensors:
+                    self._draw_into_tensor(env, camera, kind)
 
     def get_camera_image(self, sim: Sim, env: Env, camera: int, kind: ImageType, /) -> np.ndarray:
         """Return a picture.
 
         Colours are uint8, ``(height, 4 * width)``: red, green, blue and 255 of each pixel. Depths
-        are the negative distances along the camera's axis in m, ``(height, width)``.
+        are the negative distances along the camera's axis in m, ``(height, width)``, -inf where
+        there is nothing. Segmentation ids are int32, ``(height, width)``.
 
         Raises:
             ConfigurationError: If the machine has no OpenGL to draw with.
-            NotImplementedError: If another kind is asked for.
+            NotImplementedError: If optical flow is asked for.
         """
-        if kind not in (ImageType.IMAGE_COLOR, ImageType.IMAGE_DEPTH):
-            raise NotImplementedError(
-                f"Gym.get_camera_image: only colours and depths are drawn, not {kind!r}."
-            )
+        physics_of(sim)
+        pose = self.get_camera_transform(sim, env, camera)
+        picture = draw(env, pose, env.cameras[camera].properties, kind)
+        return picture.reshape(len(picture), -1)
+
+    def get_camera_image_gpu_tensor(
+        self, sim: Sim, env: Env, camera: int, kind: ImageType, /
+    ) -> Tensor:
+        """Return a picture on the simulation's device, the same tensor each time.
+
+        ``render_all_camera_sensors`` draws into it: colours, uint8 ``(height, width, 4)``, depths,
+        float32 ``(height, width)``, or segmentation ids, int32 ``(height, width)``. Before the
+        first step it is 0.
+
+        Raises:
+            ConfigurationError: If the camera was made without ``enable_tensors``.
+        """
         own = env.cameras[camera]
-        simulation = physics_of(sim).flushed()
-        if own.renderer is None:
-            own.renderer = _renderer(simulation.model_of(env.index), own.properties)
-        own.renderer.update_scene(simulation.data_of(env.index))
-        self._aim(own.renderer, self.get_camera_transform(sim, env, camera), own.properties)
-        if kind == ImageType.IMAGE_DEPTH:
-            own.renderer.enable_depth_rendering()
-            depths = -own.renderer.render()
-            own.renderer.disable_depth_rendering()
-            return depths
-        colors = own.renderer.render()
-        opaque = np.full((*colors.shape[:2], 1), 255, dtype=np.uint8)
-        return np.concatenate((colors, opaque), axis=-1).reshape(len(colors), -1)
+        if not own.properties.enable_tensors:
+            raise ConfigurationError(
+                f"Gym.get_camera_image_gpu_tensor: camera {camera} was made without tensors. Set "
+                "enable_tensors in the CameraProperties that it is made with."
+            )
+        if kind not in own.tensors:
+            size = own.properties.height, own.properties.width
+            channels = (4,) if kind == ImageType.IMAGE_COLOR else ()
+            own.tensors[kind] = torch.zeros(
+                *size, *channels, dtype=_DTYPES[kind], device=sim.device
+            )
+            if is_running(env):
+                self._draw_into_tensor(env, camera, kind)
+        return Tensor(own.tensors[kind])
+
+    def _draw_into_tensor(self, env: Env, camera: int, kind: ImageType) -> None:
+        own = env.cameras[camera]
+        pose = self.get_camera_transform(env.sim, env, camera)
+        picture = draw(env, pose, own.properties, kind)
+        own.tensors[kind].copy_(torch.from_numpy(picture))
+
+    def start_access_image_tensors(self, sim: Sim, /) -> None:
+        """Do nothing: what ``render_all_camera_sensors`` draws has been drawn when it returns."""
+
+    def end_access_image_tensors(self, sim: Sim, /) -> None:
+        """Do nothing, as above."""
 
     def write_camera_image_to_file(
         self, sim: Sim, env: Env, camera: int, kind: ImageType, path: str, /
@@ -137,29 +167,3 @@ class Cameras:
 
         colors = self.get_camera_image(sim, env, camera, kind)
         imsave(path, colors.reshape(len(colors), -1, 4))
-
-    def _aim(
-        self, renderer: mujoco.Renderer, pose: Transform, properties: CameraProperties
-    ) -> None:
-        half = math.tan(math.radians(properties.horizontal_fov) / 2)
-        for eye in renderer.scene.camera:
-            eye.pos = np.asarray(pose.p)
-            eye.forward = np.asarray(pose.r.rotate(Vec3(1, 0, 0)))
-            eye.up = np.asarray(pose.r.rotate(Vec3(0, 0, 1)))
-            top = eye.frustum_near * half * properties.height / properties.width
-            eye.frustum_top, eye.frustum_bottom = top, -top
-            eye.frustum_center = eye.frustum_width = 0.0  # as wide as the picture
-
-
-def _renderer(model: mujoco.MjModel, properties: CameraProperties) -> mujoco.Renderer:
-    size = model.vis.global_
-    size.offwidth = max(size.offwidth, properties.width)
-    size.offheight = max(size.offheight, properties.height)
-    # MuJoCo reads once which OpenGL there is, when it is imported; most scripts need none.
-    choose_opengl()
-    if os.environ["MUJOCO_GL"] == "disable":
-        raise ConfigurationError(
-            f"No picture can be drawn here ({opengl_problems()}). {INSTALL_HINT}."
-        )
-    importlib.reload(sys.modules[mujoco.Renderer.__module__].gl_context)
-    return mujoco.Renderer(model, properties.height, properties.width)

@@ -48,17 +48,9 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_pneumatic_pressure(env, actor, index, value, /)",
         "set_pneumatic_target(env, actor, index, value, /)",
     ),
-    "pictures in memory of a GPU; get_camera_image copies one": (
-        "start_access_image_tensors(sim, /)",
-        "end_access_image_tensors(sim, /)",
-        "get_camera_image_gpu_tensor(sim, env, camera, kind, /)",
-    ),
     "a window, which is never there": (
         "get_viewer_camera_handle(viewer, /)",
-        "get_viewer_camera_transform(viewer, env, /)",
         "get_viewer_mouse_position(viewer, /)",
-        "get_viewer_size(viewer, /)",
-        "write_viewer_image_to_file(viewer, path, /)",
     ),
     "USD, Omniverse or OpenSim files; load URDF or MJCF": (
         "create_usd_exporter(options=None)",
@@ -97,7 +89,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "get_asset_fixed_tendon_joint_name(asset, tendon, joint, /)",
         "set_actor_fixed_tendon_joint_coefficients(env, actor, tendon, coefficients, /)",
         "set_actor_tendon_offset(env, actor, tendon, offset, /)",
-        "set_actor_tendon_properties(env, actor, properties, /)",
         "set_asset_fixed_tendon_joint_coefficients(asset, tendon, coefficients, /)",
     ),
     "lists of single contacts; net contact forces are there": (
@@ -122,8 +113,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
         "set_joint_target_velocity(env, joint, target, /)",
         "get_joint_transform(env, joint, /)",
         "get_actor_joint_transforms(env, actor, /)",
-        "get_dof_frame(env, dof, /)",
-        "get_actor_dof_frames(env, actor, /)",
     ),
 }
 """What is missing -> methods with their parameters."""

@@ -14,14 +14,15 @@ from envlab.isaacgym.gym.worlds import physics_of
 from envlab.isaacgym.readings import DOF_FORCE
 from envlab.isaacgym.rotations import rotate
 from envlab.isaacgym.scene import CONTACT
-from envlab.isaacgym.values import DofState, Quat, RigidBodyState, Transform, Vec3
+from envlab.isaacgym.values import DofFrame, DofState, Quat, RigidBodyState, Transform, Vec3
 from envlab.isaacgym.world import Env, Sim
 
 _POS, _VEL = DofDriveMode.DOF_MODE_POS, DofDriveMode.DOF_MODE_VEL
 _EFFORT = DofDriveMode.DOF_MODE_EFFORT
 
 
-def _is_running(env: Env) -> bool:
+def is_running(env: Env) -> bool:
+    """Return whether a step or a value has been asked for, so that states may have changed."""
     return env.sim.physics is not None and env.sim.physics.simulation is not None
 
 
@@ -44,7 +45,7 @@ class States:
 
     def get_actor_dof_states(self, env: Env, actor: int, flags: int) -> np.ndarray:
         """Return an array of ``DofState.dtype``."""
-        if not _is_running(env):
+        if not is_running(env):
             return env.actors[actor].dof_states.copy()
         physics = physics_of(env.sim)
         physics.refresh_dofs()
@@ -59,7 +60,7 @@ class States:
         for flag, name in ((STATE_POS, "pos"), (STATE_VEL, "vel")):
             if flags & flag:
                 current[name] = states[name]
-        if not _is_running(env):
+        if not is_running(env):
             env.actors[actor].dof_states = current
             if env.sim.physics is not None:
                 env.sim.physics.show_first_states()
@@ -70,6 +71,20 @@ class States:
         dofs[env.index, first : first + len(current)] = _numbers(current).view(-1, 2).to(dofs)
         physics.set_dofs(dofs, self._actor_id(env, actor))
         return True
+
+    def get_dof_frame(self, env: Env, dof: int, /) -> DofFrame:
+        """Return where a degree of freedom's joint is in the environment, and its axis there."""
+        physics = physics_of(env.sim)
+        data = physics.flushed().data_of(env.index)
+        joint = physics.scene.dof_joints[dof]
+        return DofFrame(Vec3(*data.xanchor[joint]), Vec3(*data.xaxis[joint]))
+
+    def get_actor_dof_frames(self, env: Env, actor: int, /) -> np.ndarray:
+        """Return an array of ``DofFrame.dtype``."""
+        first, count = env.first_dof(actor), len(env.actors[actor].asset.dof_names)
+        frames = [self.get_dof_frame(env, dof) for dof in range(first, first + count)]
+        rows = [[*np.asarray(frame.origin), *np.asarray(frame.axis)] for frame in frames]
+        return _records(torch.tensor(rows).float().view(-1, 6), DofFrame.dtype)
 
     def get_vec_actor_dof_states(self, envs: list[Env], actor: int, flags: int) -> np.ndarray:
         """Return states of an actor in several environments, one row each."""
@@ -261,7 +276,7 @@ def _body_rows(env: Env) -> torch.Tensor:
 
 def pose_of(env: Env, body: int) -> Transform:
     """Return a body's pose; before the first step, as its actor was made."""
-    if not _is_running(env):
+    if not is_running(env):
         return _first_pose(env, body)
     return Transform.from_buffer(_body_rows(env)[body, :7].tolist())
 

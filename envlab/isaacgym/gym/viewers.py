@@ -32,10 +32,6 @@ class Viewers:
         self, viewer: Viewer | None, button: MouseInput, action: str, /
     ) -> None: ...
 
-    def viewer_camera_look_at(
-        self, viewer: Viewer | None, env: Env | None, position: Vec3, target: Vec3, /
-    ) -> None: ...
-
     def query_viewer_has_closed(self, viewer: Viewer | None, /) -> bool:
         return False
 

@@ -23,8 +23,9 @@ from envlab.isaacgym.parameters import (
 )
 from envlab.isaacgym.physics import Physics
 from envlab.isaacgym.ranks import draw_apart, is_on_cpu
+from envlab.isaacgym.surfaces import grid_of
 from envlab.isaacgym.values import Transform, Vec3
-from envlab.isaacgym.world import Actor, Env, HeightField, Sim
+from envlab.isaacgym.world import Actor, Env, HeightField, Sim, Viewer
 
 
 def physics_of(sim: Sim) -> Physics:
@@ -41,6 +42,8 @@ def physics_of(sim: Sim) -> Physics:
 
 class Worlds:
     """See :class:`envlab.isaacgym.gymapi.Gym`."""
+
+    _window: Viewer | None
 
     def get_version(self) -> Version:
         return Version()
@@ -71,7 +74,8 @@ class Worlds:
             device = f"cuda:{max(0, compute_device)}"
         tell_ignored(params.physx)
         draw_apart()
-        return Sim(params, device)
+        self._window = Viewer(Sim(params, device))
+        return self._window.sim
 
     def destroy_sim(self, sim: Sim, /) -> None:
         if sim.physics is not None and sim.physics.simulation is not None:
@@ -109,39 +113,14 @@ class Worlds:
     def add_triangle_mesh(
         self, sim: Sim, vertices: np.ndarray, triangles: np.ndarray, params: TriangleMeshParams, /
     ) -> None:
-        """Add a terrain of triangles, which must be a grid of heights.
-
-        Vertices that have been moved sideways to make walls upright stand where the grid has them.
-
-        Raises:
-            NotImplementedError: If the triangles are not those of a grid.
-        """
+        """Add a terrain of triangles, whose upper surface is simulated: see :func:`grid_of`."""
         tell_ignored(params)
         points = np.asarray(vertices, dtype=np.float64).reshape(-1, 3)
-        indices = np.asarray(triangles).reshape(-1, 3).astype(np.int64)
-        columns = int(np.abs(indices[0] - indices[0, 0]).max()) - 1
-        rows = len(points) // max(1, columns)
-        if (
-            columns < 2
-            or rows * columns != len(points)
-            or len(indices) != 2 * (rows - 1) * (columns - 1)
-        ):
-            raise NotImplementedError(
-                "Gym.add_triangle_mesh: only meshes of a grid of heights, as "
-                "terrain_utils.convert_heightfield_to_trimesh makes them, can be simulated: MuJoCo "
-                "takes other meshes for their convex hulls. See docs/isaacgym.md."
-            )
-        grid = points.reshape(rows, columns, 3)
-        origin = params.transform.p + Vec3(float(grid[0, 0, 0]), float(grid[0, 0, 1]))
-        sim.terrain = HeightField(
-            grid[..., 2],
-            (
-                float(np.median(np.diff(grid[:, 0, 0]))),
-                float(np.median(np.diff(grid[0, :, 1]))),
-            ),
-            origin,
-            copy.copy(params),
+        heights, cell, corner = grid_of(
+            points, np.asarray(triangles).reshape(-1, 3).astype(np.int64)
         )
+        origin = params.transform.p + Vec3(float(corner[0]), float(corner[1]))
+        sim.terrain = HeightField(heights, cell, origin, copy.copy(params))
 
     def create_env(self, sim: Sim, lower: Vec3, upper: Vec3, num_per_row: int, /) -> Env:
         """Return a new environment. Its states are relative to its own origin."""
@@ -213,7 +192,9 @@ class Worlds:
                 f"create_actor({name!r}) was called after a tensor was acquired or a step was "
                 "made. Create all actors before."
             )
-        env.actors.append(Actor.of(asset, pose, name, group, filter))
+        actor = Actor.of(asset, pose, name, group, filter)
+        actor.segmentation_id = segmentationId
+        env.actors.append(actor)
         return len(env.actors) - 1
 
     def begin_aggregate(

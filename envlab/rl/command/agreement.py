@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,12 @@ import mujoco
 
 from envlab.commit import code_digests
 from envlab.config import leaves, to_dict
-from envlab.distributed.agreement import differences, name_ranks
+from envlab.distributed.agreement import require_agreement
 from envlab.distributed.context import DistributedContext
-from envlab.errors import ConfigurationError
 from envlab.registry import AGENT_SUFFIX, packages_of
 from envlab.rl.command.session import Session
 from envlab.rl.libraries import packages_alike
 
-SHOWN = 5
-"""Differences that a message names; it counts the others."""
 _FLAGS = (
     *("num_envs", "global_num_envs", "max_frames", "grad_sync", "multirun", "dry_run", "resume"),
     *("run_id", "allow_different_code"),
@@ -56,10 +53,11 @@ def check_agreement(sessions: Sequence[Session], context: DistributedContext) ->
     if not context.is_distributed:
         return
     first = sessions[0]
-    _refuse(context, {"The library": first.library.name, "The task": first.task.id}, _ANOTHER)
-    _refuse(context, configuration_of(sessions), _CONFIGURATION)
+    who = {"The library": first.library.name, "The task": first.task.id}
+    require_agreement(context, who, _ANOTHER)
+    require_agreement(context, configuration_of(sessions), _CONFIGURATION)
     if not first.flags.allow_different_code:
-        _refuse(context, _code_and_versions(first), _CODE)
+        require_agreement(context, _code_and_versions(first), _CODE)
 
 
 _ANOTHER = "{found}. All ranks of a run train one task with one library: start them by one command."
@@ -74,14 +72,6 @@ _CODE = (
 )
 
 
-def _refuse(context: DistributedContext, values: Mapping[str, str], sentence: str) -> None:
-    found = differences(context, values)
-    if found:
-        parts = [f"{name} is {name_ranks(each)}" for name, each in found.items()]
-        more = [f"and {len(parts) - SHOWN} more"] if len(parts) > SHOWN else []
-        raise ConfigurationError(sentence.format(found="; ".join(parts[:SHOWN] + more)))
-
-
 def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
     """Return what decides what a rank computes: composed configurations, and some flags, by name.
 
@@ -91,7 +81,7 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
     values = {f"--{name}": str(flags.get(name)) for name in _FLAGS}
     for name in ("experiment", "config_kwargs"):
         if flags.get(name) is not None:
-            values[f"--{name}"] = _of_any_node(flags[name])
+            values[f"--{name}"] = of_any_node(flags[name])
     values["the number of runs"] = str(len(sessions))
     for number, session in enumerate(sessions, 1):
         run = f"run {number}'s " if len(sessions) > 1 else ""
@@ -102,11 +92,11 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
         ):
             for name, value in leaves(to_dict(cfg, root), root):
                 if name not in _PER_NODE:
-                    values[f"{run}{name}"] = _of_any_node(value)
+                    values[f"{run}{name}"] = of_any_node(value)
     return values
 
 
-def _of_any_node(value: Any) -> str:
+def of_any_node(value: Any) -> str:
     """Return a value as text, and a file by its name and a digest of it and what it includes."""
     if isinstance(value, str) and ("/" in value or value.endswith(".py")) and Path(value).is_file():
         path, total = Path(value), hashlib.sha256()

@@ -1,0 +1,20 @@
+"""``isaacgym.rlgpu``: tasks in C++, which ASE imports without need."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from envlab.errors import EnvlabError
+
+
+class MissingNameError(EnvlabError, AttributeError):
+    """A script reached a name that is not there."""
+
+    same_on_all_ranks = False
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise MissingNameError(
+        f"isaacgym.rlgpu.{name} is not implemented: tasks that Isaac Gym has in C++ are not there, "
+        "only those in Python."
+    )
