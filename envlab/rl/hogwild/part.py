@@ -60,7 +60,7 @@ class Part:
             raise self.refusal(key, value, "must be true or false")
         return value
 
-    def choice(self, key: str, default: str, known: Mapping[str, Any]) -> Any:
+    def choice(self, key: str, default: str, known: Mapping[Any, Any]) -> Any:
         """Return what stands for one of the known names."""
         value = self.take(key, default)
         if not isinstance(value, Hashable) or value not in known:
