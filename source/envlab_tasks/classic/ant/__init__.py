@@ -12,6 +12,7 @@ gymnasium.register(
     order_enforce=False,
     kwargs={
         "env_cfg_entry_point": f"{__name__}.ant_env_cfg:AntEnvCfg",
+        "fast_sac_cfg_entry_point": f"{_AGENTS}:fast_sac_cfg.yaml",
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
