@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 
+from envlab.distributed.limits import describe_size, free_memory
 from envlab.errors import ConfigurationError
 
 
@@ -68,16 +69,16 @@ class Replay:
         widths = {**sizes, **{f"next_{name}": size for name, size in sizes.items()}}
         widths |= {"actions": num_actions, "outcomes": 3}
         rows = num_steps * num_envs
-        try:
-            self._tensors = {
-                name: torch.zeros(rows, width, device=device) for name, width in widths.items()
-            }
-        except RuntimeError as error:  # torch's own, of a CPU and of a GPU
-            gigabytes = 4 * rows * sum(widths.values()) / 1e9
+        needed = 4 * rows * sum(widths.values())
+        free = free_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[0]
+        if needed > free:  # zeros take no memory on a CPU until they are written to
             raise ConfigurationError(
-                f"A replay memory of {rows:,} transitions takes {gigabytes:.1f} GB, which {device} "
-                f"does not have. Lower agent.replay.size, which is {size}."
-            ) from error
+                f"A replay memory of {rows:,} transitions takes {describe_size(needed)}, but "
+                f"{describe_size(free)} are free on {device}. Lower agent.replay.size."
+            )
+        self._tensors = {
+            name: torch.zeros(rows, width, device=device) for name, width in widths.items()
+        }
         self.num_added = 0
         """Steps that were added so far."""
 

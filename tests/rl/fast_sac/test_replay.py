@@ -132,6 +132,8 @@ def test_one_that_is_too_short_is_refused():
         make(num_steps=2, n_step=3)
 
 
-def test_one_that_does_not_fit_says_how_large_it_is():
-    with pytest.raises(ConfigurationError, match=r"takes 3200000.0 GB, which cpu does not have"):
-        make(num_steps=10**14, num_envs=1, obs=2)
+def test_one_that_does_not_fit_says_how_large_it_is(monkeypatch):
+    monkeypatch.setattr("envlab.rl.fast_sac.replay.free_memory", lambda: 319 * 10**6)
+    words = r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu"
+    with pytest.raises(ConfigurationError, match=words):
+        make(num_steps=10**7, num_envs=1, obs=2)
