@@ -18,10 +18,11 @@ from envlab.rl.command.arguments import (
     play_parser,
     train_parser,
 )
-from envlab.rl.command.flag_checks import checkpoint_file, given_config
+from envlab.rl.command.flag_checks import check_any_run, checkpoint_file, given_config
 from envlab.rl.command.isaac_lab import without_effect_line
 from envlab.rl.libraries import get_library, libraries
-from envlab.rl.run.manifest import read_manifest, read_manifests
+from envlab.rl.run.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.rl.run.pretrained import SELECTOR
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
@@ -204,8 +205,7 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
 
 def _library_of(checkpoint: str, task_id: str) -> str | None:
     """Return what trained a checkpoint: that of its run, or of the task's newest run."""
-    from envlab.rl.run.directory import LOG_ROOT
-    from envlab.rl.run.pretrained import SELECTOR, policies
+    from envlab.rl.run.pretrained import policies
 
     run = Path(checkpoint).parent.parent
     if (run / "run.json").is_file():
@@ -276,7 +276,7 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     parser = PARSERS.get(command, train_parser)(library)
     flags, overrides = parser.parse_with_overrides(arguments)
     get_task(flags.task)
-    _check_early(command, flags, overrides)
+    _check_early(command, name, flags, overrides)
     for line in (choice, without_effect_line(flags)):
         if line:
             _say(line)
@@ -288,13 +288,16 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     return code
 
 
-def _check_early(command: str, flags: argparse.Namespace, overrides: Sequence[str]) -> None:
+def _check_early(
+    command: str, library: str, flags: argparse.Namespace, overrides: Sequence[str]
+) -> None:
     """Refuse what takes neither torch nor the task's configuration to see."""
     from envlab.config import check_grammar
 
     check_grammar(overrides)
     if command in PARSERS:
-        checkpoint_file(flags)
+        if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
+            check_any_run(library, get_task(flags.task))
         return
     given_config(flags)
     if command == "train":

@@ -23,6 +23,9 @@ ISAAC = "--task=Isaac-Cartpole-v0"
 
 # In the words: what the answer must contain.
 EARLY = {
+    f"play rsl_rl {ISAAC}": "--checkpoint pretrained plays it. Train first",
+    "dashboard nowhere": "There is no folder 'nowhere'",
+    "lab list nowhere": "nowhere",
     "trian rsl_rl": "Did you mean train",
     "sweep": "-m, with several values",
     "list_envs": "envlab list",
@@ -117,7 +120,6 @@ LATE = {
     f"train rsl_rl {ISAAC} --config=of_skrl.yaml": "is a configuration for skrl",
     f"train rsl_rl {ISAAC} --resume": "Train first",
     f"train rsl_rl {ISAAC} --device=tpu": "must be cpu, cuda",
-    f"play rsl_rl {ISAAC}": "Train first",
     f"play rl_games {ISAAC} --checkpoint=./damaged.pt": "damaged.pt",
     f"config skrl {ISAAC} env.simm.dt=1": "env.sim.dt",
     f"config skrl {ISAAC} --agent=skrl_nothing": "no agent configuration",

@@ -300,6 +300,10 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return re.sub(r"(?m)(?:^( *))?@(\w+)@", lambda match: (match[1] or "") + value(match), text)
 
 
+STDOUT = "-"
+"""What ``--output`` says to have the file printed."""
+
+
 def write(text: str, path: Path) -> None:
     """Write a file for a scheduler; over an older one, but over nothing else.
 

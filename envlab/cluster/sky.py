@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     text = _file(job, flags, shlex.join(["envlab", "cluster", "sky", *arguments]))
     path = flags.output or f"{job.name}.sky.yaml"
     launch = ["sky", "jobs", "launch", path]
-    if flags.dry_run:
+    if flags.dry_run or flags.output == jobs.STDOUT:
         print(text, end="")
         return 0
     has_sky = shutil.which("sky") is not None

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     script = job_script(job, flags, ["envlab", "cluster", "slurm", *arguments])
     if flags.cpus_per_task is None and not any("--exclusive" in word for word in flags.sbatch):
         say("Without --cpus-per-task, or --sbatch=--exclusive, most clusters give one core a node.")
-    if flags.dry_run:
+    if flags.dry_run or flags.output == jobs.STDOUT:
         print(script, end="")
     elif flags.output is not None:
         jobs.write(script, Path(flags.output))

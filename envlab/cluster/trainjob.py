@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     job = jobs.with_run_id(job, name=jobs.name_like(job.name))
     text = _file(job, flags, shlex.join(["envlab", "cluster", "trainjob", *arguments]))
     kubectl = ["kubectl", *(["--namespace", flags.namespace] if flags.namespace else [])]
-    if flags.dry_run:
+    if flags.dry_run or flags.output == jobs.STDOUT:
         print(text, end="")
     elif flags.output is not None or shutil.which("kubectl") is None:
         path = flags.output or f"{job.name}.yaml"

@@ -178,6 +178,17 @@ def test_shellcheck_finds_nothing_in_the_script(case: list[str], capsys, tmp_pat
     assert done.returncode == 0, done.stdout
 
 
+def test_options_of_srun_are_words_and_no_code(capsys, tmp_path: Path):
+    odd = ["--comment=it's two words", "--x=$(touch pwned)", "--y=`touch pwned`; touch pwned"]
+    script = script_of(capsys, [word for one in odd for word in ("--srun", one)])
+    (tmp_path / "job.sh").write_text(script)
+    done = subprocess.run(["bash", "-n", "job.sh"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in script.splitlines() if "--ntasks-per-node=1 --label" in line]
+    words = shlex.split(line.removesuffix(" bash -c '"))
+    assert [word for word in words if word in odd] == odd
+
+
 def test_every_option_reaches_slurm(capsys):
     lines = script_of(capsys, CASES["all"]).splitlines()
     directives = {line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH ")}

@@ -25,7 +25,7 @@ from envlab.rl.agent_cfg import AgentCfg
 from envlab.rl.command.footprint import Footprint, Scale, saved_bytes
 from envlab.rl.command.session import Session
 from envlab.rl.command.train import Prepared, prepare
-from envlab.rl.run.directory import LOG_ROOT
+from envlab.rl.run.manifest import LOG_ROOT
 
 CHOOSING = ("task", "agent", "algorithm", "ml_framework")
 """Flags that choose what the defaults are; all others change them."""

@@ -7,11 +7,17 @@ from pathlib import Path
 
 from envlab.config import load_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
-from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+from envlab.errors import (
+    CheckpointError,
+    ConfigurationError,
+    RunDirectoryError,
+    did_you_mean,
+)
 from envlab.rl.command import isaac_lab
 from envlab.rl.loop.viewing import VIEWERS
-from envlab.rl.run.manifest import read_manifest
-from envlab.rl.run.pretrained import SELECTOR
+from envlab.rl.run.manifest import LOG_ROOT, read_manifest
+from envlab.rl.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
+from envlab.task import Task
 
 POSITIVE = (
     *("num_envs", "global_num_envs", "num_episodes", "num_steps"),
@@ -98,6 +104,20 @@ def checkpoint_file(flags: argparse.Namespace) -> Path | None:
             f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
         )
     return path
+
+
+def check_any_run(library: str, task: Task) -> None:
+    """Refuse to look for a checkpoint where a library has trained nothing.
+
+    Raises:
+        RunDirectoryError: Naming the policy that comes with envlab, if one does.
+    """
+    folder = Path(LOG_ROOT, library).absolute()
+    if next(folder.glob("*/*/run.json"), None) is None:
+        raise RunDirectoryError(
+            f"There is no run with a checkpoint in {folder}. "
+            f"{shipped(library, {task.id, task.trained_id})}{TRAIN_FIRST}"
+        )
 
 
 def given_config(flags: argparse.Namespace) -> Path | None:

@@ -22,8 +22,7 @@ from envlab.rl.agent_cfg import set_value
 from envlab.rl.command.session import Session, check_origin, open_checkpoint
 from envlab.rl.population.checkpoint import dealt
 from envlab.rl.run.checkpoints import Accept, Checkpoints
-from envlab.rl.run.directory import LOG_ROOT
-from envlab.rl.run.manifest import read_manifest, read_manifests
+from envlab.rl.run.manifest import LOG_ROOT, read_manifest, read_manifests
 
 logger = logging.getLogger(__name__)
 

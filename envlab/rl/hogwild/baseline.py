@@ -13,8 +13,7 @@ from gymnasium import spaces
 
 from envlab.foreign import parse_json, read_text
 from envlab.rl.command.evaluation import evaluate
-from envlab.rl.run.directory import LOG_ROOT
-from envlab.rl.run.manifest import write_json
+from envlab.rl.run.manifest import LOG_ROOT, write_json
 
 logger = logging.getLogger(__name__)
 

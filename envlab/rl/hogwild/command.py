@@ -20,9 +20,7 @@ from envlab.rl.hogwild.environments import read_heirs, with_heir
 from envlab.rl.hogwild.spec import Spec, load_spec, make_spec, read_specs
 from envlab.rl.libraries import get_library
 from envlab.rl.run.commands import typed
-from envlab.rl.run.directory import LOG_ROOT, make_directory
-from envlab.rl.run.find import find_run
-from envlab.rl.run.manifest import read_manifest
+from envlab.rl.run.manifest import LOG_ROOT, read_manifest
 
 if TYPE_CHECKING:
     from envlab.rl.hogwild.preparation import Options
@@ -181,6 +179,8 @@ def _search(flags: argparse.Namespace, place: str) -> int:
     for key in search.without_effect:
         logger.info("%s has no effect here.", key)
     if directory is None:
+        from envlab.rl.run.directory import make_directory
+
         directory = make_directory(Path(LOG_ROOT, "hogwild", spec.name).absolute(), "search")
         write_yaml(directory / "params" / "spec.yaml", spec.values())
     logger.info("Writing to %s", directory)
@@ -221,6 +221,8 @@ def _directory(flags: argparse.Namespace, place: str) -> Path:
         EnvlabError: If it is none, or has no model.
     """
     if place == "latest":
+        from envlab.rl.run.find import find_run
+
         return find_run("hogwild", flags.name)
     directory = Path(place)
     manifest = read_manifest(directory)

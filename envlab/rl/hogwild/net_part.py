@@ -33,7 +33,7 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
     agent["net"] = {
         "hidden_layers": _layers(net),
         "activation": net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS}),
-        "init": net.choice("init_fn", None, inits),  # type: ignore[arg-type]
+        "init": net.choice("init_fn", None, inits),
         "initial_log_std": float(net.take("log_std_init", 0.0)),
     }
     clip = float(net.number("clip_grad_val", 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
@@ -60,10 +60,10 @@ class Part:
             raise self.refusal(key, value, "must be true or false")
         return value
 
-    def choice(self, key: str, default: str, known: Mapping[Any, Any]) -> Any:
+    def choice(self, key: str, default: str | None, known: Mapping[Any, Any]) -> Any:
         """Return what stands for one of the known names."""
         value = self.take(key, default)
-        if not isinstance(value, Hashable) or value not in known:
+        if not isinstance(value, str | None) or value not in known:
             names = [name for name in known if name is not None]
             text = ", ".join(map(repr, names))
             raise self.refusal(

@@ -109,10 +109,11 @@ def _find_problem(name: str, env: BatchedEnv) -> str | None:
             f"--viz shows tasks with a MuJoCo model, and {type(env).__name__} has none. Leave it "
             "out; --video records what such a task draws of itself."
         )
-    if name == "web" and importlib.util.find_spec("mjviser") is None:
+    missing = [one for one in ("viser", "mjviser") if importlib.util.find_spec(one) is None]
+    if name == "web" and missing:
         return (
-            "--viz web needs the packages 'viser' and 'mjviser', which are not installed. Install "
-            "them with: pip install -c constraints.txt -e '.[viewer]'"
+            f"--viz web needs the packages 'viser' and 'mjviser', but {' and '.join(missing)} is "
+            "not installed. Install it with: pip install -c constraints.txt -e '.[viewer]'"
         )
     if name == "native" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
         return (

@@ -28,6 +28,7 @@ from envlab.errors import RunDirectoryError
 from envlab.rl.run.event_file import cut_events
 from envlab.rl.run.lock import hold_lock
 from envlab.rl.run.manifest import (
+    LOG_ROOT,
     finite,
     new_manifest,
     now,
@@ -37,7 +38,6 @@ from envlab.rl.run.manifest import (
 
 logger = logging.getLogger(__name__)
 
-LOG_ROOT = "logs"
 EVENTS_TAG = "envlab/wall_s"
 """What event files hold of every iteration, and first."""
 

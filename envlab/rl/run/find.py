@@ -10,9 +10,8 @@ from typing import Any
 
 from envlab.errors import RunDirectoryError
 from envlab.rl.run.checkpoints import Checkpoints
-from envlab.rl.run.directory import LOG_ROOT
-from envlab.rl.run.manifest import read_manifests
-from envlab.rl.run.pretrained import SELECTOR, policies
+from envlab.rl.run.manifest import LOG_ROOT, read_manifests
+from envlab.rl.run.pretrained import TRAIN_FIRST, shipped
 
 logger = logging.getLogger(__name__)
 
@@ -68,23 +67,13 @@ def find_run(
         )
         raise RunDirectoryError(
             f"There is no run with a checkpoint{wanted} in {parent}. "
-            + _shipped(library, tasks)
-            + (other or _begun(runs, manifests) or _TRAIN_FIRST)
+            + shipped(library, tasks)
+            + (other or _begun(runs, manifests) or TRAIN_FIRST)
         )
     chosen, newest = with_checkpoint[-1], runs[-1]
     if newest != chosen:
         logger.warning("The newest run, %s, has no checkpoint; taking %s.", newest, chosen)
     return chosen
-
-
-_TRAIN_FIRST = "Train first, or give a checkpoint's path with --checkpoint."
-
-
-def _shipped(library: str, tasks: Collection[str]) -> str:
-    """Return how to play a policy that comes with a package, if one does."""
-    if any(policy.manifest.get("library") == library for policy in policies(tasks)):
-        return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
-    return ""
 
 
 def _begun(runs: Collection[Path], manifests: Mapping[Path, Mapping[str, Any]]) -> str:

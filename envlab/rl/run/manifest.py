@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # which loads torch
 
 logger = logging.getLogger(__name__)
 
+LOG_ROOT = "logs"
+"""Folder of all runs, below the one where training is started."""
 MANIFEST_VERSION = 1
 REPORT = "stall.txt"
 _TYPES: dict[type, tuple[str, ...]] = {

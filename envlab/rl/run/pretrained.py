@@ -22,6 +22,7 @@ ENTRY_POINT_GROUP = "envlab.policies"
 OWN = "envlab_policies"
 SELECTOR = "pretrained"
 """What ``--checkpoint`` says for one of them."""
+TRAIN_FIRST = "Train first, or give a checkpoint's path with --checkpoint."
 FILE, EVALUATION = "policy.pt", "evaluation.json"
 
 
@@ -58,6 +59,13 @@ def policies(tasks: Collection[str] | None = None) -> list[Policy]:
                     manifest = json.loads((file.parent / "run.json").read_text())
                     found.append(Policy(folder=file.parent, manifest=manifest))
     return sorted(found, key=lambda one: one.folder.parts[-2:])
+
+
+def shipped(library: str, tasks: Collection[str]) -> str:
+    """Return how to play a policy of a library that is installed, or an empty text."""
+    if any(one.manifest.get("library") == library for one in policies(tasks)):
+        return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
+    return ""
 
 
 def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str]) -> Policy:

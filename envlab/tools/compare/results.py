@@ -248,13 +248,18 @@ def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
         ConfigurationError: If no run knows the metric.
         RunDirectoryError: If no run has a value.
     """
+    kept = [run for run in runs if run.has_value.any()]
+    if not kept and metric.partition(".")[0] in ("validation", "test"):
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is not of training. Run "
+            f"'envlab validate {runs[0].directory}' first, or let --validate do so beside it."
+        )
     names = {name for run in runs for name in run.names}
     if names and metric not in names:
         raise ConfigurationError(
             f"--metric is {metric!r}, which no run has recorded.{did_you_mean(metric, names)} "
             f"There are {', '.join(sorted(names))}."
         )
-    kept = [run for run in runs if run.has_value.any()]
     if not kept:
         raise RunDirectoryError(
             f"None of the runs ({len(runs)}) has a value of {metric}: they ended before the first "

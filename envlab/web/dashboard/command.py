@@ -9,7 +9,7 @@ from pathlib import Path
 
 from envlab.errors import RunDirectoryError
 from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.run.directory import LOG_ROOT
+from envlab.rl.run.manifest import LOG_ROOT
 from envlab.tools.compare.statistics import require
 from envlab.web.address import take_address
 

@@ -21,8 +21,8 @@ import psutil
 from envlab.errors import RunDirectoryError
 from envlab.rl.run.checkpoints import Checkpoints
 from envlab.rl.run.commands import resume_words
-from envlab.rl.run.directory import LOG_ROOT
 from envlab.rl.run.lock import LOCK
+from envlab.rl.run.manifest import LOG_ROOT
 from envlab.web.dashboard.catalogue import Listed
 
 logger = logging.getLogger(__name__)
