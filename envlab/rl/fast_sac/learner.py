@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ from envlab.rl.fast_sac.objective import (
 from envlab.rl.fast_sac.replay import Batch, Replay
 from envlab.rl.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.rl.learner import Iteration, Learner, OnStep
+
+logger = logging.getLogger(__name__)
 
 BETAS = (0.9, 0.95)
 """Of AdamW, as in FastSAC: what gradients were is forgotten sooner."""
@@ -289,6 +292,11 @@ class FastSacLearner(Learner):
         self._returns.copy_(state["returns"])
         if "replay" in state:
             self.replay.set_state(state["replay"])
+        elif self._context.is_main:
+            logger.warning(
+                "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
+                "anew, so that the run does not end as the unbroken one would."
+            )
 
 
 def build(session: Session, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:

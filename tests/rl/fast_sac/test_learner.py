@@ -67,12 +67,16 @@ def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
     assert timeless(resumed) == timeless(trained)[2:]
 
 
-def test_without_its_replay_memory_a_checkpoint_is_small_and_says_so(trained: Path, tmp_path: Path):
+def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_says_so(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     words = [*WORDS, "agent.replay.is_saved=false"]
     assert train_in(tmp_path, *words, "--max_iterations=2") == 0
     small = checkpoint_of(only_run(tmp_path), 2)
     assert "replay" not in small["ranks"][0]["learner"]
     assert "replay" in checkpoint_of(trained, 2)["ranks"][0]["learner"]
+    assert train_in(tmp_path, *words, "--max_iterations=3", "--resume") == 0
+    assert "The checkpoint holds no replay memory" in capsys.readouterr().err
 
 
 def test_a_step_of_all_environments_is_followed_by_its_updates(trained: Path):
