@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+import torch
 
 from envlab.errors import ConfigurationError
 
@@ -116,6 +119,42 @@ def _absent(module: str) -> Callable[..., NoReturn]:
         raise ConfigurationError(f"The script needs {module}, which is not installed.")
 
     return tell
+
+
+def take_numbers_for_conditions() -> None:
+    """Let ``torch.where`` take conditions of numbers, as torch did then; only the launcher does.
+
+    TorchScript knows torch's own function alone, so this is for ``PYTORCH_JIT=0``.
+    """
+    if os.environ.get("PYTORCH_JIT") != "0":
+        return
+    where = torch.where
+
+    @functools.wraps(where)
+    def taking_numbers(condition: Any, *arguments: Any, **keywords: Any) -> Any:
+        is_number = isinstance(condition, torch.Tensor) and condition.dtype != torch.bool
+        return where(condition.bool() if is_number else condition, *arguments, **keywords)
+
+    torch.where = taking_numbers
+
+
+def restore_seq_len() -> None:
+    """Let rl_games' agents have ``seq_len``, as until 1.6.0; only the launcher does."""
+    if importlib.util.find_spec("rl_games") is not None:
+        agent = importlib.import_module("rl_games.common.a2c_common").A2CBase
+        if not hasattr(agent, "seq_len"):
+            # Older releases set it on the agent, which hides this.
+            agent.seq_len = _Renamed("seq_length")
+
+
+class _Renamed:
+    """An attribute under its old name, unless an object has that itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        return self if owner is None else getattr(owner, self._name)
 
 
 def restore_numpy_names() -> None:

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
-from envlab.isaacgym.install import install, offer_absent, offer_gym, restore_numpy_names
+from envlab.isaacgym.install import (
+    install,
+    offer_absent,
+    offer_gym,
+    restore_numpy_names,
+    restore_seq_len,
+    take_numbers_for_conditions,
+)
 
 # Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -22,6 +29,12 @@ logger = logging.getLogger(__name__)
 _MISSING_NAMED = 5
 """How many missing methods are named at the start."""
 
+_NO_BOOL = "where expected condition to be a boolean tensor"
+_NUMBERS = (
+    "The script gives torch.where a condition of numbers, which torch took when it was written. "
+    "Start it with PYTORCH_JIT=0 in the environment: TorchScript then compiles nothing, and such "
+    "conditions are taken."
+)
 _NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
 """What torch says where there is no GPU."""
 
@@ -49,6 +62,8 @@ def main(arguments: Sequence[str]) -> int:
     except EnvlabError as error:
         return tell(error)
     except Exception as error:
+        if _NO_BOOL in str(error):
+            return tell(ConfigurationError(_NUMBERS))
         if any(sentence in str(error) for sentence in _NO_CUDA):
             return tell(DeviceError(_named_gpu(error)))
         tell_launcher(error)
@@ -90,6 +105,9 @@ def run(arguments: Sequence[str]) -> int:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for GPUs
     logging.basicConfig(level=logging.WARNING, format="envlab.isaacgym: %(message)s")
     restore_numpy_names()
+    take_numbers_for_conditions()
+    if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
+        restore_seq_len()
     install()
     offer_gym()
     offer_absent()

@@ -6,10 +6,10 @@ import numpy as np
 
 from envlab.errors import ConfigurationError
 
-_FINEST = 0.01
+_FINEST = 0.05
 """The least size of a cell, in m."""
-_MOST_POINTS = 4_000_000
-"""Of a grid; cells of 5 cm on a field of 100 m x 100 m."""
+_MOST_POINTS = 2_000_000
+"""Of a grid: each is drawn in each picture, 8 a second where OpenGL is software."""
 _AT_ONCE = 4_000_000
 """Pairs of a triangle and a point near it that are looked at together, to bound memory."""
 
@@ -21,7 +21,7 @@ def grid_of(
 
     A mesh of a grid comes back as it was. Of others, such as those that pydelatin and pyfqmr make
     of a grid by leaving vertices out, cells are as large as the least distance of vertices along
-    an axis, from 1 cm on, up to which points are at most four million.
+    an axis, of 5 cm or more, and large enough for two million points.
 
     Args:
         points: Vertices in m, ``(num_points, 3)``.

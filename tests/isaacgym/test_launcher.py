@@ -109,6 +109,28 @@ def test_scripts_that_want_a_gpu_are_told_of_the_flag(tmp_path):
     assert "--cpu SCRIPT" in said
 
 
+def test_agents_have_seq_len_and_conditions_may_be_numbers_without_torchscript(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "run.py").write_text(
+        "import torch\n"
+        "from rl_games.common.a2c_common import A2CBase\n"
+        "agent = A2CBase.__new__(A2CBase)\n"
+        "agent.seq_length = 4\n"
+        "print(agent.seq_len)\n"
+        "@torch.jit.script\n"
+        "def chosen(held):\n"
+        "    return torch.where(held, held + 1, held)\n"
+        "print(chosen(torch.tensor([0, 2])).tolist())\n"
+    )
+    result = launch("run.py", cwd=str(tmp_path))
+    assert (result.returncode, result.stdout) == (2, "4\n"), result.stderr
+    assert "Start it with PYTORCH_JIT=0" in result.stderr.splitlines()[-1]
+    monkeypatch.setenv("PYTORCH_JIT", "0")
+    result = launch("run.py", cwd=str(tmp_path))
+    assert result.stdout == "4\n[0, 3]\n", result.stderr
+
+
 def test_real_isaac_gym_is_never_replaced(tmp_path):
     (tmp_path / "isaacgym").mkdir()
     (tmp_path / "isaacgym" / "__init__.py").write_text("")
