@@ -324,7 +324,7 @@ def _launch(library: str, arguments: Sequence[str], flags: argparse.Namespace) -
 def _choose_opengl_early() -> None:
     """Choose what rank 0 renders videos with before mujoco, which then cannot change, is loaded."""
     from envlab.distributed.ranks import launched_rank
-    from envlab.rl.loop.opengl import choose_opengl
+    from envlab.sim.opengl import choose_opengl
 
     if launched_rank() == 0:
         choose_opengl()

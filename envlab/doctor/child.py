@@ -80,7 +80,7 @@ def probe_jax() -> Iterator[dict[str, Any]]:
 
 def probe_renderer() -> Iterator[dict[str, Any]]:
     """Render a picture with the first OpenGL that can, as ``--video`` does."""
-    from envlab.rl.loop.opengl import choose_opengl, opengl_problems
+    from envlab.sim.opengl import choose_opengl, opengl_problems
 
     choose_opengl()
     yield {"chosen": os.environ["MUJOCO_GL"], "problems": opengl_problems()}

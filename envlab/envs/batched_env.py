@@ -269,10 +269,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         """Return the positions of joints by name, ``(num_envs,)`` each; empty without physics."""
         return {}
 
-    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
-        """Return a picture of environment 0, uint8 ``(height, width, 3)``, in a tuple of one.
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """Return a picture of environment 0, uint8 ``(height, width, 3)``.
 
-        It is None where no ``render_mode`` was asked for.
+        It is None where no ``render_mode`` was asked for. Gymnasium's vector environments return a
+        tuple of as many pictures as environments; of thousands, one is what can be looked at.
         """
         raise NotImplementedError
 

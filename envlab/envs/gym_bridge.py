@@ -140,8 +140,8 @@ class GymEnv(BatchedEnv):
         super().set_state(state)
         self.reset()
 
-    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
-        """Return a picture of environment 0, uint8 ``(height, width, 3)``, in a tuple of one.
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """Return a picture of environment 0, uint8 ``(height, width, 3)``.
 
         Height and width are even, as videos need: an odd last row or column is left out.
         """
@@ -149,7 +149,7 @@ class GymEnv(BatchedEnv):
             return None
         picture = np.asarray(self._batch.render(), dtype=np.uint8)
         height, width = (size // 2 * 2 for size in picture.shape[:2])
-        return (np.ascontiguousarray(picture[:height, :width]),)
+        return np.ascontiguousarray(picture[:height, :width])
 
     def close(self, **kwargs: Any) -> None:
         """Close the environments, and end their workers."""

@@ -119,7 +119,7 @@ class SingleAgentEnv(BatchedEnv):
         self.env.set_state(state)
         self._observe()
 
-    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
         return self.env.render()
 
     def close(self, **kwargs: Any) -> None:

@@ -21,6 +21,7 @@ from envlab.envs.terrain import Terrain
 from envlab.envs.wrenches import StagedWrenches
 from envlab.sim.compiled import CompiledGraph, check_compiler_cache
 from envlab.sim.host import as_on_a_gpu
+from envlab.sim.opengl import provide_opengl
 from envlab.sim.recordable import Undo
 from envlab.sim.recording import NewGraphs, Recording, check_graph, cuda_graphs
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
@@ -137,17 +138,19 @@ class VectorEnv(BatchedEnv):
             self.terrain.set_state(state["terrain"])
         self._set_task_state(state["task"])
 
-    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
-        """Return a picture of environment 0, uint8 ``(height, width, 3)``, in a tuple of one."""
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """Return a picture of environment 0, uint8 ``(height, width, 3)``."""
         if self.render_mode is None:
             return None
         if self._renderer is None:
+            provide_opengl()
             # Environment 0's own model, so that sizes and colours randomised at startup are seen.
             # Poses always are: they come with its data.
             self._renderer = mujoco.Renderer(self.sim.model_of(0), height=360, width=640)
         self._renderer.update_scene(self.sim.data_of(0), camera=self._camera())
         self.add_markers(self._renderer.scene)
-        return (self._renderer.render(),)
+        picture: np.ndarray = self._renderer.render()
+        return picture
 
     def close(self, **kwargs: Any) -> None:
         """Free the renderer and the simulation."""

@@ -105,8 +105,8 @@ class NavEnv(BatchedEnv):
             info["episodes"] = self.ended_episodes
         return obs, reward, terminated, truncated, info
 
-    def render(self) -> tuple[np.ndarray, ...] | None:  # type: ignore[override]
-        """Return what agent 0 sees beside its way on a map, in a tuple of one.
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """Return what agent 0 sees beside its way on a map.
 
         It is uint8 ``(height, width, 3)``; None where no ``render_mode`` was asked for.
         """
@@ -130,7 +130,7 @@ class NavEnv(BatchedEnv):
         ):  # an episode's end shows as the start of the next
             spl, end = (float(self.ended_episodes[key][0]) for key in ("spl", "end"))
             lines.append(f"The episode before: {ENDS[int(end)]}, SPL {spl:.2f}")
-        return (self._view.show(house, self.pose[0].cpu().numpy(), goal, lines),)
+        return self._view.show(house, self.pose[0].cpu().numpy(), goal, lines)
 
     def goal_points(self) -> torch.Tensor:
         """Return where the goals are, in m, ``(num_envs, 2)``; of objects, meaningless."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from envlab.rl.loop.opengl import choose_opengl
+from envlab.sim.opengl import choose_opengl
 
 if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
@@ -212,7 +212,7 @@ def animate(policy: Policy) -> Path:
         for step in range(round(SECONDS / env.step_dt)):
             obs = env.step(opened.player.act(obs))[0]
             if step % every == 0:
-                frame = Image.fromarray(env.render()[0])
+                frame = Image.fromarray(env.render())
                 frames.append(frame.resize(SIZE, Image.Resampling.LANCZOS))
     env.close()
     PICTURES.mkdir(parents=True, exist_ok=True)

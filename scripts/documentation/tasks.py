@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from gymnasium import spaces
 
-from envlab.rl.loop.opengl import choose_opengl
+from envlab.sim.opengl import choose_opengl
 
 if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
@@ -189,7 +189,7 @@ def render(task: Task, steps: int, run: Path | None = None) -> Path:
     policy = torch.jit.load(run / "exported/policy.pt") if run else None
     for _ in range(steps):
         env.step(policy(env.obs_buf["policy"]) if policy else _zeros(env))
-    picture = Image.fromarray(env.render()[0]).resize(SIZE, Image.Resampling.LANCZOS)
+    picture = Image.fromarray(env.render()).resize(SIZE, Image.Resampling.LANCZOS)
     env.close()
     IMAGES.mkdir(parents=True, exist_ok=True)
     path = IMAGES / f"{task.id}.png"

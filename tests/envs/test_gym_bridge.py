@@ -193,7 +193,7 @@ def test_it_observes_what_gymnasium_alone_does():
 def test_a_picture_is_of_the_first_environment_and_even(workers):
     env = make(COUNTING, workers, render_mode="rgb_array")
     env.step(torch.zeros(NUM_ENVS, 2))
-    (picture,) = env.render()
+    picture = env.render()
     assert picture.shape == (6, 8, 3)
     assert (picture == 1).all()
     assert env.step_dt == 1 / 20

@@ -341,11 +341,11 @@ def test_a_partial_reset_leaves_what_was_handed_out_and_the_other_environments()
 def test_a_picture_shows_what_is_seen_beside_the_way():
     env = make(1, render_mode="rgb_array")
     assert make(1).render() is None
-    (first,) = env.render()
+    first = env.render()
     assert first.shape[0] == 360
     assert first.shape[1] % 2 == 0
     act(env, LEFT)
-    (second,) = env.render()
+    second = env.render()
     differs = (first != second).any(axis=2)
     assert differs[:, :360].any()  # what is seen
     assert 0 < differs[:, 360:].sum() < 2000  # the agent on the map

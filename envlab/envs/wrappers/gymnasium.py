@@ -69,8 +69,7 @@ class GymnasiumEnvWrapper(gymnasium.Env[np.ndarray, Any]):
 
     def render(self) -> Any:
         """Return a picture, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
-        pictures = self.env.render()
-        return None if pictures is None else pictures[0]
+        return self.env.render()
 
     def close(self) -> None:
         self.env.close()

@@ -92,7 +92,7 @@ class Sb3VecEnvWrapper(VecEnv):
 
     def get_images(self) -> Sequence[np.ndarray | None]:
         """Return a picture of environment 0, alone."""
-        return self.env.render() or [None]
+        return [self.env.render()]
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         """Return an attribute of the one environment that all of them are, for each."""

@@ -19,7 +19,7 @@ import numpy as np
 from envlab.distributed.disk import surviving_disk_errors
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.rl.loop.opengl import INSTALL_HINT, opengl_problems, pin_opengl
+from envlab.sim.opengl import INSTALL_HINT, opengl_problems, pin_opengl
 
 logger = logging.getLogger(__name__)
 
@@ -74,16 +74,16 @@ class VideoRecorder:
         is_start = step == 0 if self._interval is None else step % self._interval == 0
         if self._clip is None and not is_start:
             return
-        pictures = self._env.render()
-        assert pictures is not None, "a recorder's environment has render_mode='rgb_array'"
+        picture = self._env.render()
+        assert picture is not None, "a recorder's environment has render_mode='rgb_array'"
         clip, self._clip = self._clip, None  # which it stays where the disk is full
         path = self._directory / f"step_{step}.mp4" if clip is None else clip.path
         with surviving_disk_errors(path, *_broken_off(path)):
             if clip is None:
                 self._directory.mkdir(parents=True, exist_ok=True)
-                clip = _Clip(path, pictures[0].shape, max(1, round(1.0 / self._env.step_dt)))
+                clip = _Clip(path, picture.shape, max(1, round(1.0 / self._env.step_dt)))
                 self.paths.append(path)
-            clip.write(pictures[0])
+            clip.write(picture)
             self._clip = clip
         if self._clip is not None and self._clip.num_frames == self._length:
             self.close()

@@ -251,8 +251,8 @@ def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
     kept = [run for run in runs if run.has_value.any()]
     if not kept and metric.partition(".")[0] in ("validation", "test"):
         raise RunDirectoryError(
-            f"None of the runs ({len(runs)}) has a value of {metric}, which is not of training. Run "
-            f"'envlab validate {runs[0].directory}' first, or let --validate do so beside it."
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is not of training. "
+            f"Run 'envlab validate {runs[0].directory}' first, or let --validate do so beside it."
         )
     names = {name for run in runs for name in run.names}
     if names and metric not in names:

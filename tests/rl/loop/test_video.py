@@ -20,8 +20,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import play_parser, train_parser
 from envlab.rl.libraries import get_library
-from envlab.rl.loop import opengl, video
 from envlab.rl.loop.video import VideoRecorder, check_recording, start_recording
+from envlab.sim import opengl, video
 from tests.disk import no_file_beyond
 
 TRAIN, PLAY = train_parser(get_library("rsl_rl")), play_parser(get_library("rsl_rl"))
@@ -229,7 +229,7 @@ def make():
     return get_task("Isaac-Cartpole-v0").make(cfg, num_envs=2, seed=7, render_mode="rgb_array")
 
 def orange(env):  # columns of the picture in which the pole is
-    picture = env.render()[0].astype(int)
+    picture = env.render().astype(int)
     assert picture.shape == (360, 640, 3)
     red, green, blue = np.moveaxis(picture, 2, 0)
     return np.flatnonzero(((red - blue > 60) & (green - blue > 20)).any(axis=0))
@@ -252,6 +252,18 @@ for _ in range(20):
     assert torch.equal(a, b)
 seen.close(), unseen.close()
 """
+
+
+def test_without_a_display_a_picture_needs_no_setting(opengl_environ: dict[str, str]) -> None:
+    code = """
+import envlab
+env = envlab.make("Isaac-Cartpole-v0", num_envs=2, render_mode="rgb_array", device="cpu")
+assert env.render().shape == (360, 640, 3)
+"""
+    unset = {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"}
+    environ = {name: value for name, value in opengl_environ.items() if name not in unset}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, timeout=120)
+    assert done.returncode == 0
 
 
 def test_pictures_show_the_robot_and_change_nothing(opengl_environ: dict[str, str]) -> None:

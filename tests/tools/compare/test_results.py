@@ -139,6 +139,7 @@ def test_runs_of_two_tasks_are_refused_with_both_names(tmp_path: Path):
         ([1.0], "mean_retrun", "no run has recorded. Did you mean mean_return"),
         ([1.0], "losses.valeu", "Did you mean losses.value"),
         ([None], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
+        ([1.0], "validation.mean_return", "Run 'envlab validate .*' first"),
         ([], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
     ],
 )

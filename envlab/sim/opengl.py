@@ -7,9 +7,12 @@ the command line tries them in processes of their own, before anything imports m
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
+
+from envlab.errors import ConfigurationError
 
 BACKENDS = ("egl", "osmesa")
 """MUJOCO_GL's values that need no display, best first."""
@@ -43,6 +46,23 @@ def choose_opengl() -> None:
             return
         _problems[name] = problem
     os.environ["MUJOCO_GL"] = "disable"  # so that mujoco can be imported
+
+
+def provide_opengl() -> None:
+    """Have MuJoCo, which is imported already, render without a display where there is none.
+
+    Raises:
+        ConfigurationError: If nothing here can.
+    """
+    if {"MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        return
+    choose_opengl()
+    if os.environ["MUJOCO_GL"] == "disable":
+        del os.environ["MUJOCO_GL"]
+        raise ConfigurationError(f"No picture can be made ({opengl_problems()}). {INSTALL_HINT}.")
+    from mujoco.rendering.classic import gl_context
+
+    importlib.reload(gl_context)  # it has read MUJOCO_GL when it was imported
 
 
 def opengl_problems() -> str:
