@@ -118,11 +118,14 @@ def test_nothing_is_submitted_on_a_dry_run_or_to_a_file(fake: FakeSlurm, tmp_pat
         assert slurm("--dry_run", "rsl_rl", *SMALL) == 0
         printed = capsys.readouterr().out
         assert printed.startswith("#!/bin/bash\n")
+        assert slurm("--output=-", "rsl_rl", *SMALL) == 0
+        lines = [line for line in capsys.readouterr().out.splitlines() if "Made by" not in line]
+        assert lines == [line for line in printed.splitlines() if "Made by" not in line]
         assert slurm(f"--output={target}", "rsl_rl", *SMALL) == 0
         assert slurm(f"--output={target}", "--nodes=3", "rsl_rl", *SMALL) == 0  # over its own file
     assert "--nodes=3" in target.read_text()
     assert not fake.script.exists()
-    assert not (tmp_path / "logs").exists()
+    assert not {"logs", "-"} & {path.name for path in tmp_path.iterdir()}
 
 
 def test_another_file_is_not_written_over(without_slurm: Path, capsys):

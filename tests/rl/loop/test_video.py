@@ -20,8 +20,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.command.arguments import play_parser, train_parser
 from envlab.rl.libraries import get_library
+from envlab.rl.loop import video
 from envlab.rl.loop.video import VideoRecorder, check_recording, start_recording
-from envlab.sim import opengl, video
+from envlab.sim import opengl
 from tests.disk import no_file_beyond
 
 TRAIN, PLAY = train_parser(get_library("rsl_rl")), play_parser(get_library("rsl_rl"))
@@ -38,9 +39,9 @@ class FakeEnv:
     def __init__(self) -> None:
         self.num_rendered = 0
 
-    def render(self) -> tuple[np.ndarray, ...]:
+    def render(self) -> np.ndarray:
         self.num_rendered += 1
-        return (np.full((32, 48, 3), self.num_rendered % 256, dtype=np.uint8),)
+        return np.full((32, 48, 3), self.num_rendered % 256, dtype=np.uint8)
 
 
 @pytest.fixture(scope="module")
