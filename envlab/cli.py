@@ -272,6 +272,10 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     """
     library, given = get_library(name), arguments
     if library.prepare is not None:
+        # What it makes of the words may depend on how many processes there are.
+        code = _launch(name, given) if command == "train" else None
+        if code is not None:
+            return code
         arguments = library.load("prepare")(command, arguments)
     parser = PARSERS.get(command, train_parser)(library)
     flags, overrides = parser.parse_with_overrides(arguments)
@@ -281,11 +285,11 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
         if line:
             _say(line)
     if command == "train" and flags.nproc is not None:
-        return _launch(name, given, flags)
+        return _launch(name, given, getattr(flags, "ml_framework", None)) or 0
     if flags.video:
         _choose_opengl_early()
-    code: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
-    return code
+    ended: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
+    return ended
 
 
 def _check_early(
@@ -309,16 +313,20 @@ def _check_early(
             check_num_processes(flags.nproc, getattr(flags, "ml_framework", None), os.environ)
 
 
-def _launch(library: str, arguments: Sequence[str], flags: argparse.Namespace) -> int:
-    """Train on several processes of this machine, which this one starts and waits for."""
-    from envlab.distributed.ranks import NUM_PROCESSES
-    from envlab.distributed.torchrun import launch
+def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:
+    """Train on several processes of this machine, if ``--nproc`` says so, and wait for them."""
+    from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes
 
     parser = ArgumentParser(add_help=False)
-    parser.add_argument(*NUM_PROCESSES)
-    _, rest = parser.parse_known_args(list(arguments))
-    distributed = [] if flags.distributed else ["--distributed"]
-    return launch(flags.nproc, ["-m", "envlab", "train", library, *rest, *distributed])
+    parser.add_argument(*NUM_PROCESSES, type=int)
+    flags, rest = parser.parse_known_args(list(arguments))
+    if flags.nproc is None:
+        return None
+    check_num_processes(flags.nproc, framework, os.environ)
+    from envlab.distributed.torchrun import launch
+
+    words = ["-m", "envlab", "train", library, *(word for word in rest if word != "--distributed")]
+    return launch(flags.nproc, [*words, "--distributed"])
 
 
 def _choose_opengl_early() -> None:

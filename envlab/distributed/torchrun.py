@@ -59,11 +59,12 @@ class InterfaceStore(dist.TCPStore):
         super().__init__(host_name, port, world_size, is_master, *rest, **options)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
     """Run torchrun; return its exit code.
 
     Args:
         arguments: Those of ``torch.distributed.run``.
+        repeats: Whether to end with a sentence that a rank has printed, somewhere above.
     """
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -83,7 +84,8 @@ def main(arguments: Sequence[str]) -> int:
         if said is not None:
             # A rank that was killed is the one that the others' report is about.
             return failure.exitcode if failure.exitcode > 0 else said
-        print(_last_words(rank, failure), file=sys.stderr, flush=True)
+        if repeats or not _said(failure):
+            print(_last_words(rank, failure), file=sys.stderr, flush=True)
         return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
     except SignalException as error:
         print(f"The launcher ended its processes: {error.sigval.name}.", file=sys.stderr)
@@ -114,7 +116,8 @@ def launch(num_processes: int, words: Sequence[str]) -> int:
         logging.getLogger(f"torch.distributed.{name}").setLevel(logging.CRITICAL)
     options = ["--standalone", f"--nproc_per_node={num_processes}", "--signals_to_handle=SIGQUIT"]
     with _passing_on(), tempfile.TemporaryDirectory(prefix="envlab_launch_") as folder:
-        return main([*options, f"--log_dir={folder}", "--no_python", sys.executable, *words])
+        words = [f"--log_dir={folder}", "--no_python", sys.executable, *words]
+        return main([*options, *words], repeats=False)
 
 
 @contextlib.contextmanager
@@ -151,6 +154,12 @@ def _is_rank(process: psutil.Process) -> bool:
         return False
 
 
+def _said(failure: Any) -> bool:
+    """Return whether a rank ended with a sentence for the user."""
+    told = failure.message
+    return isinstance(told, dict) and str(told.get("message", "")).startswith("error: ")
+
+
 def _last_words(rank: int, failure: Any) -> str:
     """Return the sentence on the rank that failed first.
 
@@ -160,7 +169,7 @@ def _last_words(rank: int, failure: Any) -> str:
             :func:`envlab.distributed.ranks.tell_launcher` left, if anything.
     """
     said = failure.message.get("message", "") if isinstance(failure.message, dict) else ""
-    if said.startswith("error: "):
+    if _said(failure):
         return str(said)
     how = f"ended with exit code {failure.exitcode}"
     if failure.exitcode < 0:

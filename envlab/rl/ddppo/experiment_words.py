@@ -7,6 +7,7 @@ shows it.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from envlab.rl.ddppo.experiment_file import calling, load_experiment
 
 if TYPE_CHECKING:
     from envlab.rl.ddppo.pipeline import TrainingPipeline
+
+logger = logging.getLogger(__name__)
 
 
 def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +68,7 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
         parser.add_argument(name)
     for name in ("--max_frames", "--max_iterations"):
         parser.add_argument(name)
-    for name in ("--distributed", "--eval", "--help", "-h"):
+    for name in ("--distributed", "--dry_run", "--eval", "--help", "-h"):
         parser.add_argument(name, action="store_true")
     flags, _ = parser.parse_known_args(words)
     if flags.experiment is None:
@@ -281,7 +284,11 @@ def check_machine(
             f"--machine_id is {machine_id}, but must be from 0 to {count - 1}, because the number "
             f"of nodes is {count}."
         )
-    check_nodes(experiment, joined, "joined")
+    is_looked_at = flags.dry_run and ranks["world_size"] == 1  # on a laptop, say
+    if is_looked_at and count > 1:
+        logger.warning("The experiment is for %d nodes; this shows one process of one.", count)
+    if not is_looked_at:
+        check_nodes(experiment, joined, "joined")
     if machine_id is None:
         machine_id = ranks["rank"] // ranks["local_world_size"]
     params = calling(
@@ -289,7 +296,7 @@ def check_machine(
         "in machine_params",
         lambda: experiment.machine_params("train", machine_id=machine_id),
     )
-    if params is not None and len(params.devices) != ranks["world_size"]:
+    if params is not None and not is_looked_at and len(params.devices) != ranks["world_size"]:
         raise ConfigurationError(
             f"machine_params of {flags.experiment} has {len(params.devices)} workers, one for "
             f"each of the devices {params.devices}, but {ranks['world_size']} processes were "

@@ -204,6 +204,11 @@ def test_mistake_in_an_experiment_is_one_sentence(
         prepare("train", [write(tmp_path, text), *words])
 
 
+def test_an_experiment_for_three_nodes_can_be_looked_at_on_one(tmp_path: Path) -> None:
+    words = [write(tmp_path), "--config_kwargs", '{"distributed_nodes": 3}', "--dry_run"]
+    assert "--dry_run" in prepare("train", words)
+
+
 def test_file_that_raises_shows_its_own_traceback_and_no_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
