@@ -15,7 +15,7 @@ from envlab.isaacgym.enums import ImageType
 from envlab.isaacgym.parameters import CameraProperties
 from envlab.isaacgym.values import Quat, Transform, Vec3
 from envlab.isaacgym.world import Env, Sim
-from envlab.rl.loop.opengl import INSTALL_HINT, choose_opengl, opengl_problems
+from envlab.sim.opengl import INSTALL_HINT, choose_opengl, opengl_problems
 
 
 class Pictures:
