@@ -91,12 +91,23 @@ def _line(group: Group, x_name: str) -> dict[str, Any]:
     return {"label": label, "x": x.tolist(), "y": middle.tolist(), "low": low, "high": high}
 
 
-def differences(runs: Sequence[Listed]) -> list[tuple[str, list[str]]]:
-    """Return the parameters that are not the same in all runs, and each run's value as text."""
+Rows = list[tuple[str, list[str]]]
+"""Parameters, and each run's value as text."""
+
+
+def differences(runs: Sequence[Listed]) -> tuple[Rows, Rows]:
+    """Return the parameters that are not the same in all runs.
+
+    Returns:
+        Those that all runs have; and those that some lack, as runs of two libraries do by the
+        hundred.
+    """
     facts = [_facts(run) for run in runs]
     keys = dict.fromkeys(key for fact in facts for key in fact)
     rows = [(key, [fact.get(key, "-") for fact in facts]) for key in keys]
-    return [(key, values) for key, values in rows if len(set(values)) > 1]
+    differing = [(key, values) for key, values in rows if len(set(values)) > 1]
+    shared = [row for row in differing if all(row[0] in fact for fact in facts)]
+    return shared, [row for row in differing if row not in shared]
 
 
 def _facts(run: Listed) -> dict[str, str]:

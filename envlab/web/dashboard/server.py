@@ -107,8 +107,8 @@ class Dashboard:
     def runs_page(self, request: Request) -> Response:
         """Return the page of a run, or of several side by side."""
         runs = self._chosen(request)
-        differing = differences(runs) if len(runs) > 1 else []
-        return self._page(request, "runs.html", runs=runs, differing=differing)
+        differing, lacking = differences(runs)
+        return self._page(request, "runs.html", runs=runs, differing=differing, lacking=lacking)
 
     def run_details(self, request: Request) -> Response:
         """Return the part of a run's page that changes while it is looked at."""

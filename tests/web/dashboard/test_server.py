@@ -143,6 +143,22 @@ def test_what_differs_is_told_by_parameter(logs, visitor):
     assert "agent.algorithm.learning_rate" in page
     assert "0.0625" in page
     assert "env.decimation" not in page
+    # The other run has no such parameter.
+    folded = page.partition("<details>")[2]
+    assert "1 parameters that only some of these runs have" in folded
+    assert "agent.algorithm.learning_rate" in folded
+
+
+def test_what_all_runs_have_comes_before_what_only_some_have(logs, visitor):
+    for run, rate in ((ANT, 0.5), ("rsl_rl/ant/ant_1", 0.25)):
+        own = "own: 1\n" if run == ANT else ""
+        (logs / run / "params" / "agent.yaml").write_text(f"{own}learning_rate: {rate}\n")
+    shown, _, folded = visitor.get(f"/runs?run={ANT}&run=rsl_rl/ant/ant_1").text.partition(
+        "<details>"
+    )
+    assert "agent.learning_rate" in shown
+    assert "agent.own" in folded
+    assert "agent.own" not in shown
 
 
 SENTENCES = {
