@@ -17,6 +17,7 @@ from envlab.rl.skrl.main import add_algorithm_flag
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
+LAYER_NORM = "layer_norm"
 Distributed = Literal["false", "shared", "synced"]
 """``meta.distributed``."""
 
@@ -29,10 +30,22 @@ class NetCfg:
     """Sizes of the hidden layers."""
     activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
     """Function after each of them."""
+    layers: list[PositiveInt | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
+        default_factory=list
+    )
+    """What stands in place of the two above: a number is the size of a linear layer, and a name is
+    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``."""
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
     """How weights begin; ``default`` is torch's own."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
+
+    @property
+    def body(self) -> list[int | str]:
+        """All layers but the last."""
+        return self.layers or [
+            one for size in self.hidden_layers for one in (size, self.activation)
+        ]
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,8 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from envlab.rl.hogwild.cfg import ACTIVATIONS
+from envlab.rl.hogwild.arc import read_arc
+from envlab.rl.hogwild.cfg import ACTIVATIONS, LAYER_NORM
 from envlab.rl.hogwild.part import Part
 from envlab.rl.skrl.library import OFF_POLICY
 
@@ -24,15 +25,14 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
     """Read networks, optimizer and target networks."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = net.take("type", "MLPNet")
-    if name != "MLPNet":
-        raise net.refusal("type", name, "only 'MLPNet' is made here")
-    for key in ("shared", "batch_norm", "layer_norm", "spectral_norm"):
+    if name not in ("MLPNet", "TorchArcNet"):
+        raise net.refusal("type", name, "only 'MLPNet' and 'TorchArcNet' are made here")
+    for key in ("shared", "batch_norm", "spectral_norm"):
         net.refuse(key, "networks are apart and plain here: set it to false")
     inits = {None: "default", "orthogonal_": "orthogonal"}
     inits |= {f"{one}_": one for one in ("xavier_uniform", "kaiming_uniform")}
     agent["net"] = {
-        "hidden_layers": _layers(net),
-        "activation": net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS}),
+        **_body(net, is_arc=name == "TorchArcNet"),
         "init": net.choice("init_fn", None, inits),
         "initial_log_std": float(net.take("log_std_init", 0.0)),
     }
@@ -62,16 +62,27 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         agent["precision"] = "auto"
 
 
-def _layers(net: Part) -> list[int]:
+def _body(net: Part, *, is_arc: bool) -> dict[str, Any]:
+    """Return all layers but the last; ``layer_norm`` comes between a layer and its activation."""
+    activation = net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS})
+    if is_arc:
+        layers = read_arc(net)
+        _check_sizes(net, "arc", [one for one in layers if isinstance(one, int)])
+        return {"layers": layers}
     sizes = net.take("hid_layers", [256, 256])
     if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
         raise net.refusal("hid_layers", sizes, "must be a list of sizes, each at least 1")
+    _check_sizes(net, "hid_layers", sizes)
+    body = {"hidden_layers": sizes, "activation": activation}
+    if net.flag("layer_norm"):
+        body["layers"] = [one for size in sizes for one in (size, LAYER_NORM, activation)]
+    return body
+
+
+def _check_sizes(net: Part, key: str, sizes: list[int]) -> None:
     count = sum(math.prod(pair) for pair in itertools.pairwise(sizes))
     if max([count, *sizes]) > MOST_PARAMETERS:
-        raise net.refusal(
-            "hid_layers", sizes, f"makes more than {MOST_PARAMETERS:,} parameters: use fewer"
-        )
-    return sizes
+        raise net.refusal(key, sizes, f"makes more than {MOST_PARAMETERS:,} parameters: use fewer")
 
 
 def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:

@@ -1,0 +1,142 @@
+"""What SLM-Lab's specs ask for is what its sources do, and trains."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.rl.command.train import prepare
+from envlab.rl.hogwild.learner import HogwildLearner, build
+from envlab.rl.hogwild.session import check_learned, compose_session, trained_values
+from envlab.rl.hogwild.spec import make_spec
+from envlab.rl.hogwild.translation import Plan, make_plan
+
+DQN: dict[str, Any] = {
+    "agent": {
+        "algorithm": {
+            "name": "DQN",
+            "action_policy": "epsilon_greedy",
+            "explore_var_spec": {"name": "no_decay", "start_val": 1.0},
+            "gamma": 0.9,
+            "training_frequency": 4,
+            "training_start_step": 16,
+        },
+        "memory": {"name": "Replay", "batch_size": 8, "max_size": 1000},
+        "net": {
+            "hid_layers": [8],
+            "hid_layers_activation": "tanh",
+            "update_type": "replace",
+            "update_frequency": 8,
+        },
+    },
+    "env": {"name": "CartPole-v1", "num_envs": 2, "max_frame": 100},
+    "meta": {"log_frequency": 50},
+}
+PPO: dict[str, Any] = {
+    "agent": {
+        "algorithm": {"name": "PPO", "gamma": 0.9, "lam": 0.9, "time_horizon": 10},
+        "memory": {"name": "OnPolicyBatchReplay"},
+        "net": {"hid_layers": [8], "hid_layers_activation": "tanh"},
+    },
+    "env": {"name": "CartPole-v1", "num_envs": 5, "max_frame": 100},
+    "meta": {"log_frequency": 50},
+}
+
+
+def changed(spec: dict[str, Any], **parts: dict[str, Any]) -> dict[str, Any]:
+    """Return a spec with other values of ``algorithm``, ``memory``, ``net`` or ``env``."""
+    result = deepcopy(spec)
+    for part, values in parts.items():
+        (result[part] if part in result else result["agent"][part]).update(values)
+    return result
+
+
+def plan_of(spec: dict[str, Any]) -> Plan:
+    return make_plan(make_spec("mine", spec, origin="a test"))
+
+
+def learner_of(spec: dict[str, Any]) -> HogwildLearner:
+    session = compose_session(plan_of(spec), device="cpu")
+    context = DistributedContext(device=torch.device("cpu"))
+    learner = prepare(session, context, build).learner
+    learner.start(session.agent_cfg.max_iterations)
+    return learner
+
+
+def trained(spec: dict[str, Any]) -> HogwildLearner:
+    """Return a learner after a hundred frames, which have changed all that it trains."""
+    learner = learner_of(spec)
+    before = trained_values(learner)
+    for number in range(1, learner._session_cfg.max_iterations + 1):
+        learner.iterate(number, lambda *_: None)
+    check_learned(before, trained_values(learner))
+    return learner
+
+
+def arc(*layers: Any, **graph: Any) -> dict[str, Any]:
+    return {
+        "type": "TorchArcNet",
+        "arc": {
+            "modules": {"body": {"Sequential": list(layers)}},
+            "graph": {"input": "x", "modules": {"body": ["x"]}, "output": "body"} | graph,
+        },
+    }
+
+
+def test_an_architecture_is_torchs_layers_in_their_order():
+    layers = (
+        {"Flatten": None},
+        {"LazyLinear": {"out_features": 6}},
+        {"LayerNorm": {"normalized_shape": [6]}},
+        {"SiLU": None},
+        {"LazyLinear": {"out_features": 3}},
+        "Tanh",
+    )
+    network = trained(changed(DQN, net=arc(*layers))).agent.q_network._net
+    expected = (nn.Linear, nn.LayerNorm, nn.SiLU, nn.Linear, nn.Tanh, nn.Linear)
+    assert [type(layer) for layer in network] == list(expected)
+    shapes = [tuple(one.weight.shape) for one in network if hasattr(one, "weight")]
+    assert shapes == [(6, 4), (6,), (3, 6), (2, 3)]  # CartPole has 4 observations, 2 actions
+
+
+def test_modules_of_a_chain_come_in_the_graphs_order():
+    net = arc()
+    net["arc"] = {
+        "modules": {"last": {"Tanh": None}, "first": {"LazyLinear": {"out_features": 5}}},
+        "graph": {"input": "x", "modules": {"last": ["first"], "first": ["x"]}, "output": "last"},
+    }
+    assert plan_of(changed(PPO, net=net)).agent.net.layers == [5, "tanh"]
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        (arc({"Tahn": None}), "Did you mean Tanh?"),
+        (arc({"Module": None}), "layers must be of LazyLinear"),
+        (arc({"LazyConv2d": {"out_channels": 8}}), "convolutions need images"),
+        (arc({"LazyLinear": {"out_features": 0}}), "must be {out_features: SIZE}"),
+        (arc(*[{"LazyLinear": {"out_features": 10**5}}] * 2), "makes more than 134,217,728"),
+        (arc({"LayerNorm": {"normalized_shape": [8]}}), "after a layer"),
+        (arc({"Tanh": {"x": 1}}), "activations have no arguments here"),
+        (arc({"Tanh": None}, modules={"body": ["x", "y"]}), "only a chain is made here"),
+        (arc({"Tanh": None}, modules={"body": ["body"]}), "only a chain is made here"),
+        ({"type": "TorchArcNet", "arc_file": "mine.yaml"}, "architectures are read from the spec"),
+        ({"type": "TorchArcNet"}, "must have modules and a graph"),
+    ],
+)
+def test_an_architecture_that_is_not_made_is_told_in_a_sentence(net: Any, words: str):
+    with pytest.raises(ConfigurationError) as refusal:
+        plan_of(changed(DQN, net=net))
+    assert words in str(refusal.value)
+
+
+def test_layers_are_normalised_before_their_activation():
+    network = trained(changed(PPO, net={"layer_norm": True})).agent.policy._net
+    expected = (nn.Linear, nn.LayerNorm, nn.Tanh, nn.Linear)
+    assert [type(layer) for layer in network] == list(expected)
