@@ -83,7 +83,14 @@ def make_session_agent(
         scale_noise(agent, models["policy"].action_range()[0].to(env.device))
     for name, optimizer in list(optimizers(agent)):
         lr = optimizer.param_groups[0]["lr"]
-        replace_optimizer(agent, name, make_optimizer(cfg.optimizer, parameters_of(optimizer), lr))
+        parameters: Any = parameters_of(optimizer)
+        if cfg.critic_learning_rate:
+            parameters = [
+                {"params": models["policy"].parameters()},
+                {"params": models["value"].parameters(), "lr": cfg.critic_learning_rate},
+            ]
+        own = make_optimizer(cfg.optimizer, parameters, lr, **cfg.optimizer_settings)
+        replace_optimizer(agent, name, own)
     return agent, wrapper, skrl_cfg
 
 

@@ -18,6 +18,11 @@ ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 LAYER_NORM = "layer_norm"
+OPTIMIZERS = {
+    **dict.fromkeys(("adam", "adamw", "radam"), ("betas", "eps", "weight_decay")),
+    "rmsprop": ("alpha", "eps", "weight_decay"),
+}
+"""torch's optimizers whose state sessions can share, and the settings that they take here."""
 Distributed = Literal["false", "shared", "synced"]
 """``meta.distributed``."""
 
@@ -85,15 +90,18 @@ class HogwildCfg(BasicAgentCfg):
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
     """Steps of the environments between two updates, of off-policy algorithms."""
-    optimizer: Literal["adam", "adamw", "rmsprop"] = "adam"
+    optimizer: Literal[tuple(OPTIMIZERS)] = "adam"  # type: ignore[valid-type]
     """torch's optimizer of all networks."""
+    optimizer_settings: dict[str, Any] = field(default_factory=dict)
+    """Its settings beside the learning rate, as ``{eps: 1e-5}``."""
+    critic_learning_rate: NonNegativeFloat = 0.0
+    """Learning rate of the value network of A2C and PPO; 0: the policy's."""
     loss: Literal["mse", "huber"] = "mse"
     """Loss of values; skrl's is the mean squared error."""
     clip_grad_norm: NonNegativeFloat = 0.0
     """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
-    learning_rate_end: Annotated[float, Range(at_least=0, at_most=1)] = 1.0
-    """What the learning rate falls to at the end of the budget, as a share of what it begins with.
-    """
+    learning_rate_factor: str = "1"
+    """What learning rates are multiplied by, as a formula in ``timestep`` and ``timesteps``."""
     distributed: Distributed = "false"
     """Whether sessions are independent, share their parameters, or synchronise their own."""
     num_sessions: PositiveInt = 1
@@ -129,6 +137,17 @@ class HogwildCfg(BasicAgentCfg):
                         f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
                         f"{did_you_mean(name, known)}"
                     )
+        for name in self.optimizer_settings:
+            if name not in (taken := OPTIMIZERS[self.optimizer]):
+                raise ConfigurationError(
+                    f"agent.optimizer_settings.{name} is set, but {self.optimizer} takes only "
+                    f"{', '.join(taken)} here.{did_you_mean(name, taken)}"
+                )
+        if self.critic_learning_rate and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.critic_learning_rate is set, but {self.algorithm} takes the rates of its "
+                "networks as a list in agent.settings.learning_rate."
+            )
         rollouts = self.settings.get("rollouts", self.num_steps_per_env)
         if not self.is_off_policy and rollouts != self.num_steps_per_env:
             raise ConfigurationError(

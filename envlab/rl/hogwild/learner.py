@@ -44,8 +44,10 @@ class HogwildLearner(TorchLearner):
             for name, formula in cfg.schedules.items()
         }
         self._rates = {
-            name: optimizer.param_groups[0]["lr"] for name, optimizer in optimizers(agent)
+            name: [group["lr"] for group in optimizer.param_groups]
+            for name, optimizer in optimizers(agent)
         }
+        self._rate_factor = schedule(cfg.learning_rate_factor, "agent.learning_rate_factor")
         if shared is not None:
             shared.join(agent, synced=cfg.distributed == "synced")
         if cfg.clip_grad_norm > 0.0:
@@ -58,10 +60,10 @@ class HogwildLearner(TorchLearner):
         timesteps = max(1, self._total * self._steps)
         for name, value in self._schedules.items():
             setattr(self.agent.cfg, name, value(before, timesteps))
-        end, done = self._session_cfg.learning_rate_end, before / timesteps
+        factor = self._rate_factor(before, timesteps)
         for name, optimizer in optimizers(self.agent):
-            for group in optimizer.param_groups:
-                group["lr"] = self._rates[name] * (1.0 + (end - 1.0) * done)
+            for group, rate in zip(optimizer.param_groups, self._rates[name], strict=True):
+                group["lr"] = rate * factor
 
         def on_counted_step(rewards: torch.Tensor, *rest: Any) -> None:
             self.count(len(rewards))

@@ -140,3 +140,51 @@ def test_layers_are_normalised_before_their_activation():
     network = trained(changed(PPO, net={"layer_norm": True})).agent.policy._net
     expected = (nn.Linear, nn.LayerNorm, nn.Tanh, nn.Linear)
     assert [type(layer) for layer in network] == list(expected)
+
+
+@pytest.mark.parametrize("name", ["PPO", "ActorCritic"])
+def test_actor_and_critic_learn_at_rates_of_their_own(name: str):
+    net = {
+        "actor_optim_spec": {"name": "RMSprop", "lr": 0.001, "alpha": 0.9, "eps": 0.01},
+        "critic_optim_spec": {"name": "RMSprop", "lr": 0.003, "alpha": 0.9, "eps": 0.01},
+    }
+    algorithm = {"name": name, "training_frequency": 10}
+    agent = trained(changed(PPO, algorithm=algorithm, net=net)).agent
+    actor, critic = agent.optimizer.param_groups
+    assert [id(one) for one in actor["params"]] == [id(one) for one in agent.policy.parameters()]
+    assert [id(one) for one in critic["params"]] == [id(one) for one in agent.value.parameters()]
+    assert [(one["lr"], one["alpha"], one["eps"]) for one in (actor, critic)] == [
+        (0.001, 0.9, 0.01),
+        (0.003, 0.9, 0.01),
+    ]
+
+
+@pytest.mark.parametrize("name", ["AdamW", "RAdam"])
+def test_an_optimizers_settings_are_torchs(name: str):
+    given = {"name": name, "lr": 0.01, "betas": [0.5, 0.9], "eps": 1e-4, "weight_decay": 0.1}
+    optimizer = trained(changed(DQN, net={"optim_spec": given})).agent.optimizer
+    assert type(optimizer) is getattr(torch.optim, name)
+    group = optimizer.param_groups[0]
+    assert tuple(group["betas"]) == (0.5, 0.9)
+    assert (group["lr"], group["eps"], group["weight_decay"]) == (0.01, 1e-4, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "rates"),
+    [
+        # Iterations of 50 frames begin after 0, 50 and 100.
+        ({"name": "LinearToZero"}, [0.5, 0.25]),
+        ({"name": "LinearToZero", "frame": 200}, [0.5, 0.375]),
+        ({"name": "LinearToZero", "frame": 50}, [0.5, 0.0]),
+        ({"name": "StepLR", "step_size": 25, "gamma": 0.5}, [0.5, 0.125]),
+        ({"name": "MultiStepLR", "milestones": [20, 30, 60], "gamma": 0.2}, [0.5, 0.02]),
+    ],
+)
+def test_learning_rates_follow_the_frames_of_a_session(scheduler: Any, rates: list[float]):
+    net = {"lr_scheduler_spec": scheduler, "optim_spec": {"lr": 0.5}}
+    learner = learner_of(changed(DQN, net=net))
+    found = []
+    for number in (1, 2):
+        learner.iterate(number, lambda *_: None)
+        found.append(learner.learning_rate())
+    assert found == pytest.approx(rates)
