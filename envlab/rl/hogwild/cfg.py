@@ -98,6 +98,10 @@ class HogwildCfg(BasicAgentCfg):
     """Learning rate of the value network of A2C and PPO; 0: the policy's."""
     loss: Literal["mse", "huber"] = "mse"
     """Loss of values; skrl's is the mean squared error."""
+    normalize_rewards: bool = False
+    """Whether rewards are divided by the running deviation of discounted returns."""
+    reward_bounds: list[float] = field(default_factory=list)
+    """Least and largest reward to learn from, after that; empty: any."""
     clip_grad_norm: NonNegativeFloat = 0.0
     """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
     learning_rate_factor: str = "1"
@@ -137,6 +141,11 @@ class HogwildCfg(BasicAgentCfg):
                         f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
                         f"{did_you_mean(name, known)}"
                     )
+        bounds = self.reward_bounds
+        if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):
+            raise ConfigurationError(
+                f"agent.reward_bounds is {bounds}, but must be [] or two rising numbers."
+            )
         for name in self.optimizer_settings:
             if name not in (taken := OPTIMIZERS[self.optimizer]):
                 raise ConfigurationError(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from copy import deepcopy
 from typing import Any
 
+import gymnasium
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import vector
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.command.train import prepare
 from envlab.rl.hogwild.learner import HogwildLearner, build
+from envlab.rl.hogwild.rewards import RewardNormaliser
 from envlab.rl.hogwild.session import check_learned, compose_session, trained_values
 from envlab.rl.hogwild.spec import make_spec
 from envlab.rl.hogwild.translation import Plan, make_plan
@@ -188,3 +196,80 @@ def test_learning_rates_follow_the_frames_of_a_session(scheduler: Any, rates: li
         learner.iterate(number, lambda *_: None)
         found.append(learner.learning_rate())
     assert found == pytest.approx(rates)
+
+
+class Scripted(gymnasium.Env[Any, Any]):
+    """Rewards and ends as they are given, for ever anew."""
+
+    observation_space = spaces.Box(-1, 1, (1,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, steps: list[tuple[float, bool, bool]]) -> None:
+        self._steps = itertools.cycle(steps)
+
+    def reset(self, **_: Any) -> Any:
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(1, np.float32), *next(self._steps), {}
+
+
+def test_rewards_are_normalised_as_by_gymnasium():
+    steps = [
+        [(1.0, False, False), (5.0, False, False), (-2.0, True, False)],
+        [(0.5, False, False), (90.0, False, True), (3.0, False, False), (2.0, True, True)],
+    ]
+    made = SyncVectorEnv(
+        [functools.partial(Scripted, one) for one in steps],
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    env = vector.ClipReward(vector.NormalizeReward(made, gamma=0.9), -1.5, 1.5)
+    env.reset()
+    normaliser = RewardNormaliser(2, 0.9, [-1.5, 1.5], normalises=True)
+    for number in range(20):
+        own = [one[number % len(one)] for one in steps]
+        rewards, terminated, truncated = (
+            torch.tensor([one[column] for one in own]).unsqueeze(1) for column in range(3)
+        )
+        expected = env.step(np.zeros(2, np.int64))[1]
+        found = normaliser(rewards, terminated, truncated)
+        np.testing.assert_allclose(found.squeeze(1).numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spec", [DQN, PPO], ids=["DQN", "PPO"])
+def test_an_agent_learns_from_normalised_rewards(spec: dict[str, Any]):
+    learner = trained(changed(spec, env={"normalize_reward": True, "clip_reward": 0.25}))
+    # CartPole's rewards are 1, and its returns of 10 steps or so deviate by more than 1.
+    memory = learner.agent.memory
+    newest = memory.get_tensor_by_name("rewards")[memory.memory_index - 1]
+    assert newest.tolist() == [[0.25]] * len(newest)
+    other = learner_of(changed(spec, env={"normalize_reward": True, "clip_reward": 0.25}))
+    other.load_models({"model": learner.model_state()})
+    other.set_rank_state(learner.rank_state())
+    own, theirs = (dict(one.agent.reward_normaliser.named_buffers()) for one in (learner, other))
+    assert float(own["returns"].abs().sum()) > 0.0
+    for name, values in own.items():
+        assert torch.equal(values, theirs[name])
+
+
+def test_rewards_and_observations_are_clipped_at_ten_by_default():
+    plan = plan_of(changed(PPO, env={"normalize_reward": True, "normalize_obs": True}))
+    assert (plan.agent.normalize_rewards, plan.agent.reward_bounds) == (True, [-10.0, 10.0])
+    agent = learner_of(changed(PPO, env={"normalize_obs": True, "clip_reward": [-1, 2]})).agent
+    assert agent._observation_preprocessor.clip_threshold == 10.0
+    assert agent.reward_normaliser(torch.tensor([[9.0]]), *[torch.tensor([[False]])] * 2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"normalize_reward": True, "reward_scale": 2.0}, "normalize_reward undoes it"),
+        ({"clip_reward": [2, 1]}, "must be a number above 0, or two that rise"),
+        ({"clip_reward": "sign"}, "must be a number above 0, or two that rise"),
+        ({"clip_obs": 5}, "observations are clipped with normalize_obs only"),
+    ],
+)
+def test_what_rewards_and_observations_cannot_become_is_refused(env: Any, words: str):
+    with pytest.raises(ConfigurationError) as refusal:
+        plan_of(changed(PPO, env=env))
+    assert words in str(refusal.value)
