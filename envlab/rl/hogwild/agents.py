@@ -13,6 +13,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.cfg import HogwildCfg
 from envlab.rl.hogwild.networks import make_networks
+from envlab.rl.hogwild.rewards import RewardNormaliser
 from envlab.rl.hogwild.sharing import (
     SharedScaler,
     make_optimizer,
@@ -35,6 +36,7 @@ load_skrl()
 from skrl.memories.torch import RandomMemory  # noqa: E402
 
 CONTINUOUS = ("sac", "td3", "ddpg")
+NORMALISER = "reward_normaliser"
 TRACKED_UPDATES = 8
 """One in so many updates of an off-policy agent tells its losses."""
 
@@ -81,9 +83,24 @@ def make_session_agent(
         )
     if cfg.algorithm in ("ddpg", "td3"):
         scale_noise(agent, models["policy"].action_range()[0].to(env.device))
+    if cfg.normalize_rewards or cfg.reward_bounds:
+        agent.reward_normaliser = RewardNormaliser(
+            env.num_envs,
+            agent.cfg.discount_factor,
+            cfg.reward_bounds,
+            normalises=cfg.normalize_rewards,
+        ).to(env.device)
+        agent.checkpoint_modules[NORMALISER] = agent.reward_normaliser
     for name, optimizer in list(optimizers(agent)):
         lr = optimizer.param_groups[0]["lr"]
-        replace_optimizer(agent, name, make_optimizer(cfg.optimizer, parameters_of(optimizer), lr))
+        parameters: Any = parameters_of(optimizer)
+        if cfg.critic_learning_rate:
+            parameters = [
+                {"params": models["policy"].parameters()},
+                {"params": models["value"].parameters(), "lr": cfg.critic_learning_rate},
+            ]
+        own = make_optimizer(cfg.optimizer, parameters, lr, **cfg.optimizer_settings)
+        replace_optimizer(agent, name, own)
     return agent, wrapper, skrl_cfg
 
 
@@ -104,6 +121,8 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext) -> Any:
     if cfg.loss == "huber":
         replacements["F"] = lambda stock: SimpleNamespace(mse_loss=stock.smooth_l1_loss)
     stock = agent_class(cfg.algorithm, "torch", replacements)
+    if cfg.normalize_rewards or cfg.reward_bounds:
+        stock = _with_normaliser(stock)
     if not cfg.is_off_policy:
         return stock
 
@@ -115,3 +134,16 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext) -> Any:
                 super().post_interaction(timestep=timestep, timesteps=timesteps)
 
     return WithInterval
+
+
+def _with_normaliser(stock: Any) -> Any:
+    class WithNormaliser(stock):  # type: ignore[misc]
+        def record_transition(
+            self, *, rewards: Any, terminated: Any, truncated: Any, **rest: Any
+        ) -> None:
+            rewards = self.reward_normaliser(rewards, terminated, truncated)
+            super().record_transition(
+                rewards=rewards, terminated=terminated, truncated=truncated, **rest
+            )
+
+    return WithNormaliser

@@ -17,6 +17,12 @@ from envlab.rl.skrl.main import add_algorithm_flag
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
+LAYER_NORM = "layer_norm"
+OPTIMIZERS = {
+    **dict.fromkeys(("adam", "adamw", "radam"), ("betas", "eps", "weight_decay")),
+    "rmsprop": ("alpha", "eps", "weight_decay"),
+}
+"""torch's optimizers whose state sessions can share, and the settings that they take here."""
 Distributed = Literal["false", "shared", "synced"]
 """``meta.distributed``."""
 
@@ -29,10 +35,22 @@ class NetCfg:
     """Sizes of the hidden layers."""
     activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
     """Function after each of them."""
+    layers: list[PositiveInt | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
+        default_factory=list
+    )
+    """What stands in place of the two above: a number is the size of a linear layer, and a name is
+    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``."""
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
     """How weights begin; ``default`` is torch's own."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
+
+    @property
+    def body(self) -> list[int | str]:
+        """All layers but the last."""
+        return self.layers or [
+            one for size in self.hidden_layers for one in (size, self.activation)
+        ]
 
 
 @dataclass(kw_only=True)
@@ -72,15 +90,22 @@ class HogwildCfg(BasicAgentCfg):
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
     """Steps of the environments between two updates, of off-policy algorithms."""
-    optimizer: Literal["adam", "adamw", "rmsprop"] = "adam"
+    optimizer: Literal[tuple(OPTIMIZERS)] = "adam"  # type: ignore[valid-type]
     """torch's optimizer of all networks."""
+    optimizer_settings: dict[str, Any] = field(default_factory=dict)
+    """Its settings beside the learning rate, as ``{eps: 1e-5}``."""
+    critic_learning_rate: NonNegativeFloat = 0.0
+    """Learning rate of the value network of A2C and PPO; 0: the policy's."""
     loss: Literal["mse", "huber"] = "mse"
     """Loss of values; skrl's is the mean squared error."""
+    normalize_rewards: bool = False
+    """Whether rewards are divided by the running deviation of discounted returns."""
+    reward_bounds: list[float] = field(default_factory=list)
+    """Least and largest reward to learn from, after that; empty: any."""
     clip_grad_norm: NonNegativeFloat = 0.0
     """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
-    learning_rate_end: Annotated[float, Range(at_least=0, at_most=1)] = 1.0
-    """What the learning rate falls to at the end of the budget, as a share of what it begins with.
-    """
+    learning_rate_factor: str = "1"
+    """What learning rates are multiplied by, as a formula in ``timestep`` and ``timesteps``."""
     distributed: Distributed = "false"
     """Whether sessions are independent, share their parameters, or synchronise their own."""
     num_sessions: PositiveInt = 1
@@ -116,6 +141,22 @@ class HogwildCfg(BasicAgentCfg):
                         f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
                         f"{did_you_mean(name, known)}"
                     )
+        bounds = self.reward_bounds
+        if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):
+            raise ConfigurationError(
+                f"agent.reward_bounds is {bounds}, but must be [] or two rising numbers."
+            )
+        for name in self.optimizer_settings:
+            if name not in (taken := OPTIMIZERS[self.optimizer]):
+                raise ConfigurationError(
+                    f"agent.optimizer_settings.{name} is set, but {self.optimizer} takes only "
+                    f"{', '.join(taken)} here.{did_you_mean(name, taken)}"
+                )
+        if self.critic_learning_rate and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.critic_learning_rate is set, but {self.algorithm} takes the rates of its "
+                "networks as a list in agent.settings.learning_rate."
+            )
         rollouts = self.settings.get("rollouts", self.num_steps_per_env)
         if not self.is_off_policy and rollouts != self.num_steps_per_env:
             raise ConfigurationError(

@@ -10,7 +10,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl.hogwild.agents import make_session_agent
+from envlab.rl.hogwild.agents import NORMALISER, make_session_agent
 from envlab.rl.hogwild.cfg import HogwildCfg
 from envlab.rl.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab.rl.learner import Iteration, OnStep
@@ -44,8 +44,10 @@ class HogwildLearner(TorchLearner):
             for name, formula in cfg.schedules.items()
         }
         self._rates = {
-            name: optimizer.param_groups[0]["lr"] for name, optimizer in optimizers(agent)
+            name: [group["lr"] for group in optimizer.param_groups]
+            for name, optimizer in optimizers(agent)
         }
+        self._rate_factor = schedule(cfg.learning_rate_factor, "agent.learning_rate_factor")
         if shared is not None:
             shared.join(agent, synced=cfg.distributed == "synced")
         if cfg.clip_grad_norm > 0.0:
@@ -58,10 +60,10 @@ class HogwildLearner(TorchLearner):
         timesteps = max(1, self._total * self._steps)
         for name, value in self._schedules.items():
             setattr(self.agent.cfg, name, value(before, timesteps))
-        end, done = self._session_cfg.learning_rate_end, before / timesteps
+        factor = self._rate_factor(before, timesteps)
         for name, optimizer in optimizers(self.agent):
-            for group in optimizer.param_groups:
-                group["lr"] = self._rates[name] * (1.0 + (end - 1.0) * done)
+            for group, rate in zip(optimizer.param_groups, self._rates[name], strict=True):
+                group["lr"] = rate * factor
 
         def on_counted_step(rewards: torch.Tensor, *rest: Any) -> None:
             self.count(len(rewards))
@@ -90,6 +92,18 @@ class HogwildLearner(TorchLearner):
         _, optimizer = next(optimizers(self.agent))
         return float(optimizer.param_groups[0]["lr"])
 
+    def rank_state(self) -> dict[str, Any]:
+        """See :class:`SkrlLearner`; the returns so far by which rewards are normalised, too."""
+        normaliser = getattr(self.agent, NORMALISER, None)
+        state = {} if normaliser is None else {"returns": normaliser.returns.cpu().clone()}
+        return {**super().rank_state(), **state}
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Learner`."""
+        super().set_rank_state(state)
+        if "returns" in state:
+            self.agent.reward_normaliser.returns.copy_(state["returns"])
+
     def load_models(self, values: Mapping[str, Any]) -> None:
         """See :class:`Learner`; what is shared is overwritten in place, or left as it is."""
         if self._shared is None:
@@ -98,7 +112,7 @@ class HogwildLearner(TorchLearner):
             state, modules = values["model"], self._modules()["agent"]
             own = {
                 name: saved
-                if name.startswith("target_") or name == "entropy_optimizer"
+                if name.startswith("target_") or name in ("entropy_optimizer", NORMALISER)
                 else modules[name].state_dict()
                 for name, saved in state["modules"]["agent"].items()
             }

@@ -8,7 +8,6 @@ pass, where their gradients would be thrown away.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from envlab.rl.hogwild.cfg import HogwildCfg, NetCfg
+from envlab.rl.hogwild.cfg import LAYER_NORM, HogwildCfg, NetCfg
 from envlab.rl.skrl.env import Spaces
 from envlab.rl.skrl.library import load_skrl
 from envlab.rl.skrl.torch.models import EnvlabModel, SquashedMixin
@@ -65,11 +64,15 @@ class _Network(EnvlabModel):
         self._cfg = cfg
 
     def _layers(self, num_inputs: int, num_outputs: int, *last: nn.Module) -> nn.Sequential:
-        sizes = [num_inputs, *self._cfg.hidden_layers]
         made: list[nn.Module] = []
-        for before, after in itertools.pairwise(sizes):
-            made += [nn.Linear(before, after), _activation(self._cfg.activation)]
-        layers = nn.Sequential(*made, nn.Linear(sizes[-1], num_outputs), *last)
+        size = num_inputs
+        for one in self._cfg.body:
+            if isinstance(one, int):
+                made.append(nn.Linear(size, one))
+                size = one
+            else:
+                made.append(nn.LayerNorm(size) if one == LAYER_NORM else _activation(one))
+        layers = nn.Sequential(*made, nn.Linear(size, num_outputs), *last)
         if self._cfg.init != "default":
             for layer in layers:
                 if isinstance(layer, nn.Linear):

@@ -131,10 +131,10 @@ def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag
         order.frames[order.number] += num_frames
 
     prepared = prepare(session, context, build)
-    before = _trained_values(prepared.learner)
+    before = trained_values(prepared.learner)
     train_prepared(prepared, context, flag)
     if order.plan.is_dev:
-        check_learned(before, _trained_values(prepared.learner))
+        check_learned(before, trained_values(prepared.learner))
 
 
 def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> None:
@@ -157,7 +157,7 @@ def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.
         )
 
 
-def _trained_values(learner: Any) -> dict[str, torch.Tensor]:
+def trained_values(learner: Any) -> dict[str, torch.Tensor]:
     """Return copies of what an agent's optimizers train."""
     return {
         f"{name} {number}": parameter.detach().clone()

@@ -23,12 +23,14 @@ State = dict[str, torch.Tensor]
 _MOMENTS = {
     "adam": ("exp_avg", "exp_avg_sq"),
     "adamw": ("exp_avg", "exp_avg_sq"),
+    "radam": ("exp_avg", "exp_avg_sq"),
     "rmsprop": ("square_avg",),
 }
 """What an optimizer keeps of each parameter, beside its number of steps (torch 2.6 to 2.13)."""
 _CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
+    "radam": torch.optim.RAdam,
     "rmsprop": torch.optim.RMSprop,
 }
 
@@ -50,7 +52,7 @@ class Shared:
 
         Args:
             agent: skrl's agent.
-            optimizer: Its optimizers' kind: ``adam``, ``adamw`` or ``rmsprop``.
+            optimizer: Its optimizers' kind, of ``cfg.OPTIMIZERS``.
         """
         shared = cls()
         for name, own in optimizers(agent):
@@ -73,8 +75,7 @@ class Shared:
         for name, optimizer in list(optimizers(agent)):
             local, shared = parameters_of(optimizer), self.parameters[name]
             if synced:
-                settings = {key: optimizer.defaults[key] for key in ("lr",)}
-                optimizer = _synced_class(type(optimizer))(local, shared, **settings)
+                optimizer = _synced_class(type(optimizer))(optimizer.param_groups, local, shared)
                 replace_optimizer(agent, name, optimizer)
             else:
                 for parameter, tensor in zip(local, shared, strict=True):
@@ -138,10 +139,10 @@ def _targets(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
     return [one for group in optimizer.param_groups for one in group["params"]]
 
 
-def make_optimizer(kind: str, parameters: list[torch.nn.Parameter], lr: float) -> Any:
-    """Return torch's optimizer, fused where it can be."""
-    settings: dict[str, Any] = {"fused": True} if kind != "rmsprop" else {"foreach": True}
-    return _CLASSES[kind](parameters, lr=lr, **settings)
+def make_optimizer(kind: str, parameters: Any, lr: float, **settings: Any) -> Any:
+    """Return torch's optimizer of parameters, or of groups of them, fused where it can be."""
+    how = {"fused": True} if kind in ("adam", "adamw") else {"foreach": True}
+    return _CLASSES[kind](parameters, lr=lr, **how, **settings)
 
 
 def replace_optimizer(agent: Any, name: str, optimizer: torch.optim.Optimizer) -> None:
@@ -169,8 +170,13 @@ def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
     class Synced(kind):  # type: ignore[valid-type, misc]
         """Pushes gradients to the shared parameters, and pulls these after each step."""
 
-        def __init__(self, local: Any, shared: list[torch.Tensor], **settings: Any) -> None:
-            super().__init__([torch.nn.Parameter(one) for one in shared], **settings)
+        def __init__(self, groups: Any, local: Any, shared: list[torch.Tensor]) -> None:
+            left = iter(shared)
+            mine = [
+                {**group, "params": [torch.nn.Parameter(next(left)) for _ in group["params"]]}
+                for group in groups
+            ]
+            super().__init__(mine)
             self.local = local
             self._pull()
 

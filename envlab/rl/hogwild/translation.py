@@ -92,13 +92,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # not what @latest is
         "seed": meta.count("random_seed", 0, least=0),
     }
-    scale, normalise = env.take("reward_scale"), env.flag("normalize_obs")
-    if isinstance(scale, str):
-        raise env.refusal("reward_scale", scale, "must be a number")
-    if scale is not None:
-        agent["settings"]["rewards_shaper_scale"] = float(scale)
-    if normalise or env.flag("normalize_state"):
-        agent["settings"]["observation_preprocessor"] = "RunningStandardScaler"
+    _rewards_and_observations(agent, env)
     return Plan(
         spec=spec,
         task=task,
@@ -135,8 +129,34 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
             raise env.refusal("max_t", limit, "the task's own configuration has its time limit")
         values["max_episode_steps"] = limit
     env.refuse("frame_op", "frames are not stacked here: set it to null")
-    env.refuse("normalize_reward", "rewards are not normalised here: set it to false")
     return task, values, num_envs
+
+
+def _rewards_and_observations(agent: dict[str, Any], env: Part) -> None:
+    """Read how they are scaled and clipped; by default to 10 deviations, as in SLM-Lab."""
+    settings = agent["settings"]
+    scale, normalises = env.take("reward_scale"), env.flag("normalize_reward")
+    if scale is not None:
+        if isinstance(scale, bool) or not isinstance(scale, int | float):
+            raise env.refusal("reward_scale", scale, "must be a number")
+        if normalises:
+            raise env.refusal("reward_scale", scale, "normalize_reward undoes it: set one to null")
+        settings["rewards_shaper_scale"] = float(scale)
+    agent["normalize_rewards"] = normalises
+    bounds = env.take("clip_reward", 10.0 if normalises else None)
+    if bounds is not None:
+        pair = [-bounds, bounds] if isinstance(bounds, int | float) else bounds
+        numbers = isinstance(pair, list) and all(type(one) in (int, float) for one in pair)
+        if not numbers or len(pair) != 2 or not pair[0] < pair[1]:
+            raise env.refusal("clip_reward", bounds, "must be a number above 0, or two that rise")
+        agent["reward_bounds"] = [float(one) for one in pair]
+    normalises = env.flag("normalize_obs") or env.flag("normalize_state")
+    clip = env.number("clip_obs", 10.0 if normalises else None)
+    if normalises:
+        settings["observation_preprocessor"] = "RunningStandardScaler"
+        settings["observation_preprocessor_kwargs"] = {"clip_threshold": float(clip)}
+    elif clip is not None:
+        raise env.refusal("clip_obs", clip, "observations are clipped with normalize_obs only")
 
 
 def _agent(

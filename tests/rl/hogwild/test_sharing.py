@@ -22,7 +22,9 @@ class Agent:
     def __init__(self, seed: int, kind: str = "adam") -> None:
         torch.manual_seed(seed)
         self.models = {"q": Follower(3, 2), "target_q": Follower(3, 2)}
-        self.optimizer = make_optimizer(kind, list(self.models["q"].parameters()), 1e-2)
+        weight, bias = self.models["q"].parameters()
+        groups = [{"params": [weight]}, {"params": [bias], "lr": 3e-2}]
+        self.optimizer = make_optimizer(kind, groups, 1e-2, eps=1e-2)
         scaler = SharedScaler(3, device="cpu")
         self.checkpoint_modules: dict[str, Any] = {"optimizer": self.optimizer, "scaler": scaler}
 
@@ -82,7 +84,7 @@ def test_two_processes_write_one_piece_of_memory_and_lose_few_steps():
     assert not [words for words in names if words[1] in makers]
 
 
-@pytest.mark.parametrize("kind", ["adam", "adamw", "rmsprop"])
+@pytest.mark.parametrize("kind", ["adam", "adamw", "radam", "rmsprop"])
 @pytest.mark.parametrize("synced", [False, True])
 def test_a_lone_session_takes_the_same_steps_as_one_that_shares_nothing(kind: str, synced: bool):
     agents = [Agent(seed=1, kind=kind), Agent(seed=1, kind=kind)]
