@@ -15,6 +15,7 @@ from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.baseline import uniform_actions
 from envlab.rl.hogwild.cfg import RANDOM, HogwildCfg
 from envlab.rl.hogwild.networks import make_networks
+from envlab.rl.hogwild.prioritized import PrioritizedMemory
 from envlab.rl.hogwild.rewards import RewardNormaliser
 from envlab.rl.hogwild.sharing import (
     SharedScaler,
@@ -112,6 +113,11 @@ def make_session_agent(
 def _memory_class(cfg: HogwildCfg) -> Any:
     if not cfg.is_off_policy:
         return RandomMemory
+    replay = cfg.replay
+    if replay.alpha > 0.0:
+        return functools.partial(
+            PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
+        )
     return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
 
 
@@ -123,13 +129,16 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
     replacements: dict[str, Any] = {
         "compute_gae": functools.partial(pooled_advantages, context=context)
     }
-    if cfg.loss == "huber":
-        replacements["F"] = lambda stock: SimpleNamespace(mse_loss=stock.smooth_l1_loss)
+    memories: list[Any] = []
+    if cfg.loss == "huber" or cfg.replay.alpha > 0.0:
+        replacements["F"] = functools.partial(_losses, cfg, memories)
     stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
     if cfg.algorithm == RANDOM:
         return _at_random(stock, uniform_actions(env))
     if cfg.action_policy == "boltzmann":
         stock = _with_boltzmann(stock)
+    if cfg.replay.alpha > 0.0:
+        stock = _with_memory(stock, memories)
     if cfg.normalize_rewards or cfg.reward_bounds:
         stock = _with_normaliser(stock)
     if not cfg.is_off_policy:
@@ -143,6 +152,28 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
                 super().post_interaction(timestep=timestep, timesteps=timesteps)
 
     return WithInterval
+
+
+def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
+    """Return torch's functions with the loss asked for, which tells a memory of errors."""
+    loss = stock.smooth_l1_loss if cfg.loss == "huber" else stock.mse_loss
+
+    def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        for memory in memories:
+            memory.learn(targets - values)
+        result: torch.Tensor = loss(values, targets)
+        return result
+
+    return SimpleNamespace(mse_loss=telling)
+
+
+def _with_memory(stock: Any, memories: list[Any]) -> Any:
+    class WithMemory(stock):  # type: ignore[misc]
+        def __init__(self, **values: Any) -> None:
+            super().__init__(**values)
+            memories.append(self.memory)
+
+    return WithMemory
 
 
 def _with_boltzmann(stock: Any) -> Any:

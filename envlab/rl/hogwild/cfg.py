@@ -63,6 +63,10 @@ class ReplayCfg:
     use_cer: bool = False
     """Whether each batch holds the newest transition (combined experience replay, Zhang and Sutton
     2017)."""
+    alpha: NonNegativeFloat = 0.0
+    """Power of the errors by which DQN's batches are drawn (prioritised replay); 0: all alike."""
+    epsilon: NonNegativeFloat = 1e-4
+    """What is added to errors, so that none is never drawn."""
 
 
 @dataclass(kw_only=True)
@@ -154,6 +158,11 @@ class HogwildCfg(BasicAgentCfg):
             raise ConfigurationError(
                 f"agent.action_policy is 'boltzmann', but {self.algorithm} has no values of "
                 "actions to choose by: leave it out, or train dqn."
+            )
+        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
+                "uniformly: set it to 0, or train dqn."
             )
         bounds = self.reward_bounds
         if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):

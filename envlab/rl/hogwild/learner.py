@@ -13,6 +13,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.agents import NORMALISER, make_session_agent
 from envlab.rl.hogwild.cfg import RANDOM, HogwildCfg
+from envlab.rl.hogwild.prioritized import PrioritizedMemory
 from envlab.rl.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab.rl.learner import Iteration, OnStep
 from envlab.rl.skrl.play import SkrlPlayer
@@ -104,6 +105,8 @@ class HogwildLearner(TorchLearner):
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """See :class:`Learner`."""
         super().set_rank_state(state)
+        if isinstance(self.agent.memory, PrioritizedMemory):
+            self.agent.memory.restore()
         if "returns" in state:
             self.agent.reward_normaliser.returns.copy_(state["returns"])
 

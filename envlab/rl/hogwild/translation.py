@@ -227,8 +227,10 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     """
     settings = agent["settings"]
     name = memory.take("name", "Replay")
-    if name != "Replay":
-        raise memory.refusal("name", name, f"{agent['algorithm']} learns from a 'Replay' here")
+    known = ("Replay", "PrioritizedReplay") if "dqn" in agent["algorithm"] else ("Replay",)
+    if name not in known:
+        text = " or ".join(map(repr, known))
+        raise memory.refusal("name", name, f"{agent['algorithm']} learns from {text} here")
     batch = memory.count("batch_size", 32)
     starts = algorithm.count("training_start_step", batch, least=0)
     steps = algorithm.count("training_iter", num_envs)
@@ -246,6 +248,9 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
         "size": memory.count("max_size", 200_000, least=num_envs),
         "use_cer": memory.flag("use_cer"),
     }
+    if name == "PrioritizedReplay":
+        for key, default in (("alpha", 0.6), ("epsilon", 1e-4)):
+            agent["replay"][key] = float(memory.number(key, default))
     if agent["algorithm"] == "sac" and (alpha := algorithm.number("alpha", None)) is not None:
         settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
 
