@@ -7,12 +7,15 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.rl.hogwild.cfg import HogwildCfg
+from envlab.rl.hogwild.baseline import uniform_actions
+from envlab.rl.hogwild.cfg import RANDOM, HogwildCfg
 from envlab.rl.hogwild.networks import make_networks
+from envlab.rl.hogwild.prioritized import PrioritizedMemory
 from envlab.rl.hogwild.rewards import RewardNormaliser
 from envlab.rl.hogwild.sharing import (
     SharedScaler,
@@ -73,7 +76,7 @@ def make_session_agent(
         for model in models.values():
             compute_in(model, dtype)
         agent = make_agent(
-            _session_class(cfg, context),
+            _session_class(cfg, context, env),
             {"agent": models},
             wrapper,
             skrl_cfg,
@@ -83,6 +86,9 @@ def make_session_agent(
         )
     if cfg.algorithm in ("ddpg", "td3"):
         scale_noise(agent, models["policy"].action_range()[0].to(env.device))
+    if cfg.algorithm == RANDOM:
+        del agent.checkpoint_modules["optimizer"]
+        return agent, wrapper, skrl_cfg
     if cfg.normalize_rewards or cfg.reward_bounds:
         agent.reward_normaliser = RewardNormaliser(
             env.num_envs,
@@ -107,10 +113,15 @@ def make_session_agent(
 def _memory_class(cfg: HogwildCfg) -> Any:
     if not cfg.is_off_policy:
         return RandomMemory
+    replay = cfg.replay
+    if replay.alpha > 0.0:
+        return functools.partial(
+            PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
+        )
     return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
 
 
-def _session_class(cfg: HogwildCfg, context: DistributedContext) -> Any:
+def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:
     """Return skrl's class of an algorithm, which learns every ``update_interval`` steps.
 
     All that ``update`` calls by the name ``F`` is the loss of values.
@@ -118,9 +129,16 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext) -> Any:
     replacements: dict[str, Any] = {
         "compute_gae": functools.partial(pooled_advantages, context=context)
     }
-    if cfg.loss == "huber":
-        replacements["F"] = lambda stock: SimpleNamespace(mse_loss=stock.smooth_l1_loss)
-    stock = agent_class(cfg.algorithm, "torch", replacements)
+    memories: list[Any] = []
+    if cfg.loss == "huber" or cfg.replay.alpha > 0.0:
+        replacements["F"] = functools.partial(_losses, cfg, memories)
+    stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
+    if cfg.algorithm == RANDOM:
+        return _at_random(stock, uniform_actions(env))
+    if cfg.action_policy == "boltzmann":
+        stock = _with_boltzmann(stock)
+    if cfg.replay.alpha > 0.0:
+        stock = _with_memory(stock, memories)
     if cfg.normalize_rewards or cfg.reward_bounds:
         stock = _with_normaliser(stock)
     if not cfg.is_off_policy:
@@ -134,6 +152,59 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext) -> Any:
                 super().post_interaction(timestep=timestep, timesteps=timesteps)
 
     return WithInterval
+
+
+def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
+    """Return torch's functions with the loss asked for, which tells a memory of errors."""
+    loss = stock.smooth_l1_loss if cfg.loss == "huber" else stock.mse_loss
+
+    def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        for memory in memories:
+            memory.learn(targets - values)
+        result: torch.Tensor = loss(values, targets)
+        return result
+
+    return SimpleNamespace(mse_loss=telling)
+
+
+def _with_memory(stock: Any, memories: list[Any]) -> Any:
+    class WithMemory(stock):  # type: ignore[misc]
+        def __init__(self, **values: Any) -> None:
+            super().__init__(**values)
+            memories.append(self.memory)
+
+    return WithMemory
+
+
+def _with_boltzmann(stock: Any) -> Any:
+    class WithBoltzmann(stock):  # type: ignore[misc]
+        def act(
+            self, observations: Any, states: Any, *, timestep: int, timesteps: int
+        ) -> tuple[torch.Tensor, dict[str, Any]]:
+            inputs = {
+                "observations": self._observation_preprocessor(observations),
+                "states": self._state_preprocessor(states),
+            }
+            values, outputs = self.q_network.act(inputs, role="q_network")
+            temperature = self.cfg.exploration_scheduler(timestep, timesteps)
+            self.track_data("Exploration / Temperature", temperature)
+            return torch.multinomial((values / temperature).softmax(dim=1), 1), outputs
+
+    return WithBoltzmann
+
+
+def _at_random(stock: Any, act: Any) -> Any:
+    class AtRandom(stock):  # type: ignore[misc]
+        def act(self, observations: Any, states: Any, **_: Any) -> tuple[Any, dict[str, Any]]:
+            return act(observations), {}
+
+        def record_transition(self, **_: Any) -> None:
+            """Keep nothing, since nothing is learned."""
+
+        def post_interaction(self, **_: Any) -> None:
+            """Learn nothing."""
+
+    return AtRandom
 
 
 def _with_normaliser(stock: Any) -> Any:

@@ -33,7 +33,7 @@ def random_baseline(task: str, env: Any, path: Path = BASELINES) -> float:
     with contextlib.suppress(OSError, ValueError):
         known = {str(key): float(value) for key, value in parse_json(read_text(path)).items()}
     if task not in known:
-        returns = evaluate(env, _uniform(env), math.ceil(EPISODES / env.num_envs)).returns
+        returns = evaluate(env, uniform_actions(env), math.ceil(EPISODES / env.num_envs)).returns
         known[task] = float(returns.mean())
         logger.info("A random policy returns %.2f on %s.", known[task], task)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,8 @@ def random_baseline(task: str, env: Any, path: Path = BASELINES) -> float:
     return known[task]
 
 
-def _uniform(env: Any) -> Any:
+def uniform_actions(env: Any) -> Any:
+    """Return a policy of uniform actions, see :func:`random_baseline`."""
     space, num_envs = env.single_action_space, env.num_envs
     if isinstance(space, spaces.Discrete):
         return lambda obs: torch.randint(int(space.n), (num_envs, 1), device=env.device)

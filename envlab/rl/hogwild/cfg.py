@@ -16,6 +16,7 @@ from envlab.rl.skrl.main import add_algorithm_flag
 
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
+RANDOM = "random"
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 LAYER_NORM = "layer_norm"
 OPTIMIZERS = {
@@ -62,6 +63,10 @@ class ReplayCfg:
     use_cer: bool = False
     """Whether each batch holds the newest transition (combined experience replay, Zhang and Sutton
     2017)."""
+    alpha: NonNegativeFloat = 0.0
+    """Power of the errors by which DQN's batches are drawn (prioritised replay); 0: all alike."""
+    epsilon: NonNegativeFloat = 1e-4
+    """What is added to errors, so that none is never drawn."""
 
 
 @dataclass(kw_only=True)
@@ -76,8 +81,8 @@ class HogwildCfg(BasicAgentCfg):
         if path.startswith("agent.")
     }
 
-    algorithm: Literal[ALGORITHMS] = "sac"  # type: ignore[valid-type]
-    """skrl's algorithm."""
+    algorithm: Literal[(*ALGORITHMS, RANDOM)] = "sac"  # type: ignore[valid-type]
+    """skrl's algorithm; ``random`` takes random actions and learns nothing."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Its settings under skrl's names, as far as they are not skrl's defaults."""
     schedules: dict[str, str] = field(default_factory=dict)
@@ -90,6 +95,9 @@ class HogwildCfg(BasicAgentCfg):
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
     """Steps of the environments between two updates, of off-policy algorithms."""
+    action_policy: Literal["epsilon_greedy", "boltzmann"] = "epsilon_greedy"
+    """How DQN explores; for ``boltzmann``, ``exploration_scheduler`` is the temperature by which
+    values are divided to be logarithms of probabilities."""
     optimizer: Literal[tuple(OPTIMIZERS)] = "adam"  # type: ignore[valid-type]
     """torch's optimizer of all networks."""
     optimizer_settings: dict[str, Any] = field(default_factory=dict)
@@ -123,6 +131,11 @@ class HogwildCfg(BasicAgentCfg):
         return {"algorithm": self.algorithm}
 
     @property
+    def skrl_algorithm(self) -> str:
+        """What of skrl is made; A2C, which has actions of any kind, stands in for random."""
+        return "a2c" if self.algorithm == RANDOM else self.algorithm
+
+    @property
     def is_off_policy(self) -> bool:
         """Whether the algorithm learns from a replay memory."""
         return self.algorithm in OFF_POLICY
@@ -133,7 +146,7 @@ class HogwildCfg(BasicAgentCfg):
         Raises:
             ConfigurationError: If a setting is none of the algorithm's, or contradicts another.
         """
-        known = SkrlCfg.of(self.algorithm).agent
+        known = SkrlCfg.of(self.skrl_algorithm).agent
         for path, names in (("settings", self.settings), ("schedules", self.schedules)):
             for name in names:
                 if name not in known:
@@ -141,6 +154,16 @@ class HogwildCfg(BasicAgentCfg):
                         f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
                         f"{did_you_mean(name, known)}"
                     )
+        if self.action_policy == "boltzmann" and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.action_policy is 'boltzmann', but {self.algorithm} has no values of "
+                "actions to choose by: leave it out, or train dqn."
+            )
+        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
+                "uniformly: set it to 0, or train dqn."
+            )
         bounds = self.reward_bounds
         if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):
             raise ConfigurationError(
@@ -171,7 +194,7 @@ class HogwildCfg(BasicAgentCfg):
         Args:
             num_envs: Environments of this session, of which each has its part of the memory.
         """
-        cfg = SkrlCfg.of(self.algorithm)
+        cfg = SkrlCfg.of(self.skrl_algorithm)
         cfg.agent |= self.settings
         cfg.num_steps_per_env = self.num_steps_per_env
         if self.is_off_policy:
@@ -194,4 +217,4 @@ def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flag that names the algorithm of a run without a spec."""
-    add_algorithm_flag(parser, ALGORITHMS, "sac")
+    add_algorithm_flag(parser, (*ALGORITHMS, RANDOM), "sac")

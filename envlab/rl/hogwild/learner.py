@@ -10,8 +10,10 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
 from envlab.rl.hogwild.agents import NORMALISER, make_session_agent
-from envlab.rl.hogwild.cfg import HogwildCfg
+from envlab.rl.hogwild.cfg import RANDOM, HogwildCfg
+from envlab.rl.hogwild.prioritized import PrioritizedMemory
 from envlab.rl.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab.rl.learner import Iteration, OnStep
 from envlab.rl.skrl.play import SkrlPlayer
@@ -76,6 +78,8 @@ class HogwildLearner(TorchLearner):
     def gradient_steps(self, timesteps: int) -> int:
         """Return how many gradient steps so many steps of the environments take."""
         own, cfg = self.agent.cfg, self._session_cfg
+        if cfg.algorithm == RANDOM:  # none; SLM-Lab counts one a step, to have its efficiency
+            return timesteps
         if cfg.is_off_policy:
             updates = timesteps // cfg.update_interval
             updates -= min(own.learning_starts, timesteps) // cfg.update_interval
@@ -89,8 +93,8 @@ class HogwildLearner(TorchLearner):
 
     def learning_rate(self) -> float:
         """See :class:`SkrlLearner`."""
-        _, optimizer = next(optimizers(self.agent))
-        return float(optimizer.param_groups[0]["lr"])
+        groups = [one for _, optimizer in optimizers(self.agent) for one in optimizer.param_groups]
+        return float(groups[0]["lr"]) if groups else 0.0  # a random agent has none
 
     def rank_state(self) -> dict[str, Any]:
         """See :class:`SkrlLearner`; the returns so far by which rewards are normalised, too."""
@@ -101,6 +105,8 @@ class HogwildLearner(TorchLearner):
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """See :class:`Learner`."""
         super().set_rank_state(state)
+        if isinstance(self.agent.memory, PrioritizedMemory):
+            self.agent.memory.restore()
         if "returns" in state:
             self.agent.reward_normaliser.returns.copy_(state["returns"])
 
@@ -153,6 +159,10 @@ def make_player(
         EnvlabError: If it does not fit the configuration.
     """
     cfg = replace(session.agent_cfg.resolved(), precision="float32")
+    if cfg.algorithm == RANDOM:
+        raise ConfigurationError(
+            "The run is of random actions, which have no policy to play. Play one that has learned."
+        )
     learner = make_learner(env, cfg, context)
     learner.load_models(values)
     return SkrlPlayer(learner)

@@ -14,7 +14,7 @@ from typing import Any
 from envlab.config import from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
-from envlab.rl.hogwild.cfg import HogwildCfg
+from envlab.rl.hogwild.cfg import RANDOM, HogwildCfg
 from envlab.rl.hogwild.net_part import read_net
 from envlab.rl.hogwild.part import Part
 from envlab.rl.hogwild.spec import Spec
@@ -28,6 +28,8 @@ NAMES = {
     "DoubleDQN": "ddqn",
     "TD3": "td3",
     "DDPG": "ddpg",
+    "VanillaDQN": "dqn",
+    "Random": RANDOM,
 }
 """SLM-Lab's algorithms, and two more, by what skrl calls them."""
 LOG_FREQUENCY = 1000
@@ -185,18 +187,36 @@ def _agent(
         settings["discount_factor"] = float(gamma)
     if kind in OFF_POLICY:
         _off_policy(agent, algorithm, memory, num_envs)
-    else:
+    elif kind != RANDOM:
         _on_policy(agent, algorithm, memory, num_envs)
     if kind in ("dqn", "ddqn"):
-        policy = algorithm.take("action_policy", "epsilon_greedy")
-        if policy != "epsilon_greedy":
-            raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy'")
-        formula = _formula(algorithm, "explore_var_spec", num_envs) or "0.05"
-        settings["exploration_scheduler"] = formula
-    read_net(agent, net, distributed, num_envs)
+        _exploration(agent, algorithm, num_envs)
+    if name == "VanillaDQN":
+        for key in ("update_type", "update_frequency", "polyak_coef"):
+            net.refuse(key, "VanillaDQN has no target network: leave it out, or train DQN")
+    if kind != RANDOM:
+        read_net(agent, net, distributed, num_envs)
+    if name == "VanillaDQN":  # targets are the network itself, as it was at the last step
+        settings |= {"target_update_interval": 1, "polyak": 1.0}
     wants_gpu = spec.agent["net"].get("gpu") is True
     net.take("gpu")
     return agent, (rest, algorithm, memory, net), wants_gpu
+
+
+def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
+    """Read how DQN explores; ``Argmax`` of SLM-Lab's Boltzmann takes the best, whatever else."""
+    policy = algorithm.take("action_policy", "epsilon_greedy")
+    if policy not in ("epsilon_greedy", "boltzmann"):
+        raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy', 'boltzmann'")
+    if policy == "boltzmann":
+        kind = algorithm.take("action_pdtype", "Argmax")
+        if kind != "Categorical":
+            raise algorithm.refusal(
+                "action_pdtype", kind, "'boltzmann' draws from 'Categorical' only"
+            )
+    agent["action_policy"] = policy
+    formula = _formula(algorithm, "explore_var_spec", num_envs, above=policy == "boltzmann")
+    agent["settings"]["exploration_scheduler"] = formula or "0.05"
 
 
 def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
@@ -207,8 +227,10 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     """
     settings = agent["settings"]
     name = memory.take("name", "Replay")
-    if name != "Replay":
-        raise memory.refusal("name", name, f"{agent['algorithm']} learns from a 'Replay' here")
+    known = ("Replay", "PrioritizedReplay") if "dqn" in agent["algorithm"] else ("Replay",)
+    if name not in known:
+        text = " or ".join(map(repr, known))
+        raise memory.refusal("name", name, f"{agent['algorithm']} learns from {text} here")
     batch = memory.count("batch_size", 32)
     starts = algorithm.count("training_start_step", batch, least=0)
     steps = algorithm.count("training_iter", num_envs)
@@ -226,6 +248,9 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
         "size": memory.count("max_size", 200_000, least=num_envs),
         "use_cer": memory.flag("use_cer"),
     }
+    if name == "PrioritizedReplay":
+        for key, default in (("alpha", 0.6), ("epsilon", 1e-4)):
+            agent["replay"][key] = float(memory.number(key, default))
     if agent["algorithm"] == "sac" and (alpha := algorithm.number("alpha", None)) is not None:
         settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
 
@@ -273,25 +298,30 @@ def _scheduled(
         agent["schedules"][setting] = formula
 
 
-def _formula(algorithm: Part, key: str, num_envs: int) -> str | None:
+def _formula(algorithm: Part, key: str, num_envs: int, *, above: bool = False) -> str | None:
     """Return a variable's course as a formula in steps of the environments; None if absent.
+
+    With ``above``, it must stay above 0.
 
     SLM-Lab counts a session's frames, of which a step of all environments has ``num_envs``.
     """
     given = algorithm.part(key)
-    if not given:
+    if not given and not above:
         return None
     at = f"{key}.name"
     name, start = given.get("name", "no_decay"), given.get("start_val")
     if not isinstance(start, int | float):
         raise algorithm.refusal(f"{key}.start_val", start, "must be a number")
+    end = given.get("end_val") if name == "linear_decay" else start
+    if above and any(isinstance(one, int | float) and one <= 0 for one in (start, end)):
+        raise algorithm.refusal(key, given, "a temperature must be above 0 from start to end")
     if name == "no_decay":
         return f"{float(start)}"
     if name != "linear_decay":
         raise algorithm.refusal(at, name, "must be 'linear_decay' or 'no_decay'")
-    numbers: Any = (given.get("end_val"), given.get("start_step", 0), given.get("end_step"))
+    numbers: Any = (end, given.get("start_step", 0), given.get("end_step"))
     if not all(isinstance(one, int | float) for one in numbers) or numbers[2] <= numbers[1]:
         raise algorithm.refusal(key, given, "needs end_val, and an end_step after start_step")
-    end, first, last = (float(one) for one in numbers)
+    last_value, first, last = (float(one) for one in numbers)
     share = f"(timestep * {num_envs} - {first}) / {last - first}"
-    return f"{float(start)} + {end - float(start)} * min(1, max(0, {share}))"
+    return f"{float(start)} + {last_value - float(start)} * min(1, max(0, {share}))"

@@ -273,3 +273,72 @@ def test_what_rewards_and_observations_cannot_become_is_refused(env: Any, words:
     with pytest.raises(ConfigurationError) as refusal:
         plan_of(changed(PPO, env=env))
     assert words in str(refusal.value)
+
+
+def boltzmann(start: float, end: Any) -> dict[str, Any]:
+    return {
+        "action_policy": "boltzmann",
+        "action_pdtype": "Categorical",
+        "explore_var_spec": {
+            "name": "linear_decay",
+            "start_val": start,
+            "end_val": end,
+            "start_step": 0,
+            "end_step": 100,
+        },
+    }
+
+
+@pytest.mark.parametrize("name", ["DQN", "DoubleDQN"])
+def test_boltzmann_draws_actions_by_their_values_over_the_temperature(name: str):
+    agent = trained(changed(DQN, algorithm={"name": name, **boltzmann(2.0, 0.5)})).agent
+    last = agent.q_network._net[-1]
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.copy_(torch.tensor([0.0, 1.0]))
+    torch.manual_seed(0)
+    # The share of the second action is 1 / (1 + exp(-1 / temperature)); frames are twice the steps.
+    for timestep, share in ((0, 0.6225), (25, 0.6900), (50, 0.8808)):
+        actions, _ = agent.act(torch.zeros(20_000, 4), None, timestep=timestep, timesteps=50)
+        assert actions.shape == (20_000, 1)
+        assert float(actions.float().mean()) == pytest.approx(share, abs=0.012)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "words"),
+    [
+        (boltzmann(1.0, 0.0), "a temperature must be above 0"),
+        (boltzmann(1.0, None), "needs end_val, and an end_step after start_step"),
+        (boltzmann(1.0, 1.0) | {"explore_var_spec": None}, "explore_var_spec.start_val"),
+        (boltzmann(1.0, 1.0) | {"action_pdtype": "Argmax"}, "draws from 'Categorical' only"),
+        ({"action_policy": "greedy"}, "must be 'epsilon_greedy', 'boltzmann'"),
+        ({"name": "VanillaDQN"}, "VanillaDQN has no target network"),
+    ],
+)
+def test_exploration_that_cannot_be_had_is_refused(algorithm: Any, words: str):
+    with pytest.raises(ConfigurationError) as refusal:
+        plan_of(changed(DQN, algorithm=algorithm))
+    assert words in str(refusal.value)
+
+
+def test_vanilla_dqn_bootstraps_from_the_network_itself():
+    spec = changed(DQN, algorithm={"name": "VanillaDQN", "training_iter": 3})
+    del spec["agent"]["net"]["update_type"], spec["agent"]["net"]["update_frequency"]
+    agent = trained(spec).agent
+    pairs = zip(agent.q_network.parameters(), agent.target_q_network.parameters(), strict=True)
+    assert all(torch.equal(own, target) for own, target in pairs)
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+def test_a_random_agent_acts_at_random_and_learns_nothing(task: str):
+    spec = changed(DQN, env={"name": task})
+    spec["agent"] = {"algorithm": {"name": "Random"}, "memory": {"name": "OnPolicyReplay"}}
+    learner = trained(spec)
+    iteration = learner.iterate(3, lambda *_: None)
+    assert (iteration.losses, iteration.learning_rate) == ({}, 0.0)
+    actions = learner.agent.act(None, None, timestep=0, timesteps=1)[0]
+    assert len(actions) == 2
+    drawn = torch.cat([learner.agent.act(None, None)[0] for _ in range(500)])
+    least, most = (0.0, 1.0) if task == "CartPole-v1" else (-2.0, 2.0)
+    assert float(drawn.min()) == pytest.approx(least, abs=0.02)
+    assert float(drawn.max()) == pytest.approx(most, abs=0.02)

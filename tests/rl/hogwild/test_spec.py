@@ -218,7 +218,7 @@ def test_ranges_to_search_are_found_however_deep_they_are_written():
     [
         ("agent.algorithm.name", "Sarsa", "no counterpart; use one of SoftActorCritic"),
         ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
-        ("agent.memory.name", "PrioritizedReplay", "learns from a 'Replay' here"),
+        ("agent.memory.name", "PrioritizedReplay", "sac learns from 'Replay' here"),
         ("agent.net.type", "ConvNet", "only 'MLPNet' and 'TorchArcNet' are made here"),
         ("agent.net.shared", True, "set it to false"),
         ("agent.net.optim_spec", {"name": "SGD"}, "cannot be shared"),

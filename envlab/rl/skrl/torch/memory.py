@@ -30,12 +30,18 @@ class QuickMemory(RandomMemory):
         """
         super().__init__(**values)
         self._use_cer = use_cer
+        self.rows = torch.empty(0, dtype=torch.int64, device=self.device)
+        """Of the batch that was drawn last."""
+
+    def draw(self, count: int) -> torch.Tensor:
+        """Return rows, ``(count,)``, of ``tensors_view``."""
+        return torch.randint(len(self), (count,), device=self.device)
 
     def sample(
         self, names: list[str], *, batch_size: int, mini_batches: int = 1, sequence_length: int = 1
     ) -> list[list[Any]]:
         """Return one batch: ``(batch_size, dim)`` for each name, None where there is none."""
-        rows = torch.randint(len(self), (batch_size,), device=self.device)
+        rows = self.rows = self.draw(batch_size)
         if self._use_cer:
             newest = (self.memory_index - 1) % self.memory_size * self.num_envs
             count = min(self.num_envs, batch_size)
