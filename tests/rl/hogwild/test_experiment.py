@@ -89,7 +89,7 @@ def test_slmlabs_scheduler_is_asha_and_without_one_no_trial_ends_early():
     ("ranges", "meta", "words"),
     [
         (RANGES, {"max_trial": None}, "meta.max_trial is absent"),
-        ({"agent.algorithm.gamma__grid_search": [0.9]}, {}, "names no kind of range"),
+        ({"agent.algorithm.gamma__normal": [0.9]}, {}, "names no kind of range"),
         ({"agent.algorithm.gamma__uniform": [0.9]}, {}, "must be a list of two rising numbers"),
         ({"agent.algorithm.gamma__quniform": [0, 1, 0]}, {}, "and a step above 0"),
         ({"agent.memory.batch_size__qrandint": [1, 9, 0.5]}, {}, "two rising whole numbers and a"),

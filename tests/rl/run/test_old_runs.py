@@ -79,7 +79,14 @@ def test_an_old_run_resumes_and_ends_as_it_did(library: str, folder: Path):
     assert frames == old_frames
 
 
-def test_an_old_run_plays_as_it_did(library: str, folder: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_old_run_plays_as_it_did(
+    library: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    # It was played in the states that its seed trains in.
+    monkeypatch.setattr("envlab.rl.command.play.evaluation_seed", lambda seed: seed)
     path, expected = RUNS[library]
     flags = [TASK, "--device=cpu", "--num_envs=4", "--seed=3"]
     flags += [f"--checkpoint=logs/{path}/checkpoints/model_4.pt", "--json=played.json"]

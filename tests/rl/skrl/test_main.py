@@ -103,9 +103,10 @@ def test_an_algorithm_without_an_agent_file_says_that_it_uses_defaults(tmp_path:
     assert manifest_of(run_directory)["algorithm"] == "a2c"
 
 
-def test_playing_another_algorithms_run_says_which_there_is(tmp_path: Path, capsys: Any):
+def test_playing_without_a_run_says_where_it_looked(tmp_path: Path, capsys: Any):
     error = refused(tmp_path, capsys, TASK, "--device=cpu", script=play)
-    assert "cartpole" in error
+    assert "There is no run with a checkpoint in" in error
+    assert "logs/skrl" in error
 
 
 @pytest.mark.slow
