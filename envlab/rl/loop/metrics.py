@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -207,6 +208,8 @@ class ProgressLine:
     ) -> None:
         is_terminal = sys.stderr.isatty()
         self._unit, self._format = unit, _FORMAT.replace("UNIT", unit)
+        # tqdm's own lock is a semaphore of the machine, which stays in /dev/shm after a kill.
+        tqdm.set_lock(threading.RLock())
         self._bar = tqdm(
             total=total,
             initial=done,

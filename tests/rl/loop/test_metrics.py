@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import struct
+import subprocess
 import sys
 import termios
 from dataclasses import replace
@@ -198,3 +199,14 @@ def test_a_last_rollout_beyond_the_budget_is_counted(
     progress.show(replace(reduce(metrics_with(tracker), 1), frames=32_768))
     progress.close()
     assert capsys.readouterr().err.splitlines()[-1].startswith("32.8k/32.8k frames")
+
+
+def test_the_progress_line_makes_no_semaphore_that_a_kill_would_leave():
+    program = (
+        "import multiprocessing.synchronize as made; made.SemLock.__init__ = None\n"
+        "from envlab.distributed.context import DistributedContext\n"
+        "from envlab.rl.loop.metrics import ProgressLine\n"
+        "class Context: is_main = True\n"
+        "ProgressLine(Context(), done=0, total=1)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
