@@ -208,7 +208,7 @@ class ProgressLine:
     ) -> None:
         is_terminal = sys.stderr.isatty()
         self._unit, self._format = unit, _FORMAT.replace("UNIT", unit)
-        # tqdm's own lock is a semaphore of the machine, which stays in /dev/shm after a kill.
+        # tqdm's own lock is a semaphore between processes; one process draws the line.
         tqdm.set_lock(threading.RLock())
         self._bar = tqdm(
             total=total,
