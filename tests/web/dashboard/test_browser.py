@@ -155,7 +155,7 @@ def test_runs_are_filtered_sorted_and_compared_by_keyboard(site: Site):
     page.wait_for_url("**/runs?*")
     expect(page.locator("#legend"), "rsl_rl, 2 processes (4 runs)")
     expect(page.locator("#legend"), "skrl PPO torch, 2 processes (4 runs)")
-    expect(page.locator("table.plain"), "agent.agent.learning_rate")
+    expect(page.get_by_role("region", name="Parameters that differ"), "agent.agent.learning_rate")
     page.close()
 
 
