@@ -187,7 +187,7 @@ def test_every_agent_of_skrl_and_what_is_made_of_them_ends_its_advantages_at_a_t
     if algorithm == "ppo":
         classes.append(nursery("ppo")._agent_class("ppo"))
     if algorithm in ("ppo", "a2c"):
-        classes.append(_session_class(HogwildCfg(algorithm=algorithm), context))
+        classes.append(_session_class(HogwildCfg(algorithm=algorithm), context, None))
     ends = torch.tensor(ENDS).unsqueeze(2)
     values = torch.tensor(VALUES[:3]).repeat(3, 1).T.clone()
     values[2, 1:] = 100.0

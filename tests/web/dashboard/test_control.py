@@ -156,6 +156,7 @@ def test_commands_play_and_resume_from_where_the_dashboard_was_started(tmp_path,
     from envlab.rl.command.arguments import play_parser, train_parser
     from envlab.rl.libraries import get_library
 
+    monkeypatch.delenv("ENVLAB_SH", raising=False)
     monkeypatch.chdir(tmp_path)
     run = listed(tmp_path / "logs", size=1, age_s=-time.timezone)
     newest = details.checkpoints(run)[0]
