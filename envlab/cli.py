@@ -9,20 +9,20 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from envlab.cluster.interrupts import INTERRUPTED
+from envlab_cluster.interrupts import INTERRUPTED
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
 from envlab.registry import get_task, load_entry_point
-from envlab.rl.command.arguments import (
+from envlab.train.arguments import (
     ArgumentParser,
     export_parser,
     play_parser,
     train_parser,
 )
-from envlab.rl.command.flag_checks import check_any_run, checkpoint_file, given_config
-from envlab.rl.command.isaac_lab import without_effect_line
-from envlab.rl.libraries import get_library, libraries
-from envlab.rl.run.manifest import LOG_ROOT, read_manifest, read_manifests
-from envlab.rl.run.pretrained import SELECTOR
+from envlab.train.flag_checks import check_any_run, checkpoint_file, given_config
+from envlab.train.isaac_lab import without_effect_line
+from envlab.libraries import get_library, libraries
+from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.runs.pretrained import SELECTOR
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
@@ -39,24 +39,24 @@ COMMANDS = {
     "random": "envlab.tools.agents:random_main",
     "zero": "envlab.tools.agents:zero_main",
     "warm": "envlab.tools.warm:main",
-    "validate": "envlab.rl.command.validate:main",
-    "compare": "envlab.tools.compare.command:main",
-    "dashboard": "envlab.web.dashboard.command:main",
+    "validate": "envlab.train.validate:main",
+    "compare": "envlab.runs.compare.command:main",
+    "dashboard": "envlab_web.dashboard.command:main",
     "lineage": "envlab.tools.lineage:main",
     "deploy": "envlab.tools.deploy:main",
     "doctor": "envlab.doctor.command:main",
-    "lab": "envlab.rl.hogwild.command:main",
-    "nav": "envlab.tools.navigation:main",
-    "isaacgym": "envlab.isaacgym.check:main",
-    "cluster": "envlab.cluster.verbs:main",
+    "lab": "envlab_populations.hogwild.command:main",
+    "nav": "envlab_navigation.command:main",
+    "isaacgym": "envlab_isaacgym.check:main",
+    "cluster": "envlab_cluster.verbs:main",
     "completion": "envlab.completion:main",
 }
 """What runs a command, but for those which a library's name follows."""
 OF_LIBRARIES = {
-    "train": "envlab.rl.command.launch:run_training",
-    "play": "envlab.rl.command.play:run_playing",
-    "config": "envlab.rl.command.config:run_config",
-    "export": "envlab.rl.command.play:run_export",
+    "train": "envlab.train.launch:run_training",
+    "play": "envlab.train.play:run_playing",
+    "config": "envlab.train.config:run_config",
+    "export": "envlab.train.play:run_export",
 }
 """What runs a command that a library's name follows."""
 PARSERS = {"play": play_parser, "export": export_parser}
@@ -205,7 +205,7 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
 
 def _library_of(checkpoint: str, task_id: str) -> str | None:
     """Return what trained a checkpoint: that of its run, or of the task's newest run."""
-    from envlab.rl.run.pretrained import policies
+    from envlab.runs.pretrained import policies
 
     run = Path(checkpoint).parent.parent
     if (run / "run.json").is_file():

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import argcomplete
 
-from envlab.cluster.verbs import VERBS
+from envlab_cluster.verbs import VERBS
 from envlab.errors import ConfigurationError
 from envlab.registry import list_tasks
-from envlab.rl.command.arguments import agent_parser, export_parser, play_parser, train_parser
-from envlab.rl.libraries import libraries
+from envlab.train.arguments import agent_parser, export_parser, play_parser, train_parser
+from envlab.libraries import libraries
 from envlab.tools.terms import KINDS
 
 SHELLS = ("bash", "zsh")

@@ -3,7 +3,7 @@
 import sys
 
 from envlab.cli import guarded
-from envlab.cluster.allenact_flags import dcommand
+from envlab_cluster.allenact_flags import dcommand
 
 if __name__ == "__main__":
     raise SystemExit(guarded(dcommand, sys.argv[1:]))

@@ -3,7 +3,7 @@
 import sys
 
 from envlab.cli import guarded
-from envlab.cluster.allenact_flags import dconfig
+from envlab_cluster.allenact_flags import dconfig
 
 if __name__ == "__main__":
     raise SystemExit(guarded(dconfig, sys.argv[1:]))

@@ -3,7 +3,7 @@
 import sys
 
 from envlab.cli import guarded
-from envlab.cluster.allenact_flags import dkill
+from envlab_cluster.allenact_flags import dkill
 
 if __name__ == "__main__":
     raise SystemExit(guarded(dkill, sys.argv[1:]))

@@ -3,7 +3,7 @@
 import sys
 
 from envlab.cli import guarded
-from envlab.cluster.allenact_flags import dmain
+from envlab_cluster.allenact_flags import dmain
 
 if __name__ == "__main__":
     raise SystemExit(guarded(dmain, sys.argv[1:]))

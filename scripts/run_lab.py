@@ -3,7 +3,7 @@
 import sys
 
 from envlab.cli import guarded
-from envlab.rl.hogwild.command import run_lab
+from envlab_populations.hogwild.command import run_lab
 
 if __name__ == "__main__":
     raise SystemExit(guarded(run_lab, sys.argv[1:]))

@@ -17,7 +17,7 @@ from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.doctor.local import SECTIONS, examine_machine_of
 from envlab.doctor.report import as_json, as_text
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.rl.command.arguments import ArgumentParser
+from envlab.train.arguments import ArgumentParser
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from envlab import __version__
 from envlab.doctor.probe import Answer, Probe, ask
 from envlab.doctor.report import Finding, State
-from envlab.rl.libraries import libraries
+from envlab.libraries import libraries
 
 IMPORT_DEADLINE_S = 120.0
 """All of torch's libraries load in 6 s on two idle cores; a busy machine takes many times that."""

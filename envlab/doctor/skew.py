@@ -15,7 +15,7 @@ from envlab.doctor.devices import driver_version
 from envlab.doctor.libraries import versions
 from envlab.doctor.report import Finding, State
 from envlab.doctor.source import source_digests
-from envlab.rl.libraries import packages_alike
+from envlab.libraries import packages_alike
 
 CLOCKS_S = 1.0
 """Clocks that differ by more make logs and manifests misleading."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.errors import ConfigurationError
-from envlab.rl.command.arguments import ArgumentParser
+from envlab.train.arguments import ArgumentParser
 
 TEMPLATE = Path(__file__).with_name("template")
 NAME = "my_reach"

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.rl.command.arguments import ArgumentParser
+from envlab.train.arguments import ArgumentParser
 from envlab.task import ENTRY_POINT_GROUP
 
 SHARED = "envlab.envs.mdp"

@@ -9,8 +9,8 @@ from typing import Any
 from envlab.config import check_grammar, compose, merge
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.run.pretrained import SELECTOR, policies
+from envlab.train.arguments import ArgumentParser
+from envlab.runs.pretrained import SELECTOR, policies
 from envlab.task import Task
 
 NUM_ENVS, NUM_STEPS = 64, 200
@@ -73,9 +73,9 @@ def main(arguments: Sequence[str]) -> int:
 def _measure(task: Task, overrides: Sequence[str], device: str) -> None:
     """Print how much room contacts and constraints take, by policy, and what to set."""
     from envlab.distributed.context import DistributedContext
-    from envlab.rl.command.arguments import play_parser
-    from envlab.rl.command.play import open_policy
-    from envlab.rl.libraries import get_library
+    from envlab.train.arguments import play_parser
+    from envlab.train.play import open_policy
+    from envlab.libraries import get_library
     from envlab.tools.agents import draw_actions
 
     overrides = [*overrides, "env.sim.backend=mujoco_warp"]

@@ -24,8 +24,8 @@ from envlab.cli import guarded
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
-from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.rsl_rl.learner import RslRlLearner
+from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.learner import RslRlLearner
 
 TASKS = ["Isaac-Cartpole-v0", "Isaac-Ant-v0", "Isaac-Velocity-Flat-Unitree-Go2-v0"]
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -26,9 +26,9 @@ from typing import Any
 
 from envlab.cli import guarded, train
 from envlab.distributed.ranks import launched_rank
-from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.learner import IterationRecord
-from envlab.rl.loop.saver import Saver
+from envlab.train.arguments import ArgumentParser
+from envlab.learner import IterationRecord
+from envlab.train.saver import Saver
 
 MINUTES = 10.0
 """Default of ``agent.save_interval_minutes``."""

@@ -31,8 +31,8 @@ import torch
 
 from envlab.cli import guarded
 from envlab.errors import ConfigurationError
-from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.command.evaluation import write_json
+from envlab.train.arguments import ArgumentParser
+from envlab.train.evaluation import write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs/performance.md", ROOT / "docs/evolve.md"]

@@ -32,19 +32,19 @@ from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import interruptible
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
-from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.command.train import make_env, settle
-from envlab.rl.hogwild.agents import make_session_agent
-from envlab.rl.hogwild.cfg import HogwildCfg
-from envlab.rl.hogwild.networks import make_networks
-from envlab.rl.hogwild.preparation import Options
-from envlab.rl.hogwild.session import compose_session
-from envlab.rl.hogwild.sharing import Shared
-from envlab.rl.hogwild.spec import make_spec
-from envlab.rl.hogwild.translation import Plan, make_plan
-from envlab.rl.hogwild.trial import run_trial
-from envlab.rl.skrl.agents import agent_class, make_agent
-from envlab.rl.skrl.env import Spaces
+from envlab.train.arguments import ArgumentParser
+from envlab.train.training import make_env, settle
+from envlab_populations.hogwild.agents import make_session_agent
+from envlab_populations.hogwild.cfg import HogwildCfg
+from envlab_populations.hogwild.networks import make_networks
+from envlab_populations.hogwild.preparation import Options
+from envlab_populations.hogwild.session import compose_session
+from envlab_populations.hogwild.sharing import Shared
+from envlab_populations.hogwild.spec import make_spec
+from envlab_populations.hogwild.translation import Plan, make_plan
+from envlab_populations.hogwild.trial import run_trial
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.env import Spaces
 
 BATCH = 256
 SESSIONS = {  # name: distributed, sessions

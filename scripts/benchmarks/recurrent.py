@@ -18,9 +18,9 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption
 from envlab.envs import BatchedEnv
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.ddppo.build import model_of, pipeline_of
-from envlab.rl.ddppo.cfg import DdppoCfg
-from envlab.rl.ddppo.learner import DdppoLearner
+from envlab_navigation.ddppo.build import model_of, pipeline_of
+from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_navigation.ddppo.learner import DdppoLearner
 
 NUM_STEPS = 32
 NETWORKS = {

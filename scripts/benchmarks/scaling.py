@@ -33,9 +33,9 @@ from typing import Any
 from envlab.cli import guarded
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.command.arguments import ArgumentParser
-from envlab.rl.libraries import libraries
-from envlab.tools.compare.statistics import require
+from envlab.train.arguments import ArgumentParser
+from envlab.libraries import libraries
+from envlab.runs.compare.statistics import require
 
 WORKER = Path(__file__).with_name("scaling_worker.py")
 AUDIT_INTERVAL = 50

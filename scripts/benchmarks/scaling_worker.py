@@ -29,9 +29,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from envlab.cli import train
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import read_ranks
-from envlab.rl.learner import IterationRecord
-from envlab.rl.loop.metrics import ProgressLine
-from envlab.rl.loop.training import Training
+from envlab.learner import IterationRecord
+from envlab.train.metrics import ProgressLine
+from envlab.train.loop import Training
 
 COLLECTIVES = (
     "all_reduce",

@@ -21,11 +21,11 @@ from websockets import Subprotocol
 from websockets.sync.client import connect
 
 from envlab.distributed.context import DistributedContext
-from envlab.rl.command.arguments import train_parser
-from envlab.rl.command.session import compose_session
-from envlab.rl.command.train import make_env
-from envlab.rl.libraries import get_library
-from envlab.web.viewer.web import WebViewer
+from envlab.train.arguments import train_parser
+from envlab.train.session import compose_session
+from envlab.train.training import make_env
+from envlab.libraries import get_library
+from envlab_web.viewer.web import WebViewer
 
 
 def main() -> None:

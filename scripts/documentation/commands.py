@@ -27,7 +27,7 @@ from pathlib import Path
 import torch
 
 from envlab.cli import guarded
-from envlab.rl.command.arguments import ArgumentParser
+from envlab.train.arguments import ArgumentParser
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600

@@ -30,12 +30,12 @@ from envlab.cli import guarded, play
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, list_tasks
-from envlab.rl.command.arguments import ArgumentParser, play_parser
-from envlab.rl.command.play import open_policy
-from envlab.rl.libraries import get_library
-from envlab.rl.run.checkpoints import Checkpoints
-from envlab.rl.run.manifest import read_manifest
-from envlab.rl.run.pretrained import EVALUATION, FILE, OWN, SELECTOR, Policy, policies
+from envlab.train.arguments import ArgumentParser, play_parser
+from envlab.train.play import open_policy
+from envlab.libraries import get_library
+from envlab.runs.checkpoints import Checkpoints
+from envlab.runs.manifest import read_manifest
+from envlab.runs.pretrained import EVALUATION, FILE, OWN, SELECTOR, Policy, policies
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/policies.md"

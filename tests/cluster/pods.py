@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.launcher import Launch
-from tests.rl.conftest import manifest_of, metrics_of, only_run
+from tests.trained import manifest_of, metrics_of, only_run
 
 
 def words_of_torchrun(

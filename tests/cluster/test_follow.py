@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 
-from envlab.cluster.attach import Follower
-from envlab.cluster.hosts import Host
-from envlab.cluster.ssh import Ssh
-from envlab.cluster.state import RunState
+from envlab_cluster.attach import Follower
+from envlab_cluster.hosts import Host
+from envlab_cluster.ssh import Ssh
+from envlab_cluster.state import RunState
 from tests.cluster.test_status import run_on
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cluster.hosts import Host, choose_hosts
+from envlab_cluster.hosts import Host, choose_hosts
 from envlab.errors import ConfigurationError
 
 FILE = """

@@ -65,7 +65,7 @@ def test_ctrl_c_before_the_start_takes_back_what_was_claimed(
         assert list(command.cluster.hosts[0].path.glob("runs/*/claim"))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("envlab.cluster.launch.check_versions", interrupt)
+    monkeypatch.setattr("envlab_cluster.launch.check_versions", interrupt)
     code, output = command.launch(tree, "--runs_on=host0")
     assert code == 130
     assert output == (

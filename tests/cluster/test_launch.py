@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from envlab import cli
-from envlab.cluster.node_script import RANK_PREFIX, node_script
-from envlab.cluster.state import find_run, read_run
+from envlab_cluster.node_script import RANK_PREFIX, node_script
+from envlab_cluster.state import find_run, read_run
 from tests.cluster.conftest import Commander
 from tests.cluster.hosts import wait_for
 from tests.launcher import Launch
@@ -159,7 +159,7 @@ def test_a_run_that_was_left_alone_can_be_followed_to_its_end(
     for name in ("host0", "host1"):
         lines = [line for line in following.output.splitlines() if line.startswith(f"{name} | ")]
         assert lines == [f"{name} | [rank 0] training", f"{name} | [rank 0] trained"]
-    (state,) = command.cluster.state.glob("envlab/cluster/*.json")
+    (state,) = command.cluster.state.glob("source/envlab_cluster/*.json")
     values = json.loads(state.read_text())
     assert (values["status"], [node["exit_code"] for node in values["nodes"]]) == ("ended", [0, 0])
 
@@ -218,7 +218,7 @@ def test_every_verb_has_an_example_and_a_dry_run(
 def test_help_loads_neither_torch_nor_mujoco(tmp_path: Path):
     code = (
         "import sys, envlab.cli\nenvlab.cli.main(['cluster', '--help'])\n"
-        "import envlab.cluster.launch, envlab.cluster.status, envlab.cluster.kill\n"
+        "import envlab_cluster.launch, envlab_cluster.status, envlab_cluster.kill\n"
         "print([name for name in ('torch', 'mujoco', 'hydra') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -238,7 +238,7 @@ def test_scripts_are_clean(tmp_path: Path):
         command=["python", "-m", "x", "--y=$Z", "a b.py", '{"a": "it\'s"}', ""],
     )
     file.write_text(text)
-    remote = Path(__file__).parents[2] / "envlab/cluster/remote"
+    remote = Path(__file__).parents[2] / "source/envlab_cluster/remote"
     done = subprocess.run(
         ["shellcheck", file, *remote.glob("*.sh")], capture_output=True, text=True, timeout=60
     )

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cluster.hosts import Host, read_hosts
-from envlab.cluster.snapshot import prune_snapshots, send_snapshot, take_snapshot
-from envlab.cluster.ssh import Ssh
-from envlab.cluster.state import Node, RunState, find_run
+from envlab_cluster.hosts import Host, read_hosts
+from envlab_cluster.snapshot import prune_snapshots, send_snapshot, take_snapshot
+from envlab_cluster.ssh import Ssh
+from envlab_cluster.state import Node, RunState, find_run
 from tests.cluster.conftest import Commander
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cluster.ssh import MARKER, compose_script, remote_text
+from envlab_cluster.ssh import MARKER, compose_script, remote_text
 from tests.agents import free_port
 
 

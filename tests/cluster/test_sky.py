@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from envlab.cli import guarded
-from envlab.cluster.sky import PORT, main
+from envlab_cluster.sky import PORT, main
 from tests.agents import free_port
 from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
 from tests.launcher import ROOT
-from tests.rl.conftest import SMALL
+from tests.trained import SMALL
 
 SKY_PYTHON = ROOT / ".venv-sky/bin/python"
 """SkyPilot asks for an older click than ours, so it has an environment of its own."""
@@ -119,7 +119,7 @@ def test_what_skypilot_appends_is_run_and_sees_the_exit_code(capsys, folder: Pat
 def test_two_machines_train_are_preempted_and_go_on_in_the_same_run(
     capsys, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("envlab.cluster.sky.PORT", free_port())
+    monkeypatch.setattr("envlab_cluster.sky.PORT", free_port())
     task = file_of(capsys, "--nodes=2", words=[*SMALL, "--max_iterations=100000"])
     nodes = [words_on(node, task, folder) for node in range(2)]
     train_stop_and_go_on(nodes, folder)

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from envlab.cli import guarded
-from envlab.cluster.slurm import main
+from envlab_cluster.slurm import main
 from tests.cluster.fake_slurm import JOB, PORT, FakeSlurm
 from tests.launcher import ROOT, TRAIN
-from tests.rl.conftest import SMALL, manifest_of, metrics_of, only_run
+from tests.trained import SMALL, manifest_of, metrics_of, only_run
 
 
 def slurm(*arguments: str) -> int:

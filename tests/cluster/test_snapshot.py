@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from envlab.cluster.hosts import read_hosts
-from envlab.cluster.snapshot import Sent, rsync, send_snapshot, take_snapshot
-from envlab.cluster.ssh import Ssh
+from envlab_cluster.hosts import read_hosts
+from envlab_cluster.snapshot import Sent, rsync, send_snapshot, take_snapshot
+from envlab_cluster.ssh import Ssh
 from envlab.errors import LaunchError
 from tests.cluster.conftest import Commander
 from tests.cluster.hosts import unmount
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
 def test_what_the_command_itself_writes_is_no_part_of_it(tmp_path: Path):
     tree = repository(tmp_path / "tree", a="1")
     code = (
-        "from pathlib import Path; from envlab.cluster.snapshot import take_snapshot; "
+        "from pathlib import Path; from envlab_cluster.snapshot import take_snapshot; "
         "print(take_snapshot(Path('.')).files)"
     )
     with (tree / "out.txt").open("w") as out:
@@ -120,7 +120,7 @@ def test_code_that_changes_while_it_is_sent_is_refused(
         (tree / "new.py").touch()
         return said
 
-    monkeypatch.setattr("envlab.cluster.snapshot.rsync", edit_and_send)
+    monkeypatch.setattr("envlab_cluster.snapshot.rsync", edit_and_send)
     with pytest.raises(LaunchError, match=r"tree changed while it was being sent \(new.py\), so"):
         send(command, tree)
     assert not list(command.cluster.hosts[0].path.glob("snapshots/*"))

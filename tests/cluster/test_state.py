@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cluster.state import RunState, all_runs, find_run
+from envlab_cluster.state import RunState, all_runs, find_run
 
 
 def new_run(**changes: str) -> RunState:

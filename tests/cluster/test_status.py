@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from envlab.cli import guarded
-from envlab.cluster.hosts import Host
-from envlab.cluster.report import HostReport, Load, _loads
-from envlab.cluster.ssh import Answer
-from envlab.cluster.state import Node, RunState
-from envlab.cluster.status import _cut, compose_status
+from envlab_cluster.hosts import Host
+from envlab_cluster.report import HostReport, Load, _loads
+from envlab_cluster.ssh import Answer
+from envlab_cluster.state import Node, RunState
+from envlab_cluster.status import _cut, compose_status
 
 A, B = (Host(name=name, address=name) for name in "ab")
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cluster.hosts import Cluster, wait_for, why_no_namespaces, why_no_servers
 from tests.launcher import ROOT
-from tests.rl.conftest import manifest_of, metrics_of, only_run
+from tests.trained import manifest_of, metrics_of, only_run
 
 TRAIN = [
     *("rsl_rl", "--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),

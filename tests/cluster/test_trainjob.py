@@ -14,11 +14,11 @@ from kubeflow_trainer_api.models import TrainerV1alpha1TrainingRuntime as Traini
 from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob as TrainJob
 
 from envlab.cli import guarded
-from envlab.cluster.trainjob import main
+from envlab_cluster.trainjob import main
 from tests.agents import free_port
 from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
 from tests.launcher import ROOT
-from tests.rl.conftest import SMALL
+from tests.trained import SMALL
 
 ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(HOME) $$(c) `d` @train@ ${e}'"]
 ALL = [

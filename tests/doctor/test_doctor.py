@@ -26,7 +26,7 @@ from envlab.doctor.network import examine_variables, finding_of_host
 from envlab.doctor.probe import Answer, Probe, ask
 from envlab.doctor.report import Finding, as_text
 from envlab.doctor.skew import compare_facts, finding_of_clocks
-from envlab.rl.libraries import Library
+from envlab.libraries import Library
 from tests.agents import free_port
 from tests.launcher import ROOT, Launch, torchrun
 from tests.marked import marked, still_marked

@@ -10,5 +10,5 @@ def backend(request, monkeypatch) -> str:
     """Choose what runs the worlds of a test."""
     if request.param == "mujoco_warp":
         pytest.importorskip("mujoco_warp", reason="needs mujoco-warp: pip install -e '.[warp]'")
-    monkeypatch.setattr("envlab.isaacgym.physics.BACKEND", request.param)
+    monkeypatch.setattr("envlab_isaacgym.physics.BACKEND", request.param)
     return request.param

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from envlab.errors import ConfigurationError
-from envlab.isaacgym import gymapi
-from envlab.isaacgym.assets import load_asset
+from envlab_isaacgym import gymapi
+from envlab_isaacgym.assets import load_asset
 from tests.isaacgym.worlds import BOX, joint, link, urdf
 
 GYM = gymapi.acquire_gym()
@@ -167,7 +167,7 @@ def test_bad_files_are_one_sentence(tmp_path, text, message):
 
 
 def test_terrain_of_triangles_becomes_the_grid_that_it_was_made_of():
-    from envlab.isaacgym import terrain_utils
+    from envlab_isaacgym import terrain_utils
 
     heights = np.arange(20, dtype=np.int16).reshape(4, 5)
     vertices, triangles = terrain_utils.convert_heightfield_to_trimesh(heights, 0.5, 0.1)

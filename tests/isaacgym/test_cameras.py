@@ -10,7 +10,7 @@ import torch
 from matplotlib.image import imread
 
 from envlab.errors import ConfigurationError
-from envlab.isaacgym import gymapi, gymtorch
+from envlab_isaacgym import gymapi, gymtorch
 from tests.isaacgym.worlds import World, box, pose
 
 

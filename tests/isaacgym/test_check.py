@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envlab.errors import ConfigurationError
-from envlab.isaacgym.check import main, missing_in, uses_in
+from envlab_isaacgym.check import main, missing_in, uses_in
 
 TASK = """
 import gym

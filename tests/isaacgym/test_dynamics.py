@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from envlab.errors import ConfigurationError
-from envlab.isaacgym import gymapi
+from envlab_isaacgym import gymapi
 from tests.isaacgym.worlds import World, joint, link, pose, urdf
 
 pytestmark = pytest.mark.usefixtures("backend")

@@ -1,4 +1,4 @@
-"""``python -m envlab.isaacgym SCRIPT``: imports, old names, and mistakes in one sentence."""
+"""``python -m envlab_isaacgym SCRIPT``: imports, old names, and mistakes in one sentence."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from envlab.isaacgym.launcher import main
+from envlab_isaacgym.launcher import main
 from tests.launcher import ROOT
 
 SCRIPT = """
@@ -76,7 +76,7 @@ def launch(*words: str, path: str = "", cwd: str) -> subprocess.CompletedProcess
     import os
 
     environ = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), path))}
-    command = [sys.executable, "-m", "envlab.isaacgym", *words]
+    command = [sys.executable, "-m", "envlab_isaacgym", *words]
     return subprocess.run(
         command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=120, check=False
     )
@@ -148,4 +148,4 @@ def test_mistaken_command_lines_are_one_sentence(words, capsys):
 
 def test_help_is_printed(capsys):
     assert main([]) == 0
-    assert "usage: python -m envlab.isaacgym" in capsys.readouterr().out
+    assert "usage: python -m envlab_isaacgym" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from envlab.errors import ConfigurationError, DeviceError
-from envlab.isaacgym import gymapi, gymtorch
+from envlab_isaacgym import gymapi, gymtorch
 from tests.isaacgym.worlds import SLIDER, World, box, joint, link, pose, urdf
 
 pytestmark = pytest.mark.usefixtures("backend")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from envlab.errors import ConfigurationError
-from envlab.isaacgym import gymapi, gymutil
+from envlab_isaacgym import gymapi, gymutil
 from tests.isaacgym.worlds import SLIDER, World, box, pose, urdf
 
 

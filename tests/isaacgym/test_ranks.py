@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.isaacgym.launcher import main
+from envlab_isaacgym.launcher import main
 from tests.launcher import ROOT, run, torchrun
 
 
@@ -14,7 +14,7 @@ def ends(tmp_path_factory) -> list[dict]:
     """What each rank ends with; the folder of the log is that of rank 0."""
     folder = tmp_path_factory.mktemp("ranks")
     script = ROOT / "tests" / "isaacgym" / "ranks_script.py"
-    code, output = run(torchrun(2, "-m", "envlab.isaacgym", script, folder), folder)
+    code, output = run(torchrun(2, "-m", "envlab_isaacgym", script, folder), folder)
     assert code == 0, output
     found = [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(2)]
     found[0]["files"] = sorted(path.name.split(".")[0] for path in (folder / "log").iterdir())
@@ -57,7 +57,7 @@ def test_ranks_that_were_started_by_different_commands_do_not_train(tmp_path):
     (tmp_path / "run.py").write_text("print('it ran')")
     (tmp_path / "start.py").write_text(
         "import os, sys\n"
-        "from envlab.isaacgym.launcher import main\n"
+        "from envlab_isaacgym.launcher import main\n"
         "rank = os.environ['RANK']\n"
         "words = ['run.py', '--gamma', f'0.9{rank}', f'--seed={rank}', f'device=cuda:{rank}']\n"
         "sys.exit(main(words))\n"

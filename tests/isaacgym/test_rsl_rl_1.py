@@ -11,7 +11,7 @@ import torch
 from rsl_rl.runners.on_policy_runner import OnPolicyRunner
 
 from envlab.errors import CheckpointError, ConfigurationError, SimulationError
-from envlab.isaacgym.rsl_rl_1 import RslRl1Runner, offer_rsl_rl_1
+from envlab_isaacgym.rsl_rl_1 import RslRl1Runner, offer_rsl_rl_1
 
 
 class Env:

@@ -8,8 +8,8 @@ import inspect
 
 import pytest
 
-from envlab.isaacgym import gymapi
-from envlab.isaacgym.gym.missing import MISSING, NEEDS
+from envlab_isaacgym import gymapi
+from envlab_isaacgym.gym.missing import MISSING, NEEDS
 from tests.isaacgym import stubs
 from tests.launcher import ROOT
 

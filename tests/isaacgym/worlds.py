@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from envlab.isaacgym import gymapi, gymtorch
+from envlab_isaacgym import gymapi, gymtorch
 
 BOX = """<collision><geometry><box size="0.2 0.2 0.2"/></geometry></collision>"""
 INERTIAL = """<inertial><mass value="{mass}"/>

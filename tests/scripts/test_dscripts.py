@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from envlab.cli import guarded
-from envlab.cluster.allenact_flags import (
+from envlab_cluster.allenact_flags import (
     dcommand,
     dconfig,
     dkill,
@@ -19,8 +19,8 @@ from envlab.cluster.allenact_flags import (
     kill_flags,
     launch_flags,
 )
-from envlab.cluster.hosts import Host
-from envlab.cluster.state import Node, RunState
+from envlab_cluster.hosts import Host
+from envlab_cluster.state import Node, RunState
 from envlab.config import compose
 from tests.launcher import ROOT
 
@@ -80,7 +80,7 @@ def test_dmain_starts_on_every_node_what_its_flags_say(monkeypatch, capsys):
 def test_dmain_gives_an_experiment_its_arguments_and_each_node_its_number(monkeypatch, capsys):
     """The command of AllenAct's tutorial, with its file."""
     monkeypatch.chdir(ROOT)
-    file = "tests/rl/ddppo/allenact_experiment.py"
+    file = "tests/navigation/ddppo/allenact_experiment.py"
     kwargs = ["--config_kwargs", '{"distributed_nodes": 3}', "--allenact"]
     where = ["--env_activate_path", "/v/bin/activate", "--allenact_path", "/a folder"]
     meeting = ["--distributed_ip_and_port", "node0:5555", "--seed=7", "--dry_run"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher import run, torchrun
-from tests.rl.conftest import manifest_of
+from tests.trained import manifest_of
 
 SMALL = ["--num_envs=64", "--headless"]
 

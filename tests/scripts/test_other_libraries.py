@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher import ROOT, run, torchrun
-from tests.rl.conftest import manifest_of, only_run
+from tests.trained import manifest_of, only_run
 from tests.scripts.test_rsl_rl import number_after
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning"
@@ -55,7 +55,7 @@ def test_a_library_trains_a_policy_that_balances(
     framework = [flag for flag in flags if flag.startswith("--")]
     with contextlib.ExitStack() as settings:
         if framework:
-            from tests.rl.skrl.jax.runs import compiled_quickly
+            from tests.skrl.jax.runs import compiled_quickly
 
             settings.enter_context(compiled_quickly(compiled))
         words = [*command, TASK, "--headless", *size, *flags]

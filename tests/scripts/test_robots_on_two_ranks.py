@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher import ROOT, run, torchrun
-from tests.rl.conftest import manifest_of, metrics_of, only_run
+from tests.trained import manifest_of, metrics_of, only_run
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning"
 LIBRARIES = {

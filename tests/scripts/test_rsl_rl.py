@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.launcher import PLAY, ROOT, TRAIN, run
-from tests.rl.conftest import manifest_of, only_run
+from tests.trained import manifest_of, only_run
 
 
 @pytest.mark.slow

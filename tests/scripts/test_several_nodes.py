@@ -13,7 +13,7 @@ import pytest
 from tests.agents import agent, end, free_port, skrl_agent
 from tests.launcher import TRAIN, Launch
 from tests.nodes import Nodes, why_not
-from tests.rl.conftest import manifest_of, metrics_of, metrics_so_far, only_run
+from tests.trained import manifest_of, metrics_of, metrics_so_far, only_run
 
 NO_JAX = importlib.util.find_spec("jax") is None or importlib.util.find_spec("flax") is None
 REASON = why_not(delayed=True)
@@ -120,8 +120,8 @@ def test_a_node_that_joins_later_trains_on_in_the_same_run(
 @pytest.mark.skipif(NO_JAX, reason="jax or flax is not installed")
 @pytest.mark.long  # test_ends has it on one node
 def test_a_node_that_fails_ends_both_under_skrls_launcher(tmp_path: Path, compiled: Path):
-    from tests.rl.skrl.jax.runs import PPO, compiled_quickly, youngest
-    from tests.rl.skrl.jax.runs import TRAIN as SKRL_TRAIN
+    from tests.skrl.jax.runs import PPO, compiled_quickly, youngest
+    from tests.skrl.jax.runs import TRAIN as SKRL_TRAIN
 
     coordinator = f"127.0.0.1:{free_port()}"
     words = [SKRL_TRAIN, *PPO, "--headless", "--distributed", "--max_iterations=100000"]

@@ -29,9 +29,9 @@ from envlab.envs import (
 )
 from envlab.envs.scene import load_model
 from envlab.registry import Task
-from envlab.rl.rl_games.cfg import RlGamesCfg
-from envlab.rl.rsl_rl.cfg import RslRlCfg
-from envlab.rl.skrl.cfg import SkrlCfg
+from envlab.rl_games.cfg import RlGamesCfg
+from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.skrl.cfg import SkrlCfg
 from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 from tests.graphs import record_steps

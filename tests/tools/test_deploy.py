@@ -18,7 +18,7 @@ import yaml
 from envlab.cli import main
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
-from envlab.rl.loop.deployment import NotDeployable, write_deployment
+from envlab.train.deployment import NotDeployable, write_deployment
 from envlab.tools import deploy
 from envlab.tools.deploy import Player
 

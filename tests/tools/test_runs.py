@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from envlab import cli
-from envlab.rl.run.records import read_standing
-from tests.rl.fake_run import write_run
+from envlab.runs.records import read_standing
+from tests.fake_run import write_run
 
 
 def test_runs_are_listed_oldest_first(tmp_path: Path, monkeypatch, capsys):

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from envlab.errors import ConfigurationError
-from envlab.web import address as module
-from envlab.web.address import Address, take_address
+from envlab_web import address as module
+from envlab_web.address import Address, take_address
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Train a task with DD-PPO, on one process or, under torch.distributed.run, on many; see --help.
 
-The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
-what ddppo does within an iteration is ``iterate`` in envlab/rl/ddppo/learner.py.
+The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+what ddppo does within an iteration is ``iterate`` in source/envlab_navigation/ddppo/learner.py.
 """
 
 from envlab.cli import train

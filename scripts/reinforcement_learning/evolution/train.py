@@ -1,7 +1,7 @@
 """Train a population that evolves, on one process or, under torch.distributed.run, on many.
 
-The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
-what a population does within an iteration is ``iterate`` in envlab/rl/evolution/learner.py.
+The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+what a population does within an iteration is ``iterate`` in source/envlab_populations/evolution/learner.py.
 """
 
 from envlab.cli import train

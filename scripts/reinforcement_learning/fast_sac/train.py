@@ -1,7 +1,7 @@
 """Train a task with FastSAC, on one process or, under torch.distributed.run, on many; see --help.
 
-The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
-what FastSAC does within an iteration is ``iterate`` in envlab/rl/fast_sac/learner.py.
+The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+what FastSAC does within an iteration is ``iterate`` in envlab/fast_sac/learner.py.
 """
 
 from envlab.cli import train

@@ -1,7 +1,7 @@
 """Train a task with rl_games, on one process or, under torch.distributed.run, on many; see --help.
 
-The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
-what rl_games does within an iteration is ``iterate`` in envlab/rl/rl_games/learner.py.
+The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+what rl_games does within an iteration is ``iterate`` in envlab/rl_games/learner.py.
 """
 
 from envlab.cli import train

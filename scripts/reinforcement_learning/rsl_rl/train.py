@@ -1,7 +1,7 @@
 """Train a task with rsl_rl, on one process or, under torch.distributed.run, on many; see --help.
 
-The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
-what rsl_rl does within an iteration is ``iterate`` in envlab/rl/rsl_rl/learner.py.
+The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+what rsl_rl does within an iteration is ``iterate`` in envlab/rsl_rl/learner.py.
 """
 
 from envlab.cli import train

@@ -1,7 +1,7 @@
 """Train a task with skrl, on one process or, under torch.distributed.run, on many; see --help.
 
-The training loop is ``Training.run`` in envlab/rl/loop/training.py, the same for every library;
-what skrl does within an iteration is ``iterate`` in envlab/rl/skrl/learner.py.
+The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+what skrl does within an iteration is ``iterate`` in envlab/skrl/learner.py.
 """
 
 from envlab.cli import train

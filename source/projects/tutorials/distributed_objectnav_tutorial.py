@@ -12,10 +12,10 @@ import math
 from torch import optim
 from torch.optim.lr_scheduler import LambdaLR
 
-from envlab.rl.ddppo.experiment import ExperimentConfig
-from envlab.rl.ddppo.losses import PPO
-from envlab.rl.ddppo.pipeline import PipelineStage, TrainingPipeline
-from envlab.rl.ddppo.schedules import Builder, LinearDecay, MultiLinearDecay
+from envlab_navigation.ddppo.experiment import ExperimentConfig
+from envlab_navigation.ddppo.losses import PPO
+from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
+from envlab_navigation.ddppo.schedules import Builder, LinearDecay, MultiLinearDecay
 
 
 class DistributedObjectNav(ExperimentConfig):

@@ -10,7 +10,7 @@ from rsl_rl.runners import OnPolicyRunner
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
-from tests.rl.conftest import session_of
+from tests.trained import session_of
 
 CARTPOLE = "Isaac-Cartpole-v0"
 

@@ -17,8 +17,8 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 import uvicorn
 from playwright import sync_api as api
 
-from envlab.web.address import take_address
-from envlab.web.dashboard.server import make_app
+from envlab_web.address import take_address
+from envlab_web.dashboard.server import make_app
 from tests.web.dashboard.logs import write_heartbeats, write_logs, write_metrics
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

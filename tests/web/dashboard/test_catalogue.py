@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envlab.web.dashboard import catalogue
-from envlab.web.dashboard.catalogue import Catalogue
+from envlab_web.dashboard import catalogue
+from envlab_web.dashboard.catalogue import Catalogue
 from tests.web.dashboard.logs import write_run
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from envlab.errors import RunDirectoryError
-from envlab.web.dashboard import control, details
-from envlab.web.dashboard.catalogue import Catalogue
+from envlab_web.dashboard import control, details
+from envlab_web.dashboard.catalogue import Catalogue
 from tests.web.dashboard.logs import write_run
 
 NAME = "rsl_rl/ant/run"
@@ -153,8 +153,8 @@ def test_what_cannot_be_resumed_is_said(tmp_path: Path, reason: str):
 
 
 def test_commands_play_and_resume_from_where_the_dashboard_was_started(tmp_path, monkeypatch):
-    from envlab.rl.command.arguments import play_parser, train_parser
-    from envlab.rl.libraries import get_library
+    from envlab.train.arguments import play_parser, train_parser
+    from envlab.libraries import get_library
 
     monkeypatch.delenv("ENVLAB_SH", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlab.web.dashboard.ranks import read_ranks
+from envlab_web.dashboard.ranks import read_ranks
 from tests.web.dashboard.logs import write_heartbeats
 
 RUNNING = {"status": "running"}

@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("starlette", reason="the dashboard needs the extra 'web'")
 from starlette.testclient import TestClient
 
-from envlab.web.address import REFUSAL, Address
-from envlab.web.dashboard import catalogue
-from envlab.web.dashboard.server import make_app
+from envlab_web.address import REFUSAL, Address
+from envlab_web.dashboard import catalogue
+from envlab_web.dashboard.server import make_app
 from tests.web.dashboard.logs import write_metrics, write_run
 
 SECRET = "tell nobody"
@@ -234,7 +234,7 @@ def test_a_line_that_is_being_written_does_not_count_yet(logs, visitor):
 
 
 def test_an_error_that_nobody_foresaw_is_a_sentence_too(visitor, monkeypatch):
-    from envlab.web.dashboard import details
+    from envlab_web.dashboard import details
 
     monkeypatch.setattr(details, "logs", lambda run: 1 / 0)
     answer = visitor.get(f"/api/details?run={ANT}")

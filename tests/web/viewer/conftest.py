@@ -10,8 +10,8 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_env_cfg
-from envlab.web.viewer.messages import Stage
-from envlab.web.viewer.web import WebViewer
+from envlab_web.viewer.messages import Stage
+from envlab_web.viewer.web import WebViewer
 
 
 def make_env(task_id: str, num_envs: int = 6) -> VectorEnv:

@@ -9,9 +9,9 @@ import viser
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from envlab.web.address import Address, take_address
-from envlab.web.viewer.gamepad import HEADER, Gamepad
-from envlab.web.viewer.guard import serve_viser
+from envlab_web.address import Address, take_address
+from envlab_web.viewer.gamepad import HEADER, Gamepad
+from envlab_web.viewer.guard import serve_viser
 
 
 @pytest.fixture(scope="module")

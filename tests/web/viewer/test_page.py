@@ -13,10 +13,10 @@ import torch
 pytest.importorskip("playwright", reason="Playwright is not installed")
 from playwright import sync_api as api
 
-from envlab.rl.command.arguments import play_parser
-from envlab.rl.command.play import open_policy
-from envlab.rl.libraries import get_library
-from envlab.web.viewer.web import WebViewer
+from envlab.train.arguments import play_parser
+from envlab.train.play import open_policy
+from envlab.libraries import get_library
+from envlab_web.viewer.web import WebViewer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from envlab.envs import VectorEnv
-from envlab.web.viewer.messages import Frame, Wishes
+from envlab_web.viewer.messages import Frame, Wishes
 from tests.web.viewer.conftest import LocalViewer
 
 FAST = Wishes(speed=math.inf)

@@ -8,14 +8,14 @@ for _images in ("Depth", "RGB"):
     for _play in ("", "Play"):
         gymnasium.register(
             id="-".join(filter(None, ("Nav-ObjectNav", _images, _play, "v0"))),
-            entry_point="envlab.nav.backends:make_nav_env",
-            vector_entry_point="envlab.nav.backends:make_nav_env",
+            entry_point="envlab_navigation.backends:make_nav_env",
+            vector_entry_point="envlab_navigation.backends:make_nav_env",
             disable_env_checker=True,
             order_enforce=False,
             kwargs={
                 "env_cfg_entry_point": f"{__name__}.object_env_cfg:ObjectNav{_images}{_play}EnvCfg",
                 "ddppo_cfg_entry_point": f"{_AGENTS}:ddppo_{_images.lower()}_ppo_cfg.yaml",
-                "expert_entry_point": "envlab.nav.expert:Expert",
+                "expert_entry_point": "envlab_navigation.expert:Expert",
                 "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_{_images.lower()}_ppo_cfg.yaml",
                 "skrl_cfg_entry_point": f"{_AGENTS}:skrl_{_images.lower()}_ppo_cfg.yaml",
                 "description": "Find an object of a class in a house"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from envlab.envs import default
-from envlab.nav.nav_cfg import ACTIONS, Action, HousesCfg, ImageKind, NavEnvCfg, NavSceneCfg
+from envlab_navigation.nav_cfg import ACTIONS, Action, HousesCfg, ImageKind, NavEnvCfg, NavSceneCfg
 
 
 @dataclass(kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import default
-from envlab.nav.nav_cfg import HousesCfg, ImageKind, NavEnvCfg, NavSceneCfg
+from envlab_navigation.nav_cfg import HousesCfg, ImageKind, NavEnvCfg, NavSceneCfg
 
 
 @dataclass(kw_only=True)

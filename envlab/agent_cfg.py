@@ -1,0 +1,193 @@
+"""What envlab itself asks of an agent's configuration, whatever the library calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, merge
+from envlab.errors import ConfigurationError
+
+SAVED_RATES = (
+    "lr",
+    "initial_lr",
+    "base_lrs",
+    "_last_lr",
+    "learning_rate",
+    "policy_learning_rate",
+    "value_learning_rate",
+    "critic_learning_rate",
+)
+"""Names of learning rates in checkpoints: of torch's optimizers and schedulers, and libraries'."""
+
+Precision = Literal["auto", "float32", "bfloat16"]
+"""What a policy's hidden layers are computed in, see :mod:`envlab.precision`."""
+
+
+@dataclass(kw_only=True)
+class AgentCfg:
+    """Configuration of a library's agent (``agent.*``), as far as all libraries have it.
+
+    A library derives its own. What it keeps elsewhere it gives as a property, and says in
+    :attr:`FLAGS` where a flag finds it; :class:`BasicAgentCfg` is for one that keeps nothing
+    elsewhere.
+    """
+
+    FLAGS: ClassVar[Mapping[str, str]]
+    """Flags that set a value, and where it is: ``{"max_iterations": "trainer.timesteps"}``."""
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = ()
+    """Where learning rates are that ``--lr_scaling`` multiplies."""
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = ()
+    """Where batch sizes are that count samples, and that ``--global_num_envs`` divides."""
+    ENVS_PER_CORE: ClassVar[int] = 1024
+    """Environments per core on a CPU, at most, where nobody says: enough to amortise a step's fixed
+    cost (Cartpole gains nothing beyond 1024), few enough that an iteration takes under a second."""
+
+    save_interval_minutes: NonNegativeFloat = 10.0
+    """A checkpoint is also due when the last one is older; 0: by iterations only."""
+    keep_checkpoints: NonNegativeInt = 10
+    """How many of the newest checkpoints are kept, besides the best one; 0 keeps all."""
+    audit_interval: PositiveInt = 50
+    """Iterations between two audits; the first update and every checkpoint are audited too."""
+    lr_scaling: Literal["none", "linear", "sqrt"] = "none"
+    """Factor of the learning rates: 1, the number of processes, or its square root."""
+    logger: str = "tensorboard"
+    """``tensorboard``, ``wandb`` or ``neptune``."""
+    log_project_name: str | None = None
+    """Project at the service; null: its own environment variable, or the experiment's name."""
+    wandb_entity: str | None = None
+    """User or team at the service whose project it is; null: its own environment variable."""
+
+    if TYPE_CHECKING:  # what each library has, as a field or a property; see BasicAgentCfg
+
+        @property
+        def seed(self) -> int: ...
+        @property
+        def num_steps_per_env(self) -> int: ...
+        @property
+        def max_iterations(self) -> int: ...
+        @property
+        def save_interval(self) -> int: ...
+        @property
+        def experiment_name(self) -> str: ...
+        @property
+        def run_name(self) -> str: ...
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What a checkpoint must agree in besides library and task, such as the algorithm."""
+        return {}
+
+    def references(self) -> Mapping[str, str]:
+        """Return the texts by which the library imports code, by their paths (``agent.net``).
+
+        Those that come from a file are refused unless they lead to what is trusted, see
+        :class:`envlab.config.Trust`. Fields that are annotated as functions or classes are looked
+        after by the configuration itself.
+        """
+        return {}
+
+    def takes(self, path: str, target: object) -> bool:
+        """Return whether the library should call what a text of :meth:`references` leads to.
+
+        It is asked of texts from files: a class of another kind would get a stranger's arguments.
+        """
+        return callable(target)
+
+    def check_members(self, paths: Sequence[str]) -> None:
+        """Refuse a population whose members differ in what is at paths such as ``agent.seed``.
+
+        Raises:
+            ConfigurationError: If the library would undo what they differ in, or trains none.
+        """
+
+    @property
+    def is_multi_agent(self) -> bool:
+        """Whether several agents are trained; otherwise a multi-agent task is converted."""
+        return False
+
+    def with_task_values(self, values: Mapping[str, Any]) -> Self:
+        """Return this configuration with a task's own values over it."""
+        return merge(self, values, "agent")
+
+    def resolved(self) -> Self:
+        """Return this configuration with a number wherever a null stands for one.
+
+        This is done as late as possible, so that such a number follows what it comes from.
+
+        Raises:
+            ConfigurationError: If values contradict each other.
+        """
+        return self
+
+
+@dataclass(kw_only=True)
+class BasicAgentCfg(AgentCfg):
+    """One that keeps every value under its own name; a library adds its own."""
+
+    FLAGS: ClassVar[Mapping[str, str]] = {
+        name: name
+        for name in (
+            "seed",
+            "max_iterations",
+            "experiment_name",
+            "run_name",
+            "logger",
+            "log_project_name",
+            "wandb_entity",
+            "lr_scaling",
+        )
+    }
+
+    seed: int = 42
+    """Base seed; -1 draws one."""
+    num_steps_per_env: PositiveInt = 24
+    """Steps of each environment per iteration."""
+    max_iterations: PositiveInt = 1500
+    """Iterations in all, those before a resume included."""
+    save_interval: PositiveInt = 50
+    """Iterations between two checkpoints."""
+    experiment_name: str = "default"
+    """Folder of the runs: ``logs/<library>/<experiment_name>``."""
+    run_name: str = ""
+    """Appended to the run's timestamp."""
+
+
+def refuse_schedule(cfg: AgentCfg, paths: Sequence[str], key: str, fixed: str) -> None:
+    """Refuse learning rates of one's own that a schedule rewrites.
+
+    Args:
+        cfg: The agent's configuration.
+        paths: What members differ in.
+        key: Where the schedule is.
+        fixed: What leaves learning rates as they are.
+
+    Raises:
+        ConfigurationError: Naming the schedule, and how to be without it.
+    """
+    rates = [path for path in paths if path.removeprefix("agent.") in cfg.LEARNING_RATES]
+    if rates:
+        raise ConfigurationError(
+            f"population.ranges names {rates[0]}, but agent.{key} is {value_at(cfg, key)!r}, which "
+            f"rewrites learning rates while a member trains. Add agent.{key}={fixed}, or explore "
+            "what the schedule goes by instead."
+        )
+
+
+def value_at(cfg: Any, path: str) -> Any:
+    """Return the value at a dotted path of a configuration, None if there is no such part."""
+    for name in path.split("."):
+        cfg = cfg.get(name) if isinstance(cfg, Mapping) else getattr(cfg, name, None)
+    return cfg
+
+
+def set_value(cfg: Any, path: str, value: Any) -> Any:
+    """Return an agent's configuration with the value at a dotted path changed.
+
+    Raises:
+        ConfigurationError: If there is no such path or it holds another type.
+    """
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return merge(cfg, value, "agent")

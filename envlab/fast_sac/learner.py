@@ -1,0 +1,309 @@
+"""An iteration of FastSAC: steps of all environments, and updates after each of them."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ddp import PolicyDDP, settle_buckets
+from envlab.envs import BatchedEnv
+from envlab.errors import CheckpointError
+from envlab.train.session import Session
+from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.checks import action_range, check_supported
+from envlab.fast_sac.networks import Actor, Critics
+from envlab.fast_sac.objective import (
+    critic_loss,
+    policy_loss,
+    target_values,
+    temperature_loss,
+)
+from envlab.fast_sac.replay import Batch, Replay
+from envlab.fast_sac.scaling import ObsScaler, RewardScaler
+from envlab.learner import Iteration, Learner, OnStep
+
+logger = logging.getLogger(__name__)
+
+BETAS = (0.9, 0.95)
+"""Of AdamW, as in FastSAC: what gradients were is forgotten sooner."""
+
+
+class FastSacLearner(Learner):
+    """See :class:`envlab.learner.Learner`.
+
+    Attributes:
+        actor: The policy, in ``DistributedDataParallel`` where there are several ranks.
+        critics: The critics and the temperature, likewise.
+        replay: This rank's replay memory.
+        scalers: Of observations by name, pooled over ranks.
+        reward_scaler: Of rewards, likewise.
+        half_width: Of the actions' range, ``(num_actions,)``.
+        middle: Of the same.
+    """
+
+    def __init__(self, env: BatchedEnv, cfg: FastSacCfg, context: DistributedContext) -> None:
+        """Build networks, optimizers and replay memory.
+
+        Raises:
+            ConfigurationError: If the configuration cannot train on these environments.
+        """
+        check_supported(cfg, env)
+        self._env, self._cfg, self._context = env, cfg, context
+        algorithm, device = cfg.algorithm, context.device
+        self._groups = {"obs": "policy"}
+        if "critic" in env.obs_buf:
+            self._groups["critic_obs"] = "critic"
+        sizes = {name: env.obs_buf[group].shape[1] for name, group in self._groups.items()}
+        self.half_width, self.middle = action_range(env, cfg)
+        num_critic_obs = sizes.get("critic_obs", sizes["obs"])
+        num_actions = len(self.half_width)
+        actor = Actor(sizes["obs"], num_actions, cfg.actor).to(device)
+        critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
+        critics = critics.to(device)
+        self._target = copy.deepcopy(critics).requires_grad_(False)
+        self.scalers = {name: ObsScaler(size).to(device) for name, size in sizes.items()}
+        self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max).to(device)
+        self._actor, self._critics = actor, critics
+        self.actor: nn.Module = actor
+        self.critics: nn.Module = critics
+        if context.is_distributed:
+            self.actor, self.critics = PolicyDDP(actor), PolicyDDP(critics)
+            for ddp in (self.actor, self.critics):
+                settle_buckets(ddp)
+            self._target.load_state_dict(critics.state_dict())  # DDP sent rank 0's to all
+        self._actor_optimizer = self._optimizer(actor)
+        self._critic_optimizer = self._optimizer(critics)
+        self._target_entropy = num_actions * (
+            math.log(algorithm.target_std) + 0.5 * math.log(2.0 * math.pi * math.e)
+        )
+        self._batch_size = cfg.batch_of(context.world_size)
+        self.replay = Replay(
+            cfg.replay.size,
+            env.num_envs,
+            sizes,
+            num_actions=num_actions,
+            gamma=algorithm.gamma,
+            n_step=algorithm.n_step,
+            device=device,
+        )
+        self._returns = torch.zeros(env.num_envs, device=device)
+        self._num_updates = 0
+        self._losses: dict[str, list[torch.Tensor]] = {}
+
+    def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
+        rate, decay = self._cfg.algorithm.learning_rate, self._cfg.algorithm.weight_decay
+        decayed = [one for one in network.parameters() if one.dim() > 0]
+        alone = [one for one in network.parameters() if one.dim() == 0]  # the temperature
+        groups = [{"params": decayed}]
+        if alone:
+            groups.append({"params": alone, "weight_decay": 0.0})  # type: ignore[dict-item]
+        return torch.optim.AdamW(groups, lr=rate, weight_decay=decay, betas=BETAS, fused=True)
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        start, learn_s = time.perf_counter(), 0.0
+        seen: list[dict[str, torch.Tensor]] = []
+        returns: list[torch.Tensor] = []
+        for _ in range(self._cfg.num_steps_per_env):
+            before, passed = self._step(on_step)
+            seen.append(before)
+            returns.append(passed)
+            if self.replay.num_added > self._cfg.warmup_steps:
+                learning = time.perf_counter()
+                self._learn()
+                learn_s += time.perf_counter() - learning
+        for name in self._groups:
+            samples = torch.cat([obs[name] for obs in seen])
+            self.scalers[name].add(samples, self._context)
+        self.reward_scaler.add(torch.stack(returns), self._context)
+        return Iteration(
+            frames=self._cfg.num_steps_per_env * self._env.num_envs,
+            collect_s=time.perf_counter() - start - learn_s,
+            learn_s=learn_s,
+            learning_rate=self._actor_optimizer.param_groups[0]["lr"],
+            losses=self._take_losses(),
+        )
+
+    @torch.no_grad()
+    def _step(self, on_step: OnStep) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Take a step of all environments into the replay memory.
+
+        Returns:
+            What was observed before it, by name; and the running returns after it.
+        """
+        env = self._env
+        before = self._named(env.obs_buf)
+        drawn, _ = self._actor(self.scalers["obs"](before["obs"]))
+        obs, rewards, terminated, truncated, info = env.step(self.to_env(drawn))
+        after = self._named(obs)
+        if "final_obs" in info:  # what the step led to, where a new episode has begun
+            final = self._named(info["final_obs"])
+            is_final = info["_final_obs"].to(drawn.device).unsqueeze(1)
+            after = {name: torch.where(is_final, final[name], after[name]) for name in after}
+        rewards, terminated, truncated = (
+            values.to(drawn.device) for values in (rewards, terminated, truncated)
+        )
+        self.replay.add(before, drawn, rewards, terminated, truncated, after)
+        ended = terminated | truncated
+        returns = self.reward_scaler.returns(self._returns, rewards, ended)
+        on_step(rewards, ended, info)
+        return before, returns
+
+    def _named(self, obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return copies of what actor and critics observe: environments reuse their tensors."""
+        device = self._context.device
+        return {name: obs[group].to(device, copy=True) for name, group in self._groups.items()}
+
+    def to_env(self, actions: torch.Tensor) -> torch.Tensor:
+        """Return actions of -1 to 1 as the environment takes them."""
+        return (actions * self.half_width + self.middle).to(self._env.device)
+
+    def _learn(self) -> None:
+        """Update the networks; transitions are drawn and scaled for all updates at once."""
+        algorithm, size = self._cfg.algorithm, self._batch_size
+        batch = self._scaled(self.replay.sample(algorithm.updates_per_step * size))
+        for number in range(algorithm.updates_per_step):
+            rows = slice(number * size, (number + 1) * size)
+            self._update(Batch(*(values[rows] for values in batch)))
+
+    def _scaled(self, batch: Batch) -> Batch:
+        obs_scaler = self.scalers["obs"]
+        obs, next_obs = obs_scaler(batch.obs), obs_scaler(batch.next_obs)
+        critic_obs, next_critic_obs = obs, next_obs
+        if "critic_obs" in self._groups:
+            critic_scaler = self.scalers["critic_obs"]
+            critic_obs = critic_scaler(batch.critic_obs)
+            next_critic_obs = critic_scaler(batch.next_critic_obs)
+        return batch._replace(
+            obs=obs,
+            critic_obs=critic_obs,
+            rewards=batch.rewards * self.reward_scaler.factor,
+            next_obs=next_obs,
+            next_critic_obs=next_critic_obs,
+        )
+
+    def _update(self, batch: Batch) -> None:
+        """Take a gradient step of critics and temperature, and now and then of the policy."""
+        algorithm = self._cfg.algorithm
+        is_least = algorithm.q_reduction == "min"
+        with torch.no_grad():
+            actions, log_probs = self._actor(batch.next_obs)
+            temperature = self._critics.log_temperature.exp()
+            rewards = batch.rewards - batch.discounts * temperature * log_probs
+            target = target_values(
+                self._target,
+                rewards,
+                batch.discounts,
+                batch.next_critic_obs,
+                actions,
+                is_least=is_least,
+            )
+        judged, log_temperature = self.critics(batch.critic_obs, batch.actions)
+        losses = {
+            "critic": critic_loss(judged, target),
+            "temperature": temperature_loss(log_temperature, log_probs, self._target_entropy),
+        }
+        self._critic_optimizer.zero_grad()
+        (losses["critic"] + losses["temperature"]).backward()
+        self._critic_optimizer.step()
+        self._note("critic", losses["critic"])
+        if self._num_updates % algorithm.policy_frequency == 0:
+            self._update_policy(batch, temperature, is_least)
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self._target.parameters()), list(self._critics.parameters()), algorithm.tau
+            )
+        self._num_updates += 1
+
+    def _update_policy(self, batch: Batch, temperature: torch.Tensor, is_least: bool) -> None:
+        actions, log_probs = self.actor(batch.obs)
+        self._critics.requires_grad_(False)  # their gradients would be thrown away
+        loss = policy_loss(
+            self._critics, batch.critic_obs, actions, log_probs, temperature, is_least=is_least
+        )
+        self._actor_optimizer.zero_grad()
+        loss.backward()
+        self._critics.requires_grad_(True)
+        self._actor_optimizer.step()
+        self._note("policy", loss)
+        self._note("entropy", -log_probs.mean())
+        self._note("temperature", temperature)
+
+    def _note(self, name: str, value: torch.Tensor) -> None:
+        self._losses.setdefault(name, []).append(value.detach())
+
+    def _take_losses(self) -> dict[str, float]:
+        """Return the iteration's mean losses; a device is read once."""
+        means = [torch.stack(values).mean() for values in self._losses.values()]
+        read = torch.stack(means).tolist() if means else []
+        names = list(self._losses)
+        self._losses = {}
+        return dict(zip(names, read, strict=True))
+
+    def model_state(self) -> dict[str, Any]:
+        return {
+            "actor": self._actor.state_dict(),
+            "critics": self._critics.state_dict(),
+            "target": self._target.state_dict(),
+            "scalers": {name: one.state_dict() for name, one in self._all_scalers().items()},
+            "actor_optimizer": self._actor_optimizer.state_dict(),
+            "critic_optimizer": self._critic_optimizer.state_dict(),
+            "num_updates": self._num_updates,
+        }
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        state = values["model"]
+        try:
+            for network, name in (
+                (self._actor, "actor"),
+                (self._critics, "critics"),
+                (self._target, "target"),
+            ):
+                network.load_state_dict(state[name])
+            for name, scaler in self._all_scalers().items():
+                scaler.load_state_dict(state["scalers"][name])
+            self._actor_optimizer.load_state_dict(state["actor_optimizer"])
+            self._critic_optimizer.load_state_dict(state["critic_optimizer"])
+        except (LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise CheckpointError(
+                f"The checkpoint does not fit the configured networks ({reason}). Use the run's "
+                "own configuration: leave out overrides of agent.actor and agent.critic."
+            ) from error
+        self._num_updates = int(state["num_updates"])
+
+    def _all_scalers(self) -> dict[str, nn.Module]:
+        return {**self.scalers, "reward": self.reward_scaler}
+
+    def rank_state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"returns": self._returns.cpu().clone()}
+        if self._cfg.replay.is_saved:
+            state["replay"] = self.replay.state()
+        return state
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        self._returns.copy_(state["returns"])
+        if "replay" in state:
+            self.replay.set_state(state["replay"])
+        elif self._context.is_main:
+            logger.warning(
+                "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
+                "anew, so that the run does not end as the unbroken one would."
+            )
+
+
+def build(session: Session, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:
+    """Return the learner of a settled session."""
+    cfg: FastSacCfg = session.agent_cfg
+    learner = FastSacLearner(env, cfg, context)
+    if cfg.init_at_random_ep_len and env.max_episode_length:
+        stream = env.random.stream("initial_episode_length")
+        env.episode_length_buf = stream.integers(0, env.max_episode_length)
+    return learner

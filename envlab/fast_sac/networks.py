@@ -1,0 +1,108 @@
+"""The policy, and two critics that are computed together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from envlab.fast_sac.cfg import ActorCfg, CriticCfg
+from envlab.squashed import sample_squashed
+
+LOG_STD = (-5.0, 0.0)
+"""Bounds of the policy's log deviation before tanh, as in FastSAC."""
+NUM_CRITICS = 2
+
+
+class Actor(nn.Module):
+    """A Gaussian policy squashed by tanh: actions are -1 to 1."""
+
+    def __init__(self, num_obs: int, num_actions: int, cfg: ActorCfg) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before, size in zip((num_obs, *cfg.hidden_dims), cfg.hidden_dims, strict=False):
+            layers += [nn.Linear(before, size), nn.LayerNorm(size), nn.SiLU()]
+        self.body = nn.Sequential(*layers)
+        self.mean = nn.Linear(cfg.hidden_dims[-1], num_actions)
+        self.deviation = nn.Linear(cfg.hidden_dims[-1], num_actions)
+        low, high = LOG_STD
+        share = (math.log(cfg.init_std) - low) / (high - low)
+        with torch.no_grad():  # begins with zero mean and the wanted deviation everywhere
+            for head in (self.mean, self.deviation):
+                head.weight.mul_(0.01)
+                head.bias.zero_()
+            self.deviation.bias.fill_(math.atanh(min(max(2.0 * share - 1.0, -0.99), 0.99)))
+
+    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return drawn actions, ``(batch, num_actions)``, and their log density, ``(batch,)``."""
+        features = self.body(obs)
+        low, high = LOG_STD
+        log_std = low + 0.5 * (high - low) * (self.deviation(features).tanh() + 1.0)
+        actions, density = sample_squashed(self.mean(features), log_std)
+        return actions, density.sum(dim=1)
+
+    def best(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return the best actions, ``(batch, num_actions)``."""
+        return self.mean(self.body(obs)).tanh()
+
+
+class Critics(nn.Module):
+    """Two critics, of which each layer is one operation; and the temperature, learned with them."""
+
+    def __init__(
+        self, num_obs: int, num_actions: int, cfg: CriticCfg, init_temperature: float
+    ) -> None:
+        super().__init__()
+        num_outputs = cfg.num_atoms if cfg.distributional else 1
+        sizes = (num_obs + num_actions, *cfg.hidden_dims)
+        hidden = zip(sizes, cfg.hidden_dims, strict=False)
+        self.layers = nn.Sequential(
+            *(PairedLinear(before, size, normalised=True) for before, size in hidden),
+            PairedLinear(sizes[-1], num_outputs, normalised=False),
+        )
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(init_temperature)))
+        self.atoms = nn.Buffer(torch.linspace(-cfg.v_max, cfg.v_max, num_outputs))
+
+    def forward(
+        self, obs: torch.Tensor, actions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what each critic says, ``(2, batch, num_atoms or 1)``, and the log temperature."""
+        return self.judge(obs, actions), self.log_temperature
+
+    def judge(self, obs: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+        """Return logits of the returns' distribution, or returns: ``(2, batch, num_outputs)``."""
+        x = torch.cat((obs, actions), dim=1)
+        judged: torch.Tensor = self.layers(x.expand(NUM_CRITICS, -1, -1))
+        return judged
+
+    def values(self, judged: torch.Tensor) -> torch.Tensor:
+        """Return the mean returns that :meth:`judge` speaks of, ``(2, batch)``."""
+        if judged.shape[2] == 1:
+            return judged.squeeze(2)
+        return judged.softmax(dim=2) @ self.atoms
+
+
+class PairedLinear(nn.Module):
+    """A linear layer of both critics; a hidden one has a LayerNorm and SiLU behind it."""
+
+    def __init__(self, num_inputs: int, num_outputs: int, *, normalised: bool) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(num_inputs)  # as in nn.Linear
+        shape = (NUM_CRITICS, num_inputs, num_outputs)
+        self.weight = nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(NUM_CRITICS, 1, num_outputs).uniform_(-bound, bound))
+        self._shape: Sequence[int] = (num_outputs,)
+        self.gain = self.shift = None
+        if normalised:
+            self.gain = nn.Parameter(torch.ones(NUM_CRITICS, 1, num_outputs))
+            self.shift = nn.Parameter(torch.zeros(NUM_CRITICS, 1, num_outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map ``(2, batch, num_inputs)`` to ``(2, batch, num_outputs)``."""
+        x = torch.baddbmm(self.bias, x, self.weight)
+        if self.gain is None or self.shift is None:
+            return x
+        return functional.silu(functional.layer_norm(x, self._shape) * self.gain + self.shift)

@@ -1,0 +1,109 @@
+"""What the networks are to minimise, for one batch."""
+
+from __future__ import annotations
+
+import torch
+
+from envlab.fast_sac.networks import Critics
+
+
+def target_values(
+    critics: Critics,
+    rewards: torch.Tensor,
+    discounts: torch.Tensor,
+    obs: torch.Tensor,
+    actions: torch.Tensor,
+    *,
+    is_least: bool,
+) -> torch.Tensor:
+    """Return what critics are to say of a batch: returns, or the weights of C51's atoms.
+
+    Args:
+        critics: The target critics.
+        rewards: With what entropy is worth, ``(batch,)``.
+        discounts: What the next states' values count, ``(batch,)``.
+        obs: Next observations of the critics, ``(batch, size)``.
+        actions: The policy's, there, ``(batch, num_actions)``.
+        is_least: Whether the critic with the lesser value is believed; otherwise both are, by half.
+
+    Returns:
+        ``(batch,)``, or ``(batch, num_atoms)``.
+    """
+    judged = critics.judge(obs, actions)
+    values = critics.values(judged)
+    if judged.shape[2] == 1:
+        value = values.amin(dim=0) if is_least else values.mean(dim=0)
+        return rewards + discounts * value
+    weights = judged.softmax(dim=2)
+    if is_least:
+        first_is_less = (values[0] <= values[1]).unsqueeze(1)
+        weights = torch.where(first_is_less, weights[0], weights[1])
+    else:
+        weights = weights.mean(dim=0)
+    return project(weights, rewards, discounts, critics.atoms)
+
+
+def project(
+    weights: torch.Tensor, rewards: torch.Tensor, discounts: torch.Tensor, atoms: torch.Tensor
+) -> torch.Tensor:
+    """Return the distribution of ``reward + discount * return`` on the same atoms.
+
+    Bellemare et al., "A Distributional Perspective on Reinforcement Learning" (2017), algorithm 1.
+
+    Args:
+        weights: Of the returns, ``(batch, num_atoms)``.
+        rewards: ``(batch,)``.
+        discounts: ``(batch,)``.
+        atoms: Returns at equal distances, rising, ``(num_atoms,)``.
+    """
+    moved = rewards.unsqueeze(1) + discounts.unsqueeze(1) * atoms
+    place = (moved.clamp(atoms[0], atoms[-1]) - atoms[0]) / (atoms[1] - atoms[0])
+    below = place.floor().clamp(max=len(atoms) - 2)
+    share = place - below
+    below = below.long()
+    projected = torch.zeros_like(weights)
+    projected.scatter_add_(1, below, weights * (1.0 - share))
+    return projected.scatter_add_(1, below + 1, weights * share)
+
+
+def critic_loss(judged: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Return the critics' losses, summed over both: cross entropy, or half the squared error.
+
+    Args:
+        judged: ``(2, batch, num_atoms or 1)``.
+        target: What :func:`target_values` returns.
+    """
+    if judged.shape[2] == 1:
+        return 0.5 * (judged.squeeze(2) - target).square().mean(dim=1).sum()
+    return -(target * judged.log_softmax(dim=2)).sum(dim=2).mean(dim=1).sum()
+
+
+def policy_loss(
+    critics: Critics,
+    obs: torch.Tensor,
+    actions: torch.Tensor,
+    log_probs: torch.Tensor,
+    temperature: torch.Tensor,
+    *,
+    is_least: bool,
+) -> torch.Tensor:
+    """Return what the policy is to minimise: what its entropy costs, less its value.
+
+    Args:
+        critics: The critics, which do not learn from it.
+        obs: Observations of the critics, ``(batch, size)``.
+        actions: Drawn there, ``(batch, num_actions)``, with gradients.
+        log_probs: Their log densities, ``(batch,)``, with gradients.
+        temperature: 0-d.
+        is_least: Whether the lesser value counts, otherwise the mean.
+    """
+    values = critics.values(critics.judge(obs, actions))
+    value = values.amin(dim=0) if is_least else values.mean(dim=0)
+    return (temperature * log_probs - value).mean()
+
+
+def temperature_loss(
+    log_temperature: torch.Tensor, log_probs: torch.Tensor, target_entropy: float
+) -> torch.Tensor:
+    """Return a loss that raises the temperature where the entropy is below its target."""
+    return -(log_temperature.exp() * (log_probs.mean() + target_entropy))

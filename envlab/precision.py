@@ -1,0 +1,89 @@
+"""What a policy's hidden layers are computed in: float32, or bfloat16 where a processor has it.
+
+Parameters, outputs, losses, gradients of parameters, and running statistics are float32 always.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+from torch import nn
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.agent_cfg import Precision
+
+logger = logging.getLogger(__name__)
+
+NARROW = 32
+"""Layers of fewer outputs stay in float32: actions and values come from them, and converting for
+them takes longer than they do."""
+
+
+def settle_precision(precision: Precision, context: DistributedContext) -> torch.dtype:
+    """Return what to compute in: by ``auto``, bfloat16 where all ranks' devices have it.
+
+    Every rank must call this.
+
+    Raises:
+        ConfigurationError: If bfloat16 is asked for and a rank's device does not have it.
+    """
+    if precision == "float32":
+        return torch.float32
+    if context.device.type == "cuda":
+        has_it = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        has_it = torch.cpu._is_avx512_bf16_supported()
+    (lacking,) = context.max(int(not has_it))
+    if not lacking:
+        return torch.bfloat16
+    if precision == "bfloat16":
+        raise ConfigurationError(
+            "agent.precision is 'bfloat16', which a processor of this run does not have "
+            "(avx512_bf16, or a GPU of compute capability 8.0). Set it to float32, or to auto."
+        )
+    logger.info("agent.precision=auto: float32, since a processor of this run has no bfloat16.")
+    return torch.float32
+
+
+def compute_in(network: nn.Module, dtype: torch.dtype) -> None:
+    """Have the wide layers of each ``nn.Sequential`` of a network computed in another type.
+
+    Args:
+        network: Its layers must be in ``nn.Sequential``, as those of multilayer perceptrons and
+            convolutions are; others, such as recurrent ones, stay as they are.
+        dtype: ``torch.bfloat16``; with ``torch.float32`` nothing is changed.
+    """
+    if dtype == torch.float32:
+        return
+    inside: set[nn.Module] = set()
+    for module in network.modules():
+        if isinstance(module, nn.Sequential) and module not in inside:
+            inside.update(module.modules())
+            _Autocast(dtype).surround(module)
+            for layer in module.modules():
+                if isinstance(layer, nn.Linear) and layer.out_features < NARROW:
+                    _Autocast(None).surround(layer)
+
+
+class _Autocast:
+    """torch's autocast, or float32 within it, around a module's forward pass."""
+
+    def __init__(self, dtype: torch.dtype | None) -> None:
+        self._dtype, self._entered = dtype, list[torch.autocast]()
+
+    def surround(self, module: nn.Module) -> None:
+        module.register_forward_pre_hook(self._enter)
+        module.register_forward_hook(self._leave, always_call=True)
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        device = args[0].device.type
+        self._entered.append(torch.autocast(device, self._dtype, enabled=self._dtype is not None))
+        self._entered[-1].__enter__()
+        return (args[0].float(), *args[1:]) if self._dtype is None else args
+
+    def _leave(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        self._entered.pop().__exit__(None, None, None)
+        return output.float() if isinstance(output, torch.Tensor) else output

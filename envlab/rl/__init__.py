@@ -1,1 +1,0 @@
-"""Adapters of the RL libraries, one file a library, and what they share."""

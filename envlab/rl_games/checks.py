@@ -1,0 +1,299 @@
+"""What rl_games cannot do, or envlab not with it: refused in a sentence before anything is written.
+
+rl_games itself would fail later, with a traceback or in silence.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+from gymnasium import spaces
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs import BatchedEnv
+from envlab.errors import CheckpointError, ConfigurationError, did_you_mean
+from envlab.rl_games.cfg import SAC, ConfigCfg, RlGamesCfg
+from envlab.rl_games.networks import MULTI_INPUT
+
+logger = logging.getLogger(__name__)
+
+MODELS = {
+    "a2c_continuous": ("continuous_a2c_logstd", "continuous_a2c_tanh"),
+    "a2c_discrete": ("discrete_a2c", "multi_discrete_a2c"),
+    SAC: ("soft_actor_critic",),
+}
+"""Models of each algorithm. ``continuous_a2c`` is missing: it breaks in rl_games 1.6.5."""
+
+_CONFIG = "agent.params.config"
+_CENTRAL = f"{_CONFIG}.central_value_config"
+_NO_SELF_PLAY = "rl_games' self-play needs an environment made for it"
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "params.load_checkpoint": (False, "use --resume and --checkpoint"),
+    "params.config.max_frames": (-1, "use --max_frames"),
+    "params.config.population_based_training": (False, "use --population_size instead"),
+    "params.config.self_play": (False, _NO_SELF_PLAY),
+    "params.config.self_play_config": (None, _NO_SELF_PLAY),
+    "params.config.use_action_masks": (False, "envlab's environments have no action masks"),
+    "params.config.epochs_between_resets": (0, "set env.episode_length_s, which ends episodes"),
+    "params.config.normalize_rms_advantage": (
+        False,
+        "rl_games 1.6.5 fails with it; normalize_advantage is over the samples of all processes",
+    ),
+    "params.config.seq_len": (None, "rl_games ignores this old name of seq_length"),
+}
+"""Keys that would change what is trained and have no effect here: what they may be, what to do."""
+
+
+def check_supported(cfg: RlGamesCfg, env: BatchedEnv, context: DistributedContext) -> None:
+    """Refuse what cannot train.
+
+    Raises:
+        ConfigurationError: Naming the key, its value, what is expected and what to do.
+    """
+    for path, (allowed, advice) in REFUSED.items():
+        value = operator.attrgetter(path)(cfg)
+        if value != allowed:
+            raise ConfigurationError(
+                f"agent.{path} is {value!r}, but only {allowed!r} is supported: {advice}."
+            )
+    check_model(cfg, env)
+    _check_images(cfg, env)
+    _check_processes(cfg, context)
+    if cfg.is_sac:
+        _check_sac(cfg.params.config, env.num_envs)
+    else:
+        _check_batches(cfg, env.num_envs)
+
+
+@contextlib.contextmanager
+def supported_configuration() -> Iterator[None]:
+    """Turn what rl_games raises while it builds into a sentence, and what it prints into a log.
+
+    Raises:
+        ConfigurationError: If rl_games fails.
+    """
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            yield
+        except Exception as error:  # its constructors run into anything
+            raise ConfigurationError(
+                f"rl_games refuses the agent's configuration ({type(error).__name__}: {error}). "
+                "Correct it by an override agent.params.<key>=<value>."
+            ) from error
+    logger.debug("%s", printed.getvalue().strip())
+
+
+@contextlib.contextmanager
+def fitting_checkpoint() -> Iterator[None]:
+    """Turn what torch raises for networks of other shapes into a sentence.
+
+    Raises:
+        CheckpointError: If loading fails.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise CheckpointError(
+            f"The checkpoint does not fit the configured networks ({reason}). Use the run's own "
+            "configuration: leave out overrides of agent.params.network and of normalisers."
+        ) from error
+
+
+def check_model(cfg: RlGamesCfg, env: BatchedEnv) -> None:
+    """Refuse an algorithm or a model that does not fit the task's actions.
+
+    Raises:
+        ConfigurationError: Naming those that do.
+    """
+    algorithm, model = cfg.params.algo.name, cfg.params.model.name
+    if algorithm not in MODELS:
+        raise ConfigurationError(
+            f"agent.params.algo.name is {algorithm!r}, but must be one of {', '.join(MODELS)}."
+            f"{did_you_mean(algorithm, MODELS)}"
+        )
+    space = env.single_action_space
+    fitting = _fitting_models(space)
+    if model not in MODELS[algorithm] or model not in fitting:
+        algorithms = [name for name, models in MODELS.items() if set(models) & set(fitting)]
+        raise ConfigurationError(
+            f"agent.params.algo.name is {algorithm!r} and agent.params.model.name is {model!r}, "
+            f"but the task's actions are {space}. Choose {' or '.join(algorithms)} with the model "
+            f"{' or '.join(fitting)}, and agent.params.network.space to match."
+        )
+    clip = cfg.params.env.clip_actions
+    is_scaled = cfg.is_sac or cfg.params.config.clip_actions
+    if isinstance(space, spaces.Box) and is_scaled and not math.isfinite(clip):
+        raise ConfigurationError(
+            f"agent.params.env.clip_actions is {clip}, but actions in [-1, 1] are scaled to that "
+            "bound. Set it, as in agent.params.env.clip_actions=1.0"
+            + ("." if cfg.is_sac else ", or set agent.params.config.clip_actions=false.")
+        )
+
+
+def check_vectors(space: spaces.Space) -> None:
+    """Refuse observations that are not one vector, which is all that SAC takes.
+
+    Raises:
+        ConfigurationError: With their space.
+    """
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+        raise ConfigurationError(
+            f"The policy observes {space}, but rl_games' SAC takes one vector only. Use PPO, or "
+            "set agent.params.env.concate_obs_groups=true."
+        )
+
+
+def _fitting_models(space: spaces.Space) -> tuple[str, ...]:
+    if isinstance(space, spaces.Discrete):
+        return ("discrete_a2c",)
+    if isinstance(space, spaces.MultiDiscrete):
+        return ("multi_discrete_a2c",)
+    return (*MODELS["a2c_continuous"], *MODELS[SAC])
+
+
+def _networks(cfg: RlGamesCfg) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return each network's observations by the library's name, its path and its configuration."""
+    networks = [("obs", "agent.params.network", cfg.params.network)]
+    central = cfg.params.config.central_value_config
+    if central is not None:
+        networks.append(("states", f"{_CENTRAL}.network", central.network))
+    return networks
+
+
+def _check_images(cfg: RlGamesCfg, env: BatchedEnv) -> None:
+    """Refuse networks that do not take the shapes of what they would get."""
+    for name, path, network in _networks(cfg):
+        groups = cfg.params.env.obs_groups.get(name, [])
+        shapes = {
+            group: tuple(env.obs_buf[group].shape[1:]) for group in groups if group in env.obs_buf
+        }
+        images = {group: shape for group, shape in shapes.items() if len(shape) == 3}
+        is_plain = network.get("name") == "actor_critic" and "cnn" not in network
+        if images and (is_plain or cfg.is_sac):
+            group, shape = next(iter(images.items()))
+            raise ConfigurationError(
+                f"{path} has no convolutions, but {group!r} is an image of "
+                f"{list(shape)}. Add {path}.cnn, as "
+                "Isaac-Cartpole-Depth-Camera-Direct-v0 has it in its agent file."
+            )
+        if len({shape[:-1] for shape in shapes.values()}) > 1 and cfg.params.env.concate_obs_groups:
+            raise ConfigurationError(
+                "agent.params.env.concate_obs_groups is true, but images and vectors cannot be "
+                f"joined: {_told(shapes)}. Set it to false, and use {MULTI_INPUT} as "
+                "Nav-PointNav-Depth-v0 does in its agent file."
+            )
+        is_dict = len(shapes) > 1 and not cfg.params.env.concate_obs_groups
+        if network.get("name") == MULTI_INPUT:
+            _check_multi_input(path, network, shapes, is_dict=is_dict)
+        elif is_dict and network.get("name") == "actor_critic":
+            raise ConfigurationError(
+                f"{path}.name is 'actor_critic', which takes one vector or image, but it would "
+                f"get {_told(shapes)}. Use {MULTI_INPUT}, or join vectors by "
+                "agent.params.env.concate_obs_groups=true."
+            )
+
+
+def _check_multi_input(
+    path: str, network: dict[str, Any], shapes: dict[str, tuple[int, ...]], *, is_dict: bool
+) -> None:
+    """Refuse what the network for images and vectors together does not take."""
+    sizes = {shape[:2] for shape in shapes.values() if len(shape) == 3}
+    if len(sizes) != 1 or "cnn" not in network or not is_dict:
+        raise ConfigurationError(
+            f"{path}.name is {MULTI_INPUT!r}, which takes several groups of observations, with "
+            f"images of one size among them, and needs {path}.cnn; but it would get "
+            f"{_told(shapes)}. Use actor_critic for one vector or image."
+        )
+
+
+def _told(shapes: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{group} {list(shape)}" for group, shape in shapes.items())
+
+
+def _check_processes(cfg: RlGamesCfg, context: DistributedContext) -> None:
+    """Refuse what is not the same on all ranks."""
+    if not context.is_distributed:
+        return
+    if cfg.is_sac:
+        raise ConfigurationError(
+            "agent.params.algo.name is 'sac', which rl_games trains on one process only: "
+            f"{context.world_size} processes would train agents that know nothing of each other. "
+            "Start one process, or use PPO, or SAC of skrl."
+        )
+    if cfg.params.config.torch_compile:
+        raise ConfigurationError(
+            f"{_CONFIG}.torch_compile is {cfg.params.config.torch_compile!r}, but compiled "
+            "networks are supported on one process only. Leave it out."
+        )
+    for _, path, network in _networks(cfg):
+        if network.get("normalization") == "batch_norm":
+            raise ConfigurationError(
+                f"{path}.normalization is 'batch_norm', whose statistics rl_games keeps on each "
+                "process for itself. Use layer_norm."
+            )
+
+
+def _check_sac(config: ConfigCfg, num_envs: int) -> None:
+    """Refuse what SAC cannot work with."""
+    if config.replay_buffer_size < num_envs:
+        raise ConfigurationError(
+            f"{_CONFIG}.replay_buffer_size is {config.replay_buffer_size}, but must hold a step "
+            f"of all {num_envs} environments."
+        )
+    if config.torch_compile:
+        raise ConfigurationError(
+            f"{_CONFIG}.torch_compile is {config.torch_compile!r}, but SAC is not compiled. Leave "
+            "it out."
+        )
+
+
+def _check_batches(cfg: RlGamesCfg, num_envs: int) -> None:
+    """Refuse numbers that do not divide an iteration's samples."""
+    config = cfg.params.config
+    horizon, length, central = config.horizon_length, config.seq_length, config.central_value_config
+    batch, is_recurrent = horizon * num_envs, "rnn" in cfg.params.network
+    samples = (
+        f"the {batch} samples per process and iteration (horizon_length {horizon} x {num_envs} "
+        "environments"
+    )
+    path = f"{_CONFIG}.seq_length"
+    if is_recurrent:
+        _check_divides(path, length, horizon, f"horizon_length, which is {horizon}")
+    _check_divides(path, length, batch, f"{samples}), also without a recurrent network")
+    groups: list[tuple[str, Any, bool]] = [(_CONFIG, config, is_recurrent)]
+    if central is not None:
+        groups.append((_CENTRAL, central, "rnn" in central.network))
+        if "rnn" in central.network and not is_recurrent:
+            raise ConfigurationError(
+                f"{_CENTRAL}.network is recurrent, but agent.params.network is not, and rl_games "
+                "resets and stores the memory of both or none. Make both recurrent, or neither."
+            )
+    for path, group, has_memory in groups:
+        sequences = f"; a whole number of sequences of {length} steps" if has_memory else ""
+        what = f"{samples}{sequences})"
+        if group.minibatch_size is not None:
+            step = length if has_memory else 1
+            _check_divides(f"{path}.minibatch_size", group.minibatch_size, batch, what, step=step)
+        elif group.minibatch_size_per_env is not None:
+            path, size = f"{path}.minibatch_size_per_env", group.minibatch_size_per_env
+            _check_divides(path, size, batch, what, unit=num_envs)
+
+
+def _check_divides(
+    path: str, value: int, total: int, what: str, *, unit: int = 1, step: int = 1
+) -> None:
+    """Refuse a number of units that does not divide a total, or is no multiple of ``step``."""
+    if value > 0 and total % (value * unit) == 0 and value % step == 0:
+        return
+    numbers = range(step, total // unit + 1, step)
+    divisors = [number for number in numbers if total % (number * unit) == 0]
+    nearest = max((number for number in divisors if number <= value), default=divisors[0])
+    raise ConfigurationError(f"{path} is {value}, but must divide {what}. Use {path}={nearest}.")

@@ -1,0 +1,179 @@
+"""A :class:`BatchedEnv` as rl_games wants it, with the keys of Isaac Lab's wrapper for it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from rl_games.common.algo_observer import AlgoObserver
+from rl_games.common.ivecenv import IVecEnv
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+from envlab.learner import OnStep
+from envlab.rl_games.cfg import EnvKeysCfg, RlGamesCfg
+from envlab.rl_games.normalisers import normalise_groups
+
+Packed = dict[str, Any]
+"""Observations by rl_games' names, ``obs`` and ``states``: a tensor, or a dict of groups, each."""
+
+
+class ObservationPacker:
+    """Chooses, joins and clips observation groups for the policy and the central value network."""
+
+    def __init__(self, env: BatchedEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
+        """Look the groups up.
+
+        Raises:
+            ConfigurationError: If the task does not observe one of them.
+        """
+        self._clip, self._joins = cfg.clip_observations, cfg.concate_obs_groups
+        self._groups = {"obs": cfg.obs_groups.get("obs", [])}
+        if has_central_value:
+            self._groups["states"] = cfg.obs_groups.get("states", [])
+        observed = env.obs_buf
+        for name, groups in self._groups.items():
+            missing = [group for group in groups if group not in observed]
+            if missing or not groups:
+                user, way_out = "the policy", ""
+                if name == "states":
+                    user = "the central value network"
+                    way_out = ", or set agent.params.config.central_value_config to null"
+                raise ConfigurationError(
+                    f"agent.params.env.obs_groups.{name} is {groups}, of which {user} reads, but "
+                    f"the task observes {', '.join(observed)}. Name groups of the task{way_out}."
+                )
+        self.spaces = {name: _space_of(value) for name, value in self(observed).items()}
+
+    def __call__(self, obs: Mapping[str, torch.Tensor]) -> Packed:
+        """Return observations by rl_games' names."""
+        return {name: self._pack(obs, groups) for name, groups in self._groups.items()}
+
+    def _pack(
+        self, obs: Mapping[str, torch.Tensor], groups: list[str]
+    ) -> torch.Tensor | dict[str, torch.Tensor]:
+        parts = {name: self._clipped(obs[name]) for name in groups}
+        if len(parts) == 1:
+            return parts[groups[0]]
+        return torch.cat(list(parts.values()), dim=-1) if self._joins else parts
+
+    def _clipped(self, values: torch.Tensor) -> torch.Tensor:
+        """Return values within the bound; bytes, which rl_games scales to 1, as they are."""
+        is_bytes = values.dtype == torch.uint8
+        return values if is_bytes else values.clamp(-self._clip, self._clip)
+
+
+class RlGamesVecEnv(IVecEnv):
+    """The environment of an agent, which the agent's own constructor is given.
+
+    Attributes:
+        env: The environment.
+        on_step: Called after each step; the learner sets it before each iteration.
+    """
+
+    def __init__(self, env: BatchedEnv, cfg: EnvKeysCfg, *, has_central_value: bool) -> None:
+        self.env = env
+        self.on_step: OnStep | None = None
+        self.pack = ObservationPacker(env, cfg, has_central_value=has_central_value)
+        self.action_space = _action_space_of(env, cfg.clip_actions)
+        self._clip_actions = cfg.clip_actions
+
+    def get_env_info(self) -> dict[str, Any]:
+        """Return the spaces by rl_games' names."""
+        info = {"observation_space": self.pack.spaces["obs"], "action_space": self.action_space}
+        if "states" in self.pack.spaces:
+            info["state_space"] = self.pack.spaces["states"]
+        return info
+
+    def observations(self) -> Packed:
+        """Return the current observations, without a step or a reset."""
+        return self.pack(self.env.obs_buf)
+
+    def step(
+        self, actions: torch.Tensor
+    ) -> tuple[Packed, torch.Tensor, torch.Tensor, dict[str, Any]]:
+        """Step the environments.
+
+        Returns:
+            Observations, rewards, whether episodes ended, and infos: ``time_outs``, whether a time
+            limit ended them, bool ``(num_envs,)``, and where some ended ``final_obs``, packed.
+        """
+        if actions.is_floating_point():
+            actions = actions.clamp(-self._clip_actions, self._clip_actions)
+        obs, rewards, terminated, truncated, info = self.env.step(actions)
+        ended = terminated | truncated
+        if self.on_step is not None:
+            self.on_step(rewards, ended, info)
+        infos: dict[str, Any] = {"time_outs": truncated}
+        if "final_obs" in info:
+            infos["final_obs"] = self.pack(info["final_obs"])
+        return self.pack(obs), rewards, ended, infos
+
+
+def make_agent(
+    kind: Callable[[dict[str, Any]], Any],
+    vec_env: RlGamesVecEnv,
+    cfg: RlGamesCfg,
+    context: DistributedContext,
+) -> Any:
+    """Return an agent of the library, as on one process.
+
+    Args:
+        kind: Builds it from the library's configuration.
+        vec_env: Its environment.
+        cfg: The agent's configuration.
+        context: The process's context.
+    """
+    params = cfg.for_library()
+    is_dict = isinstance(vec_env.pack.spaces["obs"], spaces.Dict)
+    normalises_groups = is_dict and params["config"]["normalize_input"]
+    # The library's constructors make directories and an event file, whatever they are given.
+    with tempfile.TemporaryDirectory(prefix="envlab_rl_games_") as folder:
+        params["config"] |= {
+            "vec_env": vec_env,
+            "env_info": vec_env.get_env_info(),
+            "num_actors": vec_env.env.num_envs,
+            "device": str(context.device),
+            "multi_gpu": False,
+            "train_dir": folder,
+            "full_experiment_name": "scratch",
+            "features": {"observer": AlgoObserver()},
+        }
+        params["config"]["normalize_input"] &= not is_dict
+        agent = kind(params)
+        agent.writer.close()
+    agent.writer = None
+    if normalises_groups:
+        agent.normalize_input = True
+        normalise_groups(agent.model, context)
+    if getattr(agent, "has_central_value", False):
+        agent.central_value_net.writter = None
+    agent.init_tensors()
+    return agent
+
+
+def _action_space_of(env: BatchedEnv, clip_actions: float) -> spaces.Space:
+    """Return the space of one environment's actions as rl_games knows it.
+
+    Several choices are a ``Tuple`` of ``Discrete`` there; numbers are bounded by ``clip_actions``.
+    """
+    space = env.single_action_space
+    if isinstance(space, spaces.MultiDiscrete):
+        return spaces.Tuple([spaces.Discrete(int(size)) for size in space.nvec])
+    if isinstance(space, spaces.Box):
+        return spaces.Box(-clip_actions, clip_actions, space.shape, np.float32)
+    return space
+
+
+def _space_of(values: torch.Tensor | dict[str, torch.Tensor]) -> spaces.Space:
+    if isinstance(values, dict):
+        return spaces.Dict({name: _space_of(value) for name, value in values.items()})
+    shape = tuple(values.shape[1:])
+    if values.dtype == torch.uint8:
+        return spaces.Box(0, 255, shape, np.uint8)
+    return spaces.Box(-np.inf, np.inf, shape, np.float32)

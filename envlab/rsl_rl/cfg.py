@@ -1,0 +1,162 @@
+"""Agent configuration for rsl_rl (``agent.*``): rsl_rl 5's own names and defaults, with types."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from envlab.config import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    UnitInterval,
+    leaves,
+)
+from envlab.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
+
+LayerSize = Annotated[int, Range(above=0, also=-1)]
+
+
+@dataclass(kw_only=True)
+class ModelCfg:
+    """A network; fields that are null are left to rsl_rl's model class."""
+
+    class_name: str = "MLPModel"
+    """``MLPModel``, ``RNNModel``, ``CNNModel``, or ``module:Class``."""
+    hidden_dims: list[LayerSize] = field(default_factory=lambda: [256, 256, 256])
+    """Sizes of the hidden layers; -1: that of the input."""
+    activation: str = "elu"
+    """Activation function."""
+    obs_normalization: bool = False
+    """Whether to normalise observations by their running mean and deviation, pooled over ranks."""
+    distribution_cfg: dict[str, Any] | None = None
+    """Action distribution; the actor needs one."""
+    rnn_type: Literal["lstm", "gru"] | None = None
+    """Recurrent cell of an ``RNNModel``."""
+    rnn_hidden_dim: PositiveInt | None = None
+    """Size of its state."""
+    rnn_num_layers: PositiveInt | None = None
+    """Number of its layers."""
+    cnn_cfg: dict[str, Any] | None = None
+    """Convolutions of a ``CNNModel``."""
+
+
+@dataclass(kw_only=True)
+class AlgorithmCfg:
+    """PPO (Schulman et al. 2017), as implemented in rsl_rl."""
+
+    class_name: str = "PPO"
+    """Only ``PPO`` so far."""
+    num_learning_epochs: PositiveInt = 5
+    num_mini_batches: PositiveInt = 4
+    clip_param: PositiveFloat = 0.2
+    gamma: UnitInterval = 0.99
+    lam: UnitInterval = 0.95
+    value_loss_coef: NonNegativeFloat = 1.0
+    entropy_coef: NonNegativeFloat = 0.01
+    learning_rate: PositiveFloat = 1e-3
+    max_grad_norm: Annotated[float, Range(above=0)] = 1.0
+    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = "adam"
+    use_clipped_value_loss: bool = True
+    schedule: Literal["adaptive", "fixed"] = "adaptive"
+    desired_kl: NonNegativeFloat = 0.01
+    normalize_advantage_per_mini_batch: bool = False
+    use_mixed_precision: bool = False
+    """bfloat16 forward passes."""
+    rnd_cfg: dict[str, Any] | None = None
+    """Random network distillation."""
+    symmetry_cfg: dict[str, Any] | None = None
+    """Symmetry augmentation."""
+    share_cnn_encoders: bool = False
+    grad_reduce_bucket_mb: PositiveFloat = 25.0
+    """Bucket size of the library's own gradient reduction, in MB."""
+
+
+@dataclass(kw_only=True)
+class RslRlCfg(BasicAgentCfg):
+    """What rsl_rl's ``OnPolicyRunner`` reads, and what envlab adds to it."""
+
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = (
+        "algorithm.learning_rate",
+        "algorithm.rnd_cfg.learning_rate",
+    )
+
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "actor.distribution_cfg.init_std": Range(above=0),
+        "algorithm.rnd_cfg.learning_rate": Range(above=0),
+        "algorithm.rnd_cfg.num_outputs": Range(above=0),
+        "algorithm.rnd_cfg.weight": Range(at_least=0),
+        "algorithm.symmetry_cfg.mirror_loss_coeff": Range(at_least=0),
+    }
+
+    obs_groups: dict[str, list[str]] = field(
+        default_factory=lambda: {"actor": ["policy"], "critic": ["policy"]}
+    )
+    """Observation groups of the actor and the critic."""
+    clip_actions: Annotated[float, Range(above=0)] | None = None
+    """Bound of the actions that the environment gets."""
+    check_for_nan: bool = True
+    """Whether rsl_rl checks every step for non-finite values, on a CPU alone: a GPU would be waited
+    for three times a step, and ``env.nan_guard`` has replaced such values before."""
+    init_at_random_ep_len: bool = True
+    """Whether the first episodes begin at random steps, so that resets spread over time."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
+    torch_compile_mode: str | None = None
+    """``torch.compile`` mode of the networks; null: not compiled."""
+    actor: ModelCfg = field(
+        default_factory=lambda: ModelCfg(
+            distribution_cfg={
+                "class_name": "GaussianDistribution",
+                "init_std": 1.0,
+                "std_type": "scalar",
+            }
+        )
+    )
+    """Policy network."""
+    critic: ModelCfg = field(default_factory=ModelCfg)
+    """Value network."""
+    algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
+    """Learning algorithm."""
+
+    def check_members(self, paths: Sequence[str]) -> None:
+        if self.algorithm.schedule == "adaptive":
+            refuse_schedule(self, paths, "algorithm.schedule", "fixed")
+
+    def references(self) -> Mapping[str, str]:
+        """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.
+
+        Networks, algorithm and what they are made of hold no other text with a colon or a dot.
+        """
+        found: dict[str, str] = {}
+        for name in ("actor", "critic", "algorithm"):
+            for path, text in leaves(getattr(self, name), f"agent.{name}"):
+                if isinstance(text, str) and (":" in text or "." in text):
+                    found[path] = text
+        return found
+
+    def takes(self, path: str, target: object) -> bool:
+        """Return whether a class is a network, a part of one, or an algorithm."""
+        if not path.endswith("class_name"):
+            return callable(target) and not isinstance(target, type)
+        from rsl_rl.algorithms import PPO
+        from torch import nn
+
+        return isinstance(target, type) and issubclass(target, (nn.Module, PPO))
+
+    def for_library(self) -> dict[str, Any]:
+        """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""
+        values = asdict(self)
+        for name in ("actor", "critic"):
+            values[name] = {key: value for key, value in values[name].items() if value is not None}
+        if not self.algorithm.share_cnn_encoders:  # PPO itself does not know this key
+            del values["algorithm"]["share_cnn_encoders"]
+        return values
+
+
+def default_cfg(flags: argparse.Namespace) -> RslRlCfg:
+    """Return the configuration without a task's values: the same, whatever the flags."""
+    return RslRlCfg()

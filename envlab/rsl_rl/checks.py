@@ -1,0 +1,73 @@
+"""What rsl_rl or its adapter does not support, refused before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from gymnasium import spaces
+
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+from envlab.rsl_rl.cfg import RslRlCfg
+
+
+def check_supported(cfg: RslRlCfg, env: BatchedEnv) -> None:
+    """Refuse a configuration that cannot train on these environments.
+
+    Raises:
+        ConfigurationError: Naming the key, its value, what is expected and what to do.
+    """
+    if cfg.algorithm.class_name != "PPO":
+        raise ConfigurationError(
+            f"agent.algorithm.class_name is {cfg.algorithm.class_name!r}, but only 'PPO' is "
+            "supported."
+        )
+    if not isinstance(env.single_action_space, spaces.Box):
+        raise ConfigurationError(
+            f"The task's actions are choices ({env.single_action_space}), but rsl_rl knows real "
+            "numbers only. Train it with rl_games or skrl."
+        )
+    if cfg.actor.distribution_cfg is None:
+        raise ConfigurationError(
+            "agent.actor.distribution_cfg is null, but the actor needs an action distribution "
+            "such as {class_name: GaussianDistribution, init_std: 1.0}."
+        )
+    batch = cfg.num_steps_per_env * env.num_envs
+    if cfg.algorithm.num_mini_batches > batch:
+        raise ConfigurationError(
+            f"agent.algorithm.num_mini_batches is {cfg.algorithm.num_mini_batches}, but there "
+            f"are only {batch} samples per process and iteration. Use fewer, or more environments."
+        )
+    groups = env.obs_buf.keys()
+    for name, wanted in cfg.obs_groups.items():
+        missing = [group for group in wanted if group not in groups]
+        if missing:
+            raise ConfigurationError(
+                f"agent.obs_groups.{name} names {missing[0]!r}, but the task observes "
+                f"{', '.join(groups)}."
+            )
+    for name in ("actor", "critic"):
+        _check_model(cfg, name, env.obs_buf)
+
+
+def _check_model(cfg: RslRlCfg, name: str, obs: Mapping[str, torch.Tensor]) -> None:
+    """Refuse an image without convolutions, and convolutions without an image."""
+    model = getattr(cfg, name)
+    groups = cfg.obs_groups.get(name, [])
+    images = [group for group in groups if obs[group].dim() == 4]
+    if images and model.class_name in ("MLPModel", "RNNModel"):
+        shape = list(obs[images[0]].shape[1:])
+        raise ConfigurationError(
+            f"agent.{name}.class_name is {model.class_name!r}, but {images[0]!r} is an image of "
+            f"{shape}. Set agent.{name}.class_name=CNNModel and agent.{name}.cnn_cfg."
+        )
+    if model.class_name == "CNNModel" and (not images or model.cnn_cfg is None):
+        raise ConfigurationError(
+            f"agent.{name}.class_name is 'CNNModel', but "
+            + (
+                f"agent.{name}.cnn_cfg is null. Give it output_channels and kernel_size."
+                if images
+                else f"{', '.join(groups)} are no images. Set agent.{name}.class_name=MLPModel."
+            )
+        )

@@ -1,0 +1,149 @@
+"""An iteration of rsl_rl: a rollout through its algorithm's public methods, and an update."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from rsl_rl.utils import check_nan
+from tensordict import TensorDict
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs import BatchedEnv
+from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
+from envlab.errors import CheckpointError
+from envlab.train.session import Session
+from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.checks import check_supported
+from envlab.rsl_rl.ppo import make_ppo
+
+
+class RslRlLearner(Learner):
+    """rsl_rl's PPO on this rank's environments.
+
+    Attributes:
+        alg: The algorithm, with networks, optimizer and storage.
+        env: The environments as rsl_rl sees them.
+    """
+
+    def __init__(
+        self, env: BatchedEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
+    ) -> None:
+        """Build the algorithm.
+
+        Args:
+            env: The environments.
+            cfg: The agent's configuration.
+            context: The process's context.
+            grad_sync: ``ddp`` or ``library``.
+
+        Raises:
+            ConfigurationError: If rsl_rl or this adapter does not support the configuration.
+        """
+        check_supported(cfg, env)
+        self._cfg, self._context = cfg, context
+        self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
+        self.alg = make_ppo(self.env, cfg, context, grad_sync=grad_sync)
+
+    def start(self, total: int) -> None:
+        self.alg.train_mode()
+        if self._context.is_distributed:
+            self.alg.broadcast_parameters()
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        start = time.perf_counter()
+        with torch.inference_mode():
+            obs = self._collect(on_step)
+            collected = time.perf_counter()
+            self.alg.compute_returns(obs)
+        losses = self.alg.update()
+        return Iteration(
+            frames=self._cfg.num_steps_per_env * self.env.num_envs,
+            collect_s=collected - start,
+            learn_s=time.perf_counter() - collected,
+            learning_rate=self.alg.learning_rate,
+            losses=losses,
+        )
+
+    def _collect(self, on_step: OnStep) -> TensorDict:
+        """Fill the storage with steps of all environments; return the last observations."""
+        alg, device = self.alg, self._context.device
+        checks_nan = self._cfg.check_for_nan and device.type == "cpu"
+        obs = self.env.get_observations().to(device)
+        for _ in range(self._cfg.num_steps_per_env):
+            obs, rewards, dones, extras = self.env.step(alg.act(obs).to(self.env.device))
+            if checks_nan:
+                check_nan(obs, rewards, dones)
+            obs, rewards, dones = obs.to(device), rewards.to(device), dones.to(device)
+            alg.process_env_step(obs, rewards, dones, extras)
+            on_step(rewards, dones.bool(), extras["info"])
+        return obs
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Return what rsl_rl's own logger plots, under its tags, over iterations."""
+        scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
+        scalars |= {
+            "Loss/learning_rate": record.learning_rate,
+            "Policy/mean_std": float(self.alg.get_policy().output_std.detach().mean()),
+            "Perf/total_fps": record.fps,
+            "Perf/collection_time": record.collect_s,
+            "Perf/learning_time": record.learn_s,
+        }
+        means = {
+            "Train/mean_reward": record.mean_return,
+            "Train/mean_episode_length": record.mean_episode_length,
+        }
+        return [Curve(record.iteration, scalars | means)]
+
+    def model_state(self) -> dict[str, Any]:
+        rnd = self.alg.rnd
+        return self.alg.save() | ({"rnd_steps": rnd.update_counter} if rnd else {})
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        try:
+            self.alg.load(values["model"], None, True)
+            if self.alg.rnd and "rnd_steps" in values["model"]:
+                self.alg.rnd.update_counter = values["model"]["rnd_steps"]
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise CheckpointError(
+                f"The checkpoint does not fit the configured networks ({reason}). Use the run's "
+                "own configuration: leave out overrides of agent.actor and agent.critic."
+            ) from error
+
+    def rank_state(self) -> dict[str, Any]:
+        """Return the memories of recurrent networks, and the intrinsic returns of environments."""
+        average = getattr(getattr(self.alg.rnd, "reward_normalizer", None), "disc_avg", None)
+        return {
+            "actor": _to_device(self.alg.actor.get_hidden_state(), "cpu"),
+            "critic": _to_device(self.alg.critic.get_hidden_state(), "cpu"),
+            "intrinsic_returns": _to_device(getattr(average, "avg", None), "cpu"),
+        }
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        device = str(self._context.device)
+        for model, memory in ((self.alg.actor, state["actor"]), (self.alg.critic, state["critic"])):
+            model.reset(hidden_state=_to_device(memory, device))
+        if state.get("intrinsic_returns") is not None:
+            average: Any = self.alg.rnd.reward_normalizer.disc_avg  # type: ignore[union-attr]
+            average.avg = state["intrinsic_returns"].to(device)
+
+
+def build(session: Session, env: BatchedEnv, context: DistributedContext) -> RslRlLearner:
+    """Return the learner of a settled session."""
+    cfg: RslRlCfg = session.agent_cfg
+    learner = RslRlLearner(env, cfg, context, grad_sync=session.flags.grad_sync)
+    if cfg.init_at_random_ep_len and env.max_episode_length:
+        stream = env.random.stream("initial_episode_length")
+        env.episode_length_buf = stream.integers(0, env.max_episode_length)
+    return learner
+
+
+def _to_device(memory: Any, device: str) -> Any:
+    """Move what is None, a tensor, or a tuple of them, such as a recurrent memory."""
+    if isinstance(memory, tuple):
+        return tuple(_to_device(part, device) for part in memory)
+    return None if memory is None else memory.to(device)

@@ -1,0 +1,268 @@
+"""Results of runs of any library: found, read, and joined where one continues another."""
+
+from __future__ import annotations
+
+import glob
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
+from envlab.foreign import check_file, parse_json
+from envlab.runs.manifest import read_manifest
+from envlab.runs.records import MOST_BYTES
+from envlab.runs.compare.events import event_folders, read_folder
+
+
+@dataclass(kw_only=True)
+class RunResult:
+    """A run's manifest, and one metric of it per iteration."""
+
+    directory: Path
+    """The run directory, as it was given."""
+    manifest: dict[str, Any]
+    """What ``run.json`` holds."""
+    frames: np.ndarray
+    """Global environment frames, ``(num_records,)``, rising."""
+    wall_s: np.ndarray
+    """Wall time in seconds, ``(num_records,)``."""
+    values: np.ndarray
+    """The metric, ``(num_records,)``; NaN where an iteration has none."""
+    names: set[str]
+    """All metrics that it recorded, dotted as in ``losses.value``."""
+    is_truncated: bool = False
+    """Whether the last line was cut off, as by a kill, and does not count."""
+    continues: Path | None = None
+    """The run whose records come first here, because this one was resumed from it."""
+
+    @property
+    def has_value(self) -> np.ndarray:
+        """Which records have a value of the metric, bool ``(num_records,)``."""
+        return ~np.isnan(self.values)
+
+
+def find_results(places: Sequence[str], metric: str) -> list[RunResult]:
+    """Read the runs at some places, each once, oldest first.
+
+    Args:
+        places: Run directories, folders that contain some at any depth, or glob patterns.
+        metric: A field of :class:`envlab.train.metrics.IterationRecord`, or dotted as in
+            ``losses.value``.
+
+    Raises:
+        RunDirectoryError: If a place holds no run, or a run cannot be read.
+    """
+    directories: dict[Path, Path] = {}
+    for place in places:
+        found = list(_run_directories(place))
+        if not found:
+            raise RunDirectoryError(
+                f"There is no run at {place!r}. Give a run directory or one with TensorBoard's "
+                "event files, a folder that contains some (as logs/rsl_rl/cartpole), or a pattern "
+                "in quotes ('logs/*/cartpole/*')."
+            )
+        directories |= {directory.resolve(): directory for directory in found}
+    runs = [read_result(directory, metric) for directory in directories.values()]
+    return sorted(runs, key=lambda run: (run.manifest.get("created_at") or "", run.directory))
+
+
+def _run_directories(place: str) -> Iterator[Path]:
+    for path in [place] if Path(place).exists() else sorted(glob.glob(place, recursive=True)):
+        if (Path(path) / "run.json").is_file():
+            yield Path(path)
+        else:
+            found = sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
+            # A trial's record is its sessions' mean; these are compared where they are named.
+            yield from (run for run in found if not set(run.parents) & set(found))
+            yield from event_folders(Path(path))
+
+
+def read_result(directory: Path, metric: str) -> RunResult:
+    """Read a run; one that died before its first iteration has no records.
+
+    Raises:
+        RunDirectoryError: If it is no run directory, or a line other than the last is broken.
+    """
+    if not (directory / "run.json").is_file():
+        return _result(directory, *read_folder(directory, metric))
+    manifest = read_manifest(directory)
+    population = directory.resolve().parent.parent
+    if "member" in manifest and (population / "run.json").is_file():
+        manifest["status"] = read_manifest(population).get("status")
+    if manifest.get("task") is None:
+        raise RunDirectoryError(
+            f"{directory} is no run directory: its run.json names no task. Leave it out."
+        )
+    name, prefix = _file_of(metric)
+    path = directory / name
+    lines = _lines(path) if path.exists() else []
+    points: list[tuple[float, float, float]] = []
+    names: set[str] = set()
+    is_truncated = False
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = parse_json(line)
+            points.append(
+                (
+                    float(record["frames"]),
+                    float(record["wall_s"]),
+                    metric_value(record, metric.removeprefix(prefix)),
+                )
+            )
+        except (ValueError, TypeError, LookupError) as error:
+            if number < len(lines):
+                raise RunDirectoryError(
+                    f"Line {number} of {path} is no record of an iteration ({error}). Mend or "
+                    "remove the line, or leave the run out."
+                ) from error
+            is_truncated = True
+        else:
+            names.update(f"{prefix}{name}" for name in dotted_names(record))
+    points.sort()  # of validation, in the order in which checkpoints were judged
+    return _result(directory, manifest, points, names, is_truncated)
+
+
+def _result(
+    directory: Path,
+    manifest: dict[str, Any],
+    points: Sequence[tuple[float, float, float]],
+    names: set[str],
+    is_truncated: bool = False,
+) -> RunResult:
+    frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
+    return RunResult(
+        directory=directory,
+        manifest=manifest,
+        frames=frames,
+        wall_s=wall_s,
+        values=values,
+        names=names,
+        is_truncated=is_truncated,
+    )
+
+
+def _file_of(metric: str) -> tuple[str, str]:
+    """Return the file that has a metric, and what of the metric's name is the file's."""
+    for prefix in ("validation.", "test."):
+        if metric.startswith(prefix):
+            return f"{prefix}jsonl", prefix
+    return "metrics.jsonl", ""
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        check_file(path, MOST_BYTES)
+        return path.read_text(errors="replace").splitlines()
+    except OSError as error:
+        raise RunDirectoryError(f"{path} cannot be read ({error}). Leave the run out.") from error
+
+
+def metric_value(record: Mapping[str, Any], metric: str) -> float:
+    """Return a metric of a record; NaN if it is absent, null, or no finite number."""
+    value = value_at(record, metric)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return math.nan
+    return float(value)
+
+
+def value_at(values: Any, key: str) -> Any:
+    """Return the value at a dotted key, or None; inner keys may have dots of their own."""
+    if not isinstance(values, Mapping):
+        return None
+    outer, _, inner = key.partition(".")
+    return values[key] if key in values else value_at(values.get(outer), inner) if inner else None
+
+
+def dotted_names(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the keys of a mapping, those of an inner one as ``outer.inner``."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from (f"{name}.{inner}" for inner in value)
+        else:
+            yield name
+
+
+def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
+    """Join each resumed run with the one it continues, if that is among ``runs`` too.
+
+    Otherwise the two would count as two seeds. Records of the earlier run after the checkpoint are
+    dropped, as the later run repeats them.
+
+    Args:
+        runs: Oldest first.
+    """
+    joined = {run.directory.resolve(): run for run in runs}
+    continued = set()
+    for directory, run in joined.items():
+        origin = next((place for place in _origins(run) if place in joined), directory)
+        if origin == directory:
+            continue
+        earlier = joined[origin]
+        keep = earlier.frames < (run.frames[0] if len(run.frames) else math.inf)
+        joined[directory] = replace(
+            run,
+            frames=np.concatenate([earlier.frames[keep], run.frames]),
+            wall_s=np.concatenate([earlier.wall_s[keep], run.wall_s]),
+            values=np.concatenate([earlier.values[keep], run.values]),
+            names=earlier.names | run.names,
+            continues=earlier.continues or earlier.directory,
+        )
+        continued.add(origin)
+    return [run for directory, run in joined.items() if directory not in continued]
+
+
+def _origins(run: RunResult) -> list[Path]:
+    """Return where the run may lie that this one was resumed from: there, or moved along."""
+    checkpoint = run.manifest.get("resumed_from")
+    if not checkpoint:
+        return []
+    directory = Path(checkpoint).parent.parent
+    logs = run.directory.resolve() / "../../.."
+    return [directory.resolve(), logs.joinpath(*directory.parts[-3:]).resolve()]
+
+
+def check_one_task(runs: Sequence[RunResult]) -> str:
+    """Return the task of all runs.
+
+    Raises:
+        ConfigurationError: If there are several.
+    """
+    by_task = {run.manifest["task"]: run.directory for run in runs}
+    if len(by_task) > 1:
+        named = " and ".join(f"{task} ({directory})" for task, directory in by_task.items())
+        raise ConfigurationError(
+            f"The runs are of {len(by_task)} tasks, whose curves cannot be compared: {named}. "
+            "Give runs of one task."
+        )
+    return next(iter(by_task))
+
+
+def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
+    """Return the runs that have a value of the metric that was read.
+
+    Raises:
+        ConfigurationError: If no run knows the metric.
+        RunDirectoryError: If no run has a value.
+    """
+    kept = [run for run in runs if run.has_value.any()]
+    if not kept and metric.partition(".")[0] in ("validation", "test"):
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is not of training. "
+            f"Run 'envlab validate {runs[0].directory}' first, or let --validate do so beside it."
+        )
+    names = {name for run in runs for name in run.names}
+    if names and metric not in names:
+        raise ConfigurationError(
+            f"--metric is {metric!r}, which no run has recorded.{did_you_mean(metric, names)} "
+            f"There are {', '.join(sorted(names))}."
+        )
+    if not kept:
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) has a value of {metric}: they ended before the first "
+            "iteration, or before an episode did. Give runs that trained for longer."
+        )
+    return kept

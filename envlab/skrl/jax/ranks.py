@@ -1,0 +1,174 @@
+"""What skrl 2.1.1 on JAX computes from one rank's samples, computed from those of all ranks.
+
+Everything here goes through the process group of :mod:`envlab.distributed.context`, so JAX itself
+knows of one process only: its coordinator would abort every rank as soon as rank 0 dies.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import torch
+from jax.flatten_util import ravel_pytree
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.statistics import pooled_moments
+from envlab.skrl.jax.arrays import to_jax, view_in_torch
+from envlab.skrl.library import load_skrl
+
+load_skrl()
+
+from skrl.resources.preprocessors.jax import RunningStandardScaler  # noqa: E402
+
+
+class PooledScaler(RunningStandardScaler):
+    """skrl's normaliser, over the samples of all ranks."""
+
+    context: ClassVar[DistributedContext]
+
+    @classmethod
+    def of(cls, context: DistributedContext) -> type[PooledScaler]:
+        """Return the class for a context; skrl makes the objects, and copies what it gives them."""
+        return type(cls.__name__, (cls,), {"context": context})
+
+    def __call__(
+        self, x: jax.Array | None, *, train: bool = False, inverse: bool = False
+    ) -> jax.Array | None:
+        if x is not None and train and self.context.is_distributed:
+            mean, variance, count = _column_moments(x, self.context)
+            self._parallel_variance(to_jax(mean), to_jax(variance), count)
+            train = False
+        return super().__call__(x, train=train, inverse=inverse)
+
+
+class AveragingOptimizer:
+    """Stands in for an optimizer of skrl, and averages the gradients over ranks before a step."""
+
+    def __init__(self, optimizer: Any, average: Callable[[Any], Any]) -> None:
+        """Wrap an optimizer; :func:`gradient_average` returns what averages."""
+        self.optimizer = optimizer
+        self._average = average
+
+    @property
+    def state(self) -> Any:
+        """The optimizer's own state, a tree of arrays."""
+        return self.optimizer.state
+
+    def replace(self, *, state: Any) -> AveragingOptimizer:
+        """Return this optimizer with another state."""
+        return AveragingOptimizer(self.optimizer.replace(state=state), self._average)
+
+    def step(self, *, grad: Any, model: Any, lr: float | None = None) -> AveragingOptimizer:
+        """Change the model's parameters, as skrl's optimizers do."""
+        optimizer = self.optimizer.step(grad=self._average(grad), model=model, lr=lr)
+        return AveragingOptimizer(optimizer, self._average)
+
+
+def gradient_average(parameters: Any, context: DistributedContext) -> Callable[[Any], Any]:
+    """Return a function that averages trees like ``parameters`` over ranks.
+
+    It tells of progress, too: the watchdog sees steps of PyTorch's optimizers by itself, but none
+    of JAX's, and an update may take longer than a rank may stand still.
+
+    All gradients are one vector and one collective. Both conversions are compiled once, where skrl
+    compiles its own reduction anew in every call.
+    """
+    if not context.is_distributed:
+
+        def unchanged(tree: Any) -> Any:
+            context.progress.mark()
+            return tree
+
+        return unchanged
+    _, unravel = ravel_pytree(parameters)
+    to_vector = jax.jit(lambda tree: ravel_pytree(tree)[0])
+    to_tree = jax.jit(unravel)
+
+    def average(tree: Any) -> Any:
+        vector = to_vector(tree)
+        total = context.sum(view_in_torch(vector))  # of a copy
+        return to_tree(jax.dlpack.from_dlpack(total.div_(context.world_size)))
+
+    return average
+
+
+def pooled_schedule(
+    schedule: Callable[..., float], context: DistributedContext
+) -> Callable[..., float]:
+    """Return a learning rate scheduler that sees the mean KL divergence of all ranks."""
+    if not context.is_distributed:
+        return schedule
+
+    @functools.wraps(schedule)
+    def pooled(count: int, *, kl: float | None = None, **kwargs: Any) -> float:
+        if kl is None:
+            return schedule(count, **kwargs)
+        mean = context.sum(torch.tensor(float(kl), dtype=torch.float64)) / context.world_size
+        return schedule(count, kl=float(mean), **kwargs)
+
+    return pooled
+
+
+def compute_advantages(
+    context: DistributedContext, *, time_limit_bootstrap: bool, **values: Any
+) -> tuple[jax.Array, jax.Array]:
+    """Return returns and normalised advantages, ``(num_steps, num_envs, 1)``.
+
+    Called by ``update`` in place of skrl's ``_compute_gae``, which normalises over one rank, and
+    cuts at a time limit only with ``time_limit_bootstrap``: see
+    :func:`envlab.skrl.torch.ranks.pooled_advantages`.
+    """
+    del time_limit_bootstrap  # the agent has added the final state's value to the reward, or not
+    returns, advantages = _estimate_advantages(**values)
+    mean, std = pooled_moments(view_in_torch(advantages), context)
+    count = advantages.size * context.world_size
+    biased_std = std * ((count - 1) / count) ** 0.5  # skrl divides by the number of samples
+    return returns, _standardised(advantages, to_jax(mean), to_jax(biased_std))
+
+
+@jax.jit
+def _estimate_advantages(
+    *,
+    rewards: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    values: jax.Array,
+    last_values: jax.Array,
+    discount_factor: float,
+    lambda_coefficient: float,
+) -> tuple[jax.Array, jax.Array]:
+    """Return returns and advantages, from the last step to the first."""
+    goes_on = jnp.logical_not(jnp.logical_or(terminated, truncated))
+    next_values = jnp.concatenate((values[1:], last_values[None]))
+
+    def step(advantage: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
+        reward, value, next_value, alive = now
+        following = next_value + lambda_coefficient * advantage
+        advantage = reward - value + discount_factor * alive * following
+        return advantage, advantage
+
+    steps = (rewards, values, next_values, goes_on)
+    _, advantages = jax.lax.scan(step, jnp.zeros_like(last_values), steps, reverse=True)
+    return advantages + values, advantages
+
+
+@jax.jit
+def _standardised(values: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
+    return (values - mean) / (std + 1e-8)
+
+
+def _column_moments(
+    values: jax.Array, context: DistributedContext
+) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Return means, unbiased variances and the number of rows over all ranks."""
+    rows = view_in_torch(values).flatten(0, -2).double()
+    count = rows.new_tensor([len(rows)])
+    totals = context.sum(torch.cat((rows.sum(dim=0), count)))
+    number = int(totals[-1])
+    mean = totals[:-1] / number
+    squares = context.sum((rows - mean).square().sum(dim=0))
+    return mean.float(), (squares / (number - 1)).float(), number

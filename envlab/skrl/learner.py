@@ -1,0 +1,172 @@
+"""skrl's iteration and its numbers, the same for PyTorch and JAX and on every rank."""
+
+from __future__ import annotations
+
+import abc
+import statistics
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.env import SkrlEnv
+from envlab.skrl.library import OFF_POLICY
+
+UNEQUAL = ("Stats / ", "Learning / ", "Reward / ", "Episode / ")
+"""Tags that are not averaged over ranks: times, and what envlab measures itself."""
+
+
+class SkrlLearner(Learner):
+    """Trains skrl's agents; a subclass knows its framework's state.
+
+    Attributes:
+        agent: skrl's agent, or its agents as one where there are several.
+        env: The environments as skrl sees them.
+        cfg: The configuration, resolved.
+    """
+
+    def __init__(self, agent: Any, env: SkrlEnv, cfg: SkrlCfg) -> None:
+        """Prepare the agent for training; it writes no file of its own."""
+        self.agent, self.env, self.cfg = agent, env, cfg
+        agent.init(trainer_cfg=None)
+        # Some algorithms keep their losses only where they are written; files are written at
+        # multiples of the same number, so it is one that is never reached.
+        agent.write_interval = sys.maxsize
+        self._steps = int(cfg.num_steps_per_env or 0)
+        self._total = 0
+        self._tracked: dict[str, float] = {}
+
+    def start(self, total: int) -> None:
+        """See :class:`Learner`."""
+        self._total = total
+        self.agent.enable_training_mode(True)
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        """See :class:`Learner`; timesteps count from the start of the first run."""
+        begin, learn_s = time.perf_counter(), 0.0
+        observations, states = self.env.observe()
+        for timestep in range((number - 1) * self._steps, number * self._steps):
+            when = {"timestep": timestep, "timesteps": self._total * self._steps}
+            self.agent.pre_interaction(**when)
+            observations, states = self._interact(observations, states, when, on_step)
+            before = time.perf_counter()
+            self.agent.post_interaction(**when)
+            learn_s += time.perf_counter() - before
+        collect_s = time.perf_counter() - begin - learn_s
+        tracking = self.agent.tracking_data
+        self._tracked = {tag: summary(tag, values) for tag, values in tracking.items()}
+        tracking.clear()  # skrl keeps it for ever where nothing is written
+        return Iteration(
+            frames=self._steps * self.env.env.num_envs,
+            collect_s=collect_s,
+            learn_s=learn_s,
+            learning_rate=self.learning_rate(),
+            losses={
+                tag: value for tag, value in self._tracked.items() if not tag.startswith(UNEQUAL)
+            },
+        )
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Return skrl's own curves, over all ranks where that makes a difference."""
+        if not self._is_written(record.iteration):
+            return []
+        own = {tag: value for tag, value in self._tracked.items() if tag.startswith(UNEQUAL[:2])}
+        scalars: dict[str, float | None] = {
+            "Reward / Total reward (mean)": record.mean_return,
+            "Episode / Total timesteps (mean)": record.mean_episode_length,
+            "Learning / Learning rate": record.learning_rate,
+            **own,
+            **record.losses,
+            "Stats / Interaction time (ms)": 1000.0 * record.collect_s / self._steps,
+        }
+        return [Curve(record.iteration * self._steps, scalars)]
+
+    def rank_state(self) -> dict[str, Any]:
+        """Return memories that outlive an iteration, and what exploration noise remembers."""
+        return {
+            "memories": {
+                name: {
+                    "index": memory.memory_index,
+                    "filled": memory.filled,
+                    "tensors": self._memory_tensors(memory),
+                }
+                for name, memory in self._kept_memories().items()
+            },
+            "noise": self._noise_state(),
+        }
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Learner`."""
+        for name, memory in self._kept_memories().items():
+            saved = state["memories"][name]
+            memory.memory_index, memory.filled = saved["index"], saved["filled"]
+            self._fill_memory(memory, saved["tensors"])
+        self._set_noise_state(state["noise"])
+
+    @abc.abstractmethod
+    def learning_rate(self) -> float:
+        """Return the (policy's) learning rate; the first agent's, where there are several."""
+
+    @abc.abstractmethod
+    def _memory_tensors(self, memory: Any) -> dict[str, torch.Tensor]:
+        """Return what a memory holds, by name."""
+
+    @abc.abstractmethod
+    def _fill_memory(self, memory: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Restore what :meth:`_memory_tensors` returned."""
+
+    @abc.abstractmethod
+    def _noise_state(self) -> Any:
+        """Return what noise on actions remembers."""
+
+    @abc.abstractmethod
+    def _set_noise_state(self, state: Any) -> None:
+        """Restore what :meth:`_noise_state` returned."""
+
+    def _interact(
+        self, observations: Any, states: Any, when: Mapping[str, int], on_step: OnStep
+    ) -> tuple[Any, Any]:
+        """Act, step and record; return the observations and states to act on next."""
+        with torch.no_grad():
+            actions, _ = self.agent.act(observations, states, **when)
+            step = self.env.advance(actions)
+            on_step(step.returns, step.ended, step.info)
+            self.agent.record_transition(
+                observations=observations,
+                states=states,
+                actions=actions,
+                rewards=step.rewards,
+                next_observations=step.final_observations,
+                next_states=step.final_states,
+                terminated=step.terminated,
+                truncated=step.truncated,
+                infos=step.info,
+                **when,
+            )
+        return step.observations, step.states
+
+    def _kept_memories(self) -> dict[str, Any]:
+        """Return the memories that are not overwritten in each iteration."""
+        names = ("motion_dataset", "reply_buffer") if self.cfg.algorithm == "amp" else ()
+        found = {name: getattr(self.agent, name) for name in names}
+        return {"memory": self.agent.memory} if self.cfg.algorithm in OFF_POLICY else found
+
+    def _is_written(self, number: int) -> bool:
+        """Return whether ``experiment.write_interval`` asks for curves after this iteration."""
+        interval = self.cfg.agent["experiment"].write_interval
+        if interval == "auto":
+            return True
+        if interval <= 0:
+            return False
+        return number * self._steps // interval > (number - 1) * self._steps // interval
+
+
+def summary(tag: str, values: list[float]) -> float:
+    """Return what skrl would write of the values since it last wrote."""
+    if tag.endswith("(min)"):
+        return float(min(values))
+    return float(max(values)) if tag.endswith("(max)") else float(statistics.fmean(values))

@@ -1,0 +1,101 @@
+"""skrl as the table of libraries names it; ``agent.ml_framework`` decides between its frameworks.
+
+Only the framework that is chosen is loaded: JAX need not be installed for PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import importlib.util
+from collections.abc import Collection
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from envlab.errors import ConfigurationError
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.library import ALGORITHMS
+
+if TYPE_CHECKING:
+    from envlab.distributed.context import DistributedContext
+    from envlab.train.session import Session
+    from envlab.learner import Learner, Player
+
+FRAMEWORKS = ("torch", "jax")
+_JAX_PACKAGES = ("jax", "flax", "optax")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that skrl's configuration depends on."""
+    add_algorithm_flag(parser, ALGORITHMS, "the agent configuration's")
+    parser.add_argument("--ml_framework", choices=FRAMEWORKS, help="torch (default) or jax")
+
+
+def add_algorithm_flag(
+    parser: argparse.ArgumentParser, algorithms: Collection[str], default: str
+) -> None:
+    """Add ``--algorithm`` ; ``default`` says which one is taken without it."""
+    parser.add_argument(
+        "--algorithm",
+        type=str.lower,
+        choices=algorithms,
+        metavar="NAME",
+        help=f"{', '.join(algorithms)} (default: {default})",
+    )
+
+
+def default_cfg(flags: argparse.Namespace) -> SkrlCfg:
+    """Return the defaults of the algorithm and framework that flags name."""
+    return SkrlCfg.of(flags.algorithm or "ppo", flags.ml_framework or "torch")
+
+
+def build(session: Session, env: Any, context: DistributedContext) -> Learner:
+    """Return the learner of a settled session.
+
+    Raises:
+        ConfigurationError: If the configuration cannot train, or JAX is asked for and missing.
+    """
+    cfg = _checked_cfg(session)
+    learner: Learner = _adapter(cfg, "learner").make_learner(
+        env, cfg, context, grad_sync=session.flags.grad_sync
+    )
+    return learner
+
+
+def make_player(
+    session: Session, env: Any, context: DistributedContext, values: dict[str, Any]
+) -> Player:
+    """Return the trained policy of a checkpoint.
+
+    Raises:
+        EnvlabError: If it does not fit the configuration, or JAX is asked for and missing.
+    """
+    # Played, and exported, in float32, whatever it was trained in.
+    cfg = dataclasses.replace(_checked_cfg(session), precision="float32")
+    learner = _adapter(cfg, "learner").make_learner(env, cfg, context)
+    learner.load_models(values)
+    player: Player = _adapter(cfg, "play").make_player(learner)
+    return player
+
+
+def _checked_cfg(session: Session) -> SkrlCfg:
+    """Return a session's configuration, resolved, if it is of the algorithm that was asked for."""
+    cfg: SkrlCfg = session.agent_cfg
+    if session.flags.algorithm not in (None, cfg.algorithm):
+        raise ConfigurationError(
+            f"--algorithm is {session.flags.algorithm}, but the agent's configuration is of "
+            f"{cfg.algorithm}. Leave one of them out."
+        )
+    return cfg.resolved()
+
+
+def _adapter(cfg: SkrlCfg, part: str) -> ModuleType:
+    """Return a module of the framework's folder."""
+    missing = [name for name in _JAX_PACKAGES if importlib.util.find_spec(name) is None]
+    if cfg.ml_framework == "jax" and missing:
+        raise ConfigurationError(
+            f"--ml_framework jax needs {', '.join(missing)}, which cannot be found. Install with: "
+            "pip install -c constraints.txt -e '.[jax]'"
+        )
+    return importlib.import_module(f"envlab.skrl.{cfg.ml_framework}.{part}")

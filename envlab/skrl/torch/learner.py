@@ -1,0 +1,153 @@
+"""skrl's agents on PyTorch: how they are made, and all that a checkpoint of them must hold."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.precision import compute_in, settle_precision
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.checks import check_supported, needs_bounds
+from envlab.skrl.env import SkrlMarlEnv, SkrlVectorEnv
+from envlab.skrl.learner import SkrlLearner
+from envlab.skrl.library import library_errors, load_skrl, misfit
+from envlab.skrl.torch.models import make_models
+from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages, wrap_models
+
+load_skrl()
+
+from skrl.memories.torch import RandomMemory  # noqa: E402
+
+_COUNTERS = ("_rollout", "_update_counter", "_entropy_coefficient")
+_OPTIMIZERS = ("optimizer", "policy_optimizer", "value_optimizer")
+_SCHEDULERS = ("scheduler", "policy_scheduler", "critic_scheduler", "value_scheduler")
+
+
+class TorchLearner(SkrlLearner):
+    """See :class:`SkrlLearner`."""
+
+    def learning_rate(self) -> float:
+        modules = next(iter(self._modules().values()))
+        optimizer = next(modules[name] for name in _OPTIMIZERS if name in modules)
+        return float(optimizer.param_groups[0]["lr"])
+
+    def model_state(self) -> dict[str, Any]:
+        agent = self.agent
+        state: dict[str, Any] = {
+            "modules": {
+                name: {role: module.state_dict() for role, module in modules.items()}
+                for name, modules in self._modules().items()
+            },
+            "schedulers": {name: item.state_dict() for name, item in self._schedulers().items()},
+            "counters": {name: getattr(agent, name) for name in _COUNTERS if hasattr(agent, name)},
+        }
+        if hasattr(agent, "log_entropy_coefficient"):
+            state["log_entropy_coefficient"] = agent.log_entropy_coefficient.detach()
+        if hasattr(agent, "scaler"):
+            state["scaler"] = agent.scaler.state_dict()
+        return state
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        state, agent = values["model"], self.agent
+        try:
+            for name, modules in self._modules().items():
+                for role, module in modules.items():
+                    module.load_state_dict(state["modules"][name][role])
+            for name, item in self._schedulers().items():
+                item.load_state_dict(state["schedulers"][name])
+        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise misfit("agent", str(error).splitlines()[-1].strip()) from error
+        for name, value in state["counters"].items():
+            setattr(agent, name, _to_device(value, agent.device))
+        if "log_entropy_coefficient" in state:
+            with torch.no_grad():
+                agent.log_entropy_coefficient.copy_(state["log_entropy_coefficient"])
+        if state.get("scaler"):
+            agent.scaler.load_state_dict(state["scaler"])
+
+    def _memory_tensors(self, memory: Any) -> dict[str, torch.Tensor]:
+        rows = memory.memory_size if memory.filled else memory.memory_index
+        return {key: values[:rows].cpu().clone() for key, values in memory.tensors.items()}
+
+    def _fill_memory(self, memory: Any, tensors: Mapping[str, torch.Tensor]) -> None:
+        for key, values in tensors.items():
+            memory.tensors[key][: len(values)].copy_(values)
+
+    def _noise_state(self) -> Any:
+        noise = getattr(getattr(self.agent, "_exploration_noise", None), "state", None)
+        return noise.cpu().clone() if isinstance(noise, torch.Tensor) else noise
+
+    def _set_noise_state(self, state: Any) -> None:
+        if state is not None:
+            self.agent._exploration_noise.state = _to_device(state, self.agent.device)
+
+    def _modules(self) -> dict[str, dict[str, Any]]:
+        """Return networks, optimizers and preprocessors by agent and name."""
+        modules = self.agent.checkpoint_modules
+        by_agent = modules if self.cfg.is_multi_agent else {"agent": modules}
+        return {
+            name: {role: module for role, module in found.items() if module is not None}
+            for name, found in by_agent.items()
+        }
+
+    def _schedulers(self) -> dict[str, Any]:
+        found = {name: getattr(self.agent, name, None) for name in _SCHEDULERS}
+        found |= getattr(self.agent, "schedulers", {})
+        return {name: item for name, item in found.items() if item is not None}
+
+
+def make_learner(
+    env: Any, cfg: SkrlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
+) -> TorchLearner:
+    """Build networks, agent and memories.
+
+    Args:
+        env: The environment; a multi-agent one for a multi-agent algorithm.
+        cfg: The agent's configuration, resolved.
+        context: The process's context.
+        grad_sync: ``ddp`` or ``library``.
+
+    Raises:
+        ConfigurationError: If skrl or this adapter does not support the configuration.
+    """
+    join_ranks(context)
+    wrapper = (
+        SkrlMarlEnv(env)
+        if cfg.is_multi_agent
+        else SkrlVectorEnv(env, cfg.obs_groups, bounded=needs_bounds(cfg))
+    )
+    check_supported(cfg, wrapper, context)
+    pooled = functools.partial(pooled_advantages, context=context)
+    dtype = settle_precision(cfg.precision, context)
+    with library_errors():
+        models = make_models(wrapper, cfg)
+        for roles in models.values():
+            for network in set(roles.values()):  # two roles may share one
+                compute_in(network, dtype)
+        if context.is_distributed and grad_sync == "ddp":
+            models = {name: wrap_models(roles) for name, roles in models.items()}
+        agent = make_agent(
+            agent_class(cfg.algorithm, "torch", {"compute_gae": pooled}),
+            models,
+            wrapper,
+            cfg,
+            device=env.device,
+            memory_class=RandomMemory,
+            scaler_class=PooledScaler.of(context),
+        )
+        if context.is_distributed and hasattr(agent, "log_entropy_coefficient"):
+            agent.log_entropy_coefficient.register_hook(_averaging(context))
+        return TorchLearner(agent, wrapper, cfg)
+
+
+def _averaging(context: DistributedContext) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda gradient: context.sum(gradient) / context.world_size
+
+
+def _to_device(value: Any, device: Any) -> Any:
+    return value.to(device) if isinstance(value, torch.Tensor) else value

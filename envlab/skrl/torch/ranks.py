@@ -1,0 +1,115 @@
+"""What skrl on PyTorch computes from one rank's samples, computed from those of all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ddp import PolicyDDP, settle_buckets
+from envlab.distributed.statistics import pooled_moments
+from envlab.skrl.library import load_skrl
+
+load_skrl()
+
+from skrl.resources.preprocessors.torch import RunningStandardScaler  # noqa: E402
+
+ComputeGae = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+"""skrl's function: returns and normalised advantages, ``(num_steps, num_envs, 1)``."""
+
+
+def join_ranks(context: DistributedContext) -> None:
+    """Tell skrl where this process is.
+
+    skrl reads the launcher's variables at import and offers no setter, hence the private names.
+    """
+    config = load_skrl().config.torch
+    config._rank, config._local_rank = context.rank, context.local_rank
+    config._world_size, config._is_distributed = context.world_size, context.is_distributed
+    config.device = context.device
+
+
+def pooled_advantages(stock: ComputeGae, context: DistributedContext) -> ComputeGae:
+    """Return skrl's ``compute_gae`` that ends with an episode, normalised over all ranks.
+
+    Without ``time_limit_bootstrap``, skrl 2.1.1 lets values and advantages run across a time limit
+    into the next episode; skrl 1.4.3, which Isaac Lab's settings are for, did not. Here the setting
+    only decides whether the agent adds the final state's value to the last reward.
+    """
+
+    def compute_gae(**values: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        returns, advantages = stock(**values | {"time_limit_bootstrap": True})  # cut at both ends
+        if not context.is_distributed:
+            return returns, advantages
+        advantages = returns - values["values"]
+        mean, std = pooled_moments(advantages, context)
+        return returns, (advantages - mean) / (std + 1e-8)
+
+    return compute_gae
+
+
+class PooledScaler(RunningStandardScaler):
+    """skrl's ``RunningStandardScaler``, whose running statistics are of all ranks' data."""
+
+    context: ClassVar[DistributedContext]
+
+    @classmethod
+    def of(cls, context: DistributedContext) -> type[PooledScaler]:
+        """Return the class for a context; skrl makes the objects, and copies what it gives them."""
+        return type(cls.__name__, (cls,), {"context": context})
+
+    def _parallel_variance(
+        self, input_mean: torch.Tensor, input_var: torch.Tensor, input_count: int
+    ) -> None:
+        if self.context.is_distributed:
+            input_mean, input_var, input_count = pooled_batch(
+                input_mean, input_var, input_count, self.context
+            )
+        super()._parallel_variance(input_mean, input_var, input_count)
+
+
+def pooled_batch(
+    mean: torch.Tensor, var: torch.Tensor, count: int, context: DistributedContext
+) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Return mean, unbiased variance and size of all ranks' batches together, ``(dim,)`` each."""
+    mean, var = mean.double(), var.double()
+    total, size = _summed(context, mean * count, torch.full_like(mean, float(count)))
+    pooled = total / size
+    squares = var * (count - 1) if count > 1 else torch.zeros_like(var)
+    (deviation,) = _summed(context, squares + count * (mean - pooled).square())
+    return pooled, deviation / (size - 1), round(float(size.reshape(-1)[0]))
+
+
+def _summed(context: DistributedContext, *values: torch.Tensor) -> list[torch.Tensor]:
+    """Return the sums of tensors over ranks, by one collective."""
+    return list(context.sum(torch.stack(values)).unbind())
+
+
+class SkrlDDP(PolicyDDP):
+    """A skrl model in DDP: agents call :meth:`act`, which must pass through DDP's forward."""
+
+    def act(self, inputs: dict[str, Any], *, role: str = "") -> Any:
+        return self(inputs, role=role)
+
+    def reduce_parameters(self) -> None:
+        """Do nothing: DDP has averaged the gradients during the backward pass."""
+
+    def broadcast_parameters(self, *, rank: int = 0) -> None:
+        """Do nothing: DDP has done it at construction."""
+
+
+def wrap_models(models: dict[str, Any]) -> dict[str, Any]:
+    """Return an agent's models by role in DDP, but for target networks, which have no gradients."""
+    wrapped: dict[int, SkrlDDP] = {}
+    result = {}
+    for role, model in models.items():
+        if role.startswith("target_"):
+            result[role] = model
+            continue
+        if id(model) not in wrapped:  # one model can play two roles
+            wrapped[id(model)] = SkrlDDP(model)
+            settle_buckets(wrapped[id(model)])
+        result[role] = wrapped[id(model)]
+    return result

@@ -1,0 +1,76 @@
+"""What ranks of a run must agree in, and what each must have of its own.
+
+Both are read only: no generator is advanced, so a run is the same however often it is audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envlab.distributed.audit import audit
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.seeding import generator_identities
+from envlab.envs import BatchedEnv
+from envlab.learner import Learner
+
+
+def audit_run(
+    learner: Learner,
+    env: BatchedEnv,
+    context: DistributedContext,
+    counters: Mapping[str, Any],
+    *,
+    iteration: int,
+) -> None:
+    """Compare the ranks of a run; every rank must call this.
+
+    Args:
+        learner: The library's algorithm.
+        env: This rank's environments.
+        context: The process's context.
+        counters: What the run itself counts, see :func:`shared_values`.
+        iteration: Iterations done, for the message.
+
+    Raises:
+        RankDivergenceError: On every rank alike, naming the values, the ranks and the iteration.
+    """
+    if context.is_distributed:
+        shared = shared_values(learner, env, context, counters)
+        audit(context, shared, own_values(learner, env), iteration=iteration)
+
+
+def shared_values(
+    learner: Learner, env: BatchedEnv, context: DistributedContext, counters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what is bit-identical on all ranks.
+
+    Args:
+        learner: Its networks, optimizers, normalisers, schedulers and counters.
+        env: Its seed and counters; what environments have learned of each other, such as terrain
+            levels, is each environment's own.
+        context: The process's context.
+        counters: Of the run: iteration, frames, budget, learning rate, mean returns.
+    """
+    random = env.random
+    steps = {"tick": random.tick, "steps": env.common_step_counter} if learner.steps_alike else {}
+    return {
+        **learner.model_state(),
+        "run": dict(counters),
+        "environments": {
+            "seed": random.base_seed,
+            **steps,
+            "number per process": env.num_envs,
+            # Equal on all ranks if every rank's environments follow those of the one before.
+            "first of rank 0": int(random.env_ids[0]) - context.rank * env.num_envs,
+        },
+    }
+
+
+def own_values(learner: Learner, env: BatchedEnv) -> dict[str, Any]:
+    """Return what no two ranks have in common: streams of environments and of actions."""
+    return {
+        "environment streams": env.random.fingerprint(),
+        "generators": generator_identities(),
+        "action noise": learner.noise_keys(),
+    }

@@ -1,0 +1,267 @@
+"""The working tree as it is now, on every host, under a name that is made of its content.
+
+What git tracks, and what it neither tracks nor ignores, also in submodules and clones inside, goes
+by rsync to ``<path>/snapshots/<content hash>``. Files that an earlier snapshot there has already
+become hard links to them, so a second launch sends changes only, and a third of the same tree none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from envlab_cluster.hosts import Host
+from envlab_cluster.ssh import Answer, HostError, Ssh, converse, on_all
+from envlab_cluster.state import RunState
+from envlab.errors import EnvlabError, LaunchError
+
+TRANSFER_TIMEOUT_S = 600.0
+KEEP_SNAPSHOTS = 5
+_FULL = "its disk is full: make room there, or name another by --envlab_path."
+
+
+class TransferError(HostError):
+    """rsync failed without saying why."""
+
+    def __init__(self, host: Host, code: int, said: str) -> None:
+        super().__init__(host, f"rsync failed with code {code} ({said}).")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A working tree: its files, the hash of their names, modes and contents, and their size."""
+
+    root: Path
+    files: tuple[str, ...]
+    digests: tuple[str, ...]
+    """Of each file's name, mode and content."""
+    name: str
+    num_bytes: int
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What was sent of a snapshot to a host."""
+
+    folder: str
+    """The snapshot there, absolute."""
+    num_files: int
+    """Files that were sent, rather than there already."""
+    num_bytes: int
+
+
+def take_snapshot(start: Path) -> Snapshot:
+    """Return the snapshot of the working tree that holds a folder.
+
+    Raises:
+        LaunchError: If it is no git working tree, or git or rsync is missing here.
+    """
+    for tool in ("git", "rsync"):
+        if shutil.which(tool) is None:
+            raise LaunchError(
+                f"There is no {tool} here, which sends the code: install it (Debian, Ubuntu: apt "
+                f"install {tool})."
+            )
+    root = Path(_git(start, "rev-parse", "--show-toplevel").removesuffix("\n"))
+    own = list(_outputs())
+    files = tuple(sorted(name for name in set(_list_files(root)) if _stat(root / name) not in own))
+    digests = []
+    for name in files:
+        try:
+            parts = (os.fsencode(name), *_content(root / name))
+        except OSError as error:
+            raise LaunchError(
+                f"{root / name} cannot be read ({error.strerror}), but what git tracks or does not "
+                "ignore is sent to the hosts: make it readable, or have git ignore it."
+            ) from error
+        framed = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+        digests.append(hashlib.sha256(framed).hexdigest())
+    num_bytes = sum((root / name).lstat().st_size for name in files)
+    whole = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
+    return Snapshot(root, files, tuple(digests), whole, num_bytes)
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, errors="surrogateescape"
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise LaunchError(
+            f"{folder} is in no git working tree, which is what is sent to the hosts "
+            f"({said[0] if said else 'git failed'}): run this command in your clone of envlab."
+        )
+    return done.stdout
+
+
+def _list_files(root: Path) -> Iterator[str]:
+    """Yield the files of a working tree, and of submodules and clones inside it."""
+    listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listed.split("\0")):
+        if _is_file(root / name):
+            yield name
+        elif (root / name / ".git").exists():  # which git lists as one
+            folder = name.rstrip("/")
+            yield from (f"{folder}/{inner}" for inner in _list_files(root / name))
+
+
+def _outputs() -> Iterator[tuple[int, int]]:
+    """Yield the files that this command's own output goes to, which grow meanwhile."""
+    for stream in (1, 2):
+        with contextlib.suppress(OSError):  # it is closed
+            found = os.fstat(stream)
+            yield found.st_dev, found.st_ino
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _content(path: Path) -> tuple[bytes, bytes]:
+    """Return what kind of file it is, and its content or target."""
+    if path.is_symlink():
+        return b"link", os.fsencode(os.readlink(path))
+    kind = b"script" if path.stat().st_mode & 0o100 else b"file"
+    return kind, hashlib.sha256(path.read_bytes()).digest()
+
+
+def send_snapshot(snapshot: Snapshot, host: Host, path: str, ssh: Ssh) -> Sent:
+    """Send a snapshot to a host, if it is not there yet.
+
+    Args:
+        snapshot: What to send.
+        host: Where to.
+        path: Folder there.
+        ssh: How to get there.
+
+    Raises:
+        HostError: If it cannot be sent whole.
+        LaunchError: If the working tree changed meanwhile. In both cases, nothing is left there.
+    """
+    part = f".part-{secrets.token_hex(4)}"
+
+    def see_to(verb: str) -> Answer:
+        return ssh.run(host, "snapshot.sh", verb, path, snapshot.name, part)
+
+    found = see_to("look").values
+    folder = found["folder"]
+    if "exists" in found:
+        return Sent(f"{folder}/{snapshot.name}", 0, 0)
+    options = ["--from0", "--files-from=-", "--stats"]
+    if "previous" in found:
+        options.append(f"--link-dest={folder}/{found['previous']}")
+    try:
+        names = b"".join(os.fsencode(name) + b"\0" for name in snapshot.files)
+        stats = rsync(ssh, host, [*options, f"{snapshot.root}/", f"host:{folder}/{part}/"], names)
+        _check_unchanged(snapshot)
+        see_to("keep")
+    except EnvlabError as error:
+        free = int(see_to("drop").values["free_bytes"])
+        if isinstance(error, TransferError):
+            _check_unchanged(snapshot)  # such as a file that is gone
+            # Where a disk fills up, rsync's sender may end before the other side's message is here.
+            if free < snapshot.num_bytes:
+                raise HostError(host, _FULL) from error
+        raise
+    return Sent(
+        f"{folder}/{snapshot.name}",
+        _number(r"regular files transferred: ([\d,.]+)", stats),
+        _number(r"Total transferred file size: ([\d,.]+)", stats),
+    )
+
+
+def _check_unchanged(snapshot: Snapshot) -> None:
+    """See that what was sent is what bears the snapshot's name.
+
+    Raises:
+        LaunchError: If it need not be, naming a file.
+    """
+    now = take_snapshot(snapshot.root)
+    if now.name == snapshot.name:
+        return
+    before = dict(zip(snapshot.files, snapshot.digests, strict=True))
+    after = dict(zip(now.files, now.digests, strict=True))
+    changed = min(name for name, _ in before.items() ^ after.items())
+    raise LaunchError(
+        f"The working tree {snapshot.root} changed while it was being sent ({changed}), so hosts "
+        "might differ: run this command again; if that is no code, have git ignore it."
+    )
+
+
+def prune_snapshots(run: RunState, ssh: Ssh, keep: int, say: Callable[[str], None]) -> None:
+    """Remove old snapshots from a run's hosts, and say in one line which.
+
+    What stays is the newest, and what anything refers to: the folder of a run, whether it lives or
+    not; a process; the environment that ``setup`` made. Nothing is removed from a host where
+    another launch is being started, and a host that fails only gives a warning.
+
+    Args:
+        run: The run, which has started.
+        ssh: How its hosts are reached.
+        keep: How many of the newest stay; 0: all.
+        say: Prints a line.
+    """
+    if keep == 0:
+        return
+
+    def remove(host: Host) -> list[str]:
+        answer = ssh.run(host, "prune.sh", run.node_of(host).path, keep, is_expendable=True)
+        return [value for key, value in answer.pairs if key == "removed"]
+
+    gone = []
+    for host, answer in on_all(run.hosts, remove).items():
+        if isinstance(answer, HostError):
+            say(f"Old snapshots stay. {answer}")
+        elif answer:
+            gone.append(f"{host.name}: {', '.join(answer)}")
+    if gone:
+        say(f"Removed old snapshots that no run refers to. {'; '.join(gone)}")
+
+
+def _number(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(re.sub(r"\D", "", match[1])) if match else 0
+
+
+def rsync(ssh: Ssh, host: Host, words: list[str], stdin: bytes = b"") -> str:
+    """Copy between here and a host, which is called ``host`` in ``words``; return what rsync says.
+
+    Raises:
+        HostError: If it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="envlab-") as folder:
+        shell = Path(folder, "ssh")
+        shell.write_bytes(os.fsencode(f'shift\nexec {shlex.join(ssh.words(host))} "$@"\n'))
+        # By content (-c), not by time: a checkout sets the time anew.
+        command = ["rsync", "-rlpc", "-s", "--timeout=60", f"--rsh=sh '{shell}'", *words]
+        env = {**os.environ, "LC_ALL": "C"}
+        try:
+            code, out, err = converse(
+                command, stdin, TRANSFER_TIMEOUT_S, is_expendable=True, env=env
+            )
+        except subprocess.TimeoutExpired:
+            raise HostError(host, f"rsync took more than {TRANSFER_TIMEOUT_S:g} s.") from None
+    if code == 0:
+        return out.decode(errors="replace")
+    said = err.decode(errors="replace")
+    if "No space left" in said or "Disk quota exceeded" in said:
+        raise HostError(host, _FULL)
+    if "rsync: command not found" in said or "rsync: not found" in said:
+        raise HostError(host, "has no rsync: install it (Debian, Ubuntu: apt install rsync).")
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["without a word"]
+    raise TransferError(host, code, lines[0])

@@ -1,0 +1,10 @@
+"""Isaac Gym's interface on envlab's simulators: ``import isaacgym`` where there is none.
+
+``python -m envlab_isaacgym SCRIPT ...`` runs a script in which ``isaacgym`` is this package;
+:func:`install` does so in a process of one's own. What is there, and what differs from PhysX, is in
+docs/isaacgym.md. All of it was written from public task code, type stubs and documentation.
+"""
+
+from __future__ import annotations
+
+from envlab_isaacgym.install import install as install

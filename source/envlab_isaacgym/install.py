@@ -1,0 +1,164 @@
+"""Makes :mod:`envlab_isaacgym` importable as ``isaacgym``, where the real one is not there."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from envlab.errors import ConfigurationError
+
+MODULES = ("gymapi", "gymtorch", "gymutil", "rlgpu", "terrain_utils", "torch_utils")
+"""What ``isaacgym`` has."""
+
+_NUMPY_NAMES = {
+    "bool": bool,
+    "bool8": np.bool_,
+    "complex": complex,
+    "float": float,
+    "float_": np.float64,
+    "Inf": np.inf,
+    "Infinity": np.inf,
+    "infty": np.inf,
+    "int": int,
+    "NaN": np.nan,
+    "object": object,
+    "product": np.prod,
+    "str": str,
+    "unicode_": np.str_,
+}
+"""Names that numpy 1.24 and 2.0 took away, and task code of 2021 to 2023 uses."""
+
+
+_ABSENT = {"pysdf": "SDF", "urdfpy": "URDF"}
+"""Modules that few tasks need, and what is imported from them."""
+
+
+def install() -> None:
+    """Let ``import isaacgym`` find this package, in this process.
+
+    Raises:
+        ConfigurationError: If Isaac Gym itself can be imported.
+    """
+    if is_installed():
+        return
+    if "isaacgym" in sys.modules or importlib.util.find_spec("isaacgym") is not None:
+        raise ConfigurationError(
+            "Isaac Gym itself can be imported in this interpreter, so envlab does not stand in for "
+            "it. Run the script with python alone, or uninstall isaacgym."
+        )
+    package = types.ModuleType("isaacgym", "Isaac Gym's interface on envlab's simulators.")
+    package.__path__ = []
+    package.__spec__ = importlib.util.spec_from_loader("isaacgym", loader=None, is_package=True)
+    sys.modules["isaacgym"] = package
+    for name in MODULES:
+        module = importlib.import_module(f"envlab_isaacgym.{name}")
+        setattr(package, name, module)
+        sys.modules[f"isaacgym.{name}"] = module
+
+
+def is_installed() -> bool:
+    """Return whether ``isaacgym`` is this package."""
+    module = sys.modules.get("isaacgym.gymapi")
+    return module is not None and module.__name__ == "envlab_isaacgym.gymapi"
+
+
+def offer_gym() -> None:
+    """Let ``import gym`` find gymnasium, where gym is not installed; only the launcher does."""
+    if importlib.util.find_spec("gym") is not None:
+        return
+    for name in ("", ".core", ".spaces", ".utils", ".utils.seeding", ".vector", ".wrappers"):
+        sys.modules[f"gym{name}"] = importlib.import_module(f"gymnasium{name}")
+    for name in ("gym", "gym.core"):
+        sys.modules[name] = _with_old_wrapper(sys.modules[name])
+
+
+def _with_old_wrapper(module: types.ModuleType) -> types.ModuleType:
+    """Return a copy of a module of gymnasium in which ``Wrapper`` is as in gym 0.23."""
+
+    class Wrapper(module.Wrapper):  # type: ignore[misc, name-defined]
+        """Has the attributes of what it wraps, and passes on no more than it was given."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name == "env":
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            return getattr(self.env, name)
+
+        def reset(self, **keywords: Any) -> Any:
+            return self.env.reset(**keywords)
+
+        def render(self, *arguments: Any, **keywords: Any) -> Any:
+            return self.env.render(*arguments, **keywords)
+
+    copied = types.ModuleType(module.__name__, module.__doc__)
+    vars(copied).update(vars(module), Wrapper=Wrapper)
+    return copied
+
+
+def offer_absent() -> None:
+    """Let IsaacGymEnvs' tasks be imported, all of them as it does, without what two of them need.
+
+    Only the launcher does. What is taken from such a module says what is missing when it is used.
+    """
+    for module, name in _ABSENT.items():
+        if importlib.util.find_spec(module) is None:
+            sys.modules[module] = types.ModuleType(module)
+            setattr(sys.modules[module], name, _absent(module))
+
+
+def _absent(module: str) -> Callable[..., NoReturn]:
+    def tell(*arguments: Any, **keywords: Any) -> NoReturn:
+        raise ConfigurationError(f"The script needs {module}, which is not installed.")
+
+    return tell
+
+
+def take_numbers_for_conditions() -> None:
+    """Let ``torch.where`` take conditions of numbers, as torch did then; only the launcher does.
+
+    TorchScript knows torch's own function alone, so this is for ``PYTORCH_JIT=0``.
+    """
+    if os.environ.get("PYTORCH_JIT") != "0":
+        return
+    where = torch.where
+
+    @functools.wraps(where)
+    def taking_numbers(condition: Any, *arguments: Any, **keywords: Any) -> Any:
+        is_number = isinstance(condition, torch.Tensor) and condition.dtype != torch.bool
+        return where(condition.bool() if is_number else condition, *arguments, **keywords)
+
+    torch.where = taking_numbers
+
+
+def restore_seq_len() -> None:
+    """Let rl_games' agents have ``seq_len``, as until 1.6.0; only the launcher does."""
+    if importlib.util.find_spec("rl_games") is not None:
+        agent = importlib.import_module("rl_games.common.a2c_common").A2CBase
+        if not hasattr(agent, "seq_len"):
+            # Older releases set it on the agent, which hides this.
+            agent.seq_len = _Renamed("seq_length")
+
+
+class _Renamed:
+    """An attribute under its old name, unless an object has that itself."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        return self if owner is None else getattr(owner, self._name)
+
+
+def restore_numpy_names() -> None:
+    """Bring back ``np.float`` and its like; only the launcher does."""
+    for name, value in _NUMPY_NAMES.items():
+        if name not in vars(np):
+            setattr(np, name, value)

@@ -1,0 +1,145 @@
+"""Runs a script in which ``isaacgym`` is envlab's."""
+
+from __future__ import annotations
+
+import logging
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
+from envlab.errors import ConfigurationError, DeviceError, EnvlabError
+from envlab_isaacgym.install import (
+    install,
+    offer_absent,
+    offer_gym,
+    restore_numpy_names,
+    restore_seq_len,
+    take_numbers_for_conditions,
+)
+
+# Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+logger = logging.getLogger(__name__)
+
+_MISSING_NAMED = 5
+"""How many missing methods are named at the start."""
+
+_NO_BOOL = "where expected condition to be a boolean tensor"
+_NUMBERS = (
+    "The script gives torch.where a condition of numbers, which torch took when it was written. "
+    "Start it with PYTORCH_JIT=0 in the environment: TorchScript then compiles nothing, and such "
+    "conditions are taken."
+)
+_NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs")
+"""What torch says where there is no GPU."""
+
+_FLAGS = ("--cpu", "--distributed", "--rsl-rl-1")
+USAGE = """usage: python -m envlab_isaacgym [--cpu] [--distributed] [--rsl-rl-1] SCRIPT ...
+
+Run a script in which `import isaacgym` finds envlab's own implementation on MuJoCo, with the names
+that numpy has taken away since (np.float) in their places.
+
+  --cpu        take the CPU wherever the script names a GPU, as some do with no flag to change it
+  --distributed
+               be one of the ranks that torchrun has started, as is taken for granted where it has:
+               python -m torch.distributed.run --nproc_per_node=2 -m envlab_isaacgym SCRIPT ...
+  --rsl-rl-1   let rsl_rl.runners.OnPolicyRunner be the one of rsl_rl 1, over the installed release;
+               without it, it is where a script gives it rsl_rl 1's configuration
+
+`envlab isaacgym check PATH` says beforehand what a script uses that is missing.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a script; bad input is one sentence and code 2."""
+    try:
+        return run(arguments)
+    except EnvlabError as error:
+        return tell(error)
+    except Exception as error:
+        if _NO_BOOL in str(error):
+            return tell(ConfigurationError(_NUMBERS))
+        if any(sentence in str(error) for sentence in _NO_CUDA):
+            return tell(DeviceError(_named_gpu(error)))
+        tell_launcher(error)
+        raise
+
+
+def _named_gpu(error: Exception) -> str:
+    """Return what to do where a script wants a GPU that is not there."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))
+        and Path(frame.filename).parent != Path(__file__).parent
+    ]
+    place = f"{own[-1].filename}:{own[-1].lineno}" if own else "The script"
+    return (
+        f"{place} wants a GPU, and torch sees none here. Give the script a flag for the CPU, if it "
+        "has one, or take the CPU wherever it names a GPU: python -m envlab_isaacgym --cpu SCRIPT "
+        "..."
+    )
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a script as ``python SCRIPT ...`` would; the current folder stays importable."""
+    words = list(arguments)
+    flags = set()
+    while words and words[0] in _FLAGS:
+        flags.add(words.pop(0))
+    if not words or words[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    script = Path(words[0])
+    if words[0].startswith("-") or not script.is_file():
+        raise ConfigurationError(
+            f"There is no script {words[0]!r}. Usage: python -m envlab_isaacgym [--cpu] "
+            "[--distributed] [--rsl-rl-1] SCRIPT ..."
+        )
+    if "--cpu" in flags:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for GPUs
+    logging.basicConfig(level=logging.WARNING, format="envlab_isaacgym: %(message)s")
+    restore_numpy_names()
+    take_numbers_for_conditions()
+    if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
+        restore_seq_len()
+    install()
+    offer_gym()
+    offer_absent()
+    from envlab_isaacgym.agreement import check_launch, compare_rl_games
+    from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
+    from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
+
+    offer_rsl_rl_1(always="--rsl-rl-1" in flags)
+    folders = [script.resolve().parent, Path.cwd()]
+    if launched_local_rank() == 0:
+        _tell_missing(script, folders)
+    sys.argv = words
+    sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
+    context, is_done = join_ranks("--distributed" in flags), False
+    if "--cpu" in flags:
+        take_cpu_for_cuda()
+    try:
+        check_launch(words)
+        compare_rl_games()
+        runpy.run_path(str(script), run_name="__main__")
+        is_done = True
+    finally:
+        context.close(abort=not is_done)
+    return 0
+
+
+def _tell_missing(script: Path, folders: Sequence[Path]) -> None:
+    """Name what a script uses and will not find, before it runs for hours."""
+    from envlab_isaacgym.check import missing_in
+
+    missing = missing_in(script, folders)
+    for use in missing[:_MISSING_NAMED]:
+        logger.warning("%s:%s: %s is missing: it %s.", use.path, use.line, use.name, use.remark)
+    if len(missing) > _MISSING_NAMED:
+        logger.warning("%s more are missing: envlab isaacgym check", len(missing) - _MISSING_NAMED)

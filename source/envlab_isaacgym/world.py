@@ -1,0 +1,180 @@
+"""What ``create_sim``, ``create_env`` and ``create_actor`` return: the description of a world.
+
+Nothing is simulated here. :mod:`envlab_isaacgym.scene` makes a model of a world when a step, or a
+value that takes one, is first asked for; so calls may come in any order before.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from envlab_isaacgym.assets import Asset
+from envlab_isaacgym.parameters import (
+    AttractorProperties,
+    CameraProperties,
+    HeightFieldParams,
+    PlaneParams,
+    RigidBodyProperties,
+    RigidShapeProperties,
+    SimParams,
+    TendonProperties,
+    TriangleMeshParams,
+)
+from envlab_isaacgym.values import DofState, Transform, Vec3
+
+_PIN_STEPS = 8
+"""By how much steps are finer where attractors pin bodies. MuJoCo solves for pins without the part
+of drives that it takes implicitly, so stiff drives in a chain that pins close (IsaacGymEnvs'
+BallBalance) diverge in steps of 5 ms and hold in 1.25.
+"""
+
+
+@dataclass(eq=False)
+class Actor:
+    """One asset in one environment.
+
+    Properties are the asset's until the actor gets its own.
+    """
+
+    asset: Asset
+    pose: Transform
+    name: str
+    group: int
+    filter: int
+    dof_properties: np.ndarray
+    shapes: list[RigidShapeProperties]
+    bodies: list[RigidBodyProperties]
+    tendons: list[TendonProperties]
+    dof_states: np.ndarray
+    scale: float = 1.0
+    has_dof_force_sensors: bool = False
+    segmentation_ids: dict[int, int] = field(default_factory=dict)
+    """Of bodies, where they differ from :attr:`segmentation_id`."""
+    segmentation_id: int = 0
+
+    @classmethod
+    def of(cls, asset: Asset, pose: Transform, name: str, group: int, filter: int) -> Actor:
+        """Return an actor of an asset as it is now; later changes of the asset do not reach it."""
+        return cls(
+            asset=asset,
+            pose=copy.copy(pose),
+            name=name,
+            group=group,
+            filter=filter,
+            dof_properties=asset.dof_properties,
+            shapes=asset.shapes,
+            bodies=asset.bodies,
+            tendons=asset.tendon_properties(),
+            dof_states=np.zeros(len(asset.dof_names), DofState.dtype),
+        )
+
+    def segmentation_of(self, body: int) -> int:
+        """Return the number that pictures of ``IMAGE_SEGMENTATION`` show a body as."""
+        return self.segmentation_ids.get(body, self.segmentation_id)
+
+
+@dataclass(eq=False)
+class Env:
+    """Actors that see each other."""
+
+    sim: Sim
+    index: int
+    origin: Vec3
+    actors: list[Actor] = field(default_factory=list)
+    cameras: list[Any] = field(default_factory=list)
+    attractors: list[AttractorProperties] = field(default_factory=list)
+
+    def first_body(self, actor: int) -> int:
+        """Return the index in this environment of an actor's first body."""
+        return sum(len(before.asset.body_names) for before in self.actors[:actor])
+
+    def first_dof(self, actor: int) -> int:
+        """Return the index in this environment of an actor's first degree of freedom."""
+        return sum(len(before.asset.dof_names) for before in self.actors[:actor])
+
+    def first_joint(self, actor: int) -> int:
+        """Return the index in this environment of an actor's first joint."""
+        return sum(len(before.asset.joint_names) for before in self.actors[:actor])
+
+    @property
+    def num_bodies(self) -> int:
+        """Number of bodies of all actors."""
+        return self.first_body(len(self.actors))
+
+    @property
+    def num_dofs(self) -> int:
+        """Number of degrees of freedom of all actors."""
+        return self.first_dof(len(self.actors))
+
+    @property
+    def num_joints(self) -> int:
+        """Number of joints of all actors."""
+        return self.first_joint(len(self.actors))
+
+    def actor_of_body(self, body: int) -> tuple[int, int]:
+        """Return which actor a body of this environment belongs to, and its index there."""
+        for number, actor in enumerate(self.actors):
+            if body < len(actor.asset.body_names):
+                return number, body
+            body -= len(actor.asset.body_names)
+        raise IndexError(f"The environment has no body {body}; it has {self.num_bodies}.")
+
+    def actor_of_dof(self, dof: int) -> tuple[int, int]:
+        """Return which actor a degree of freedom belongs to, and its index there."""
+        for number, actor in enumerate(self.actors):
+            if dof < len(actor.asset.dof_names):
+                return number, dof
+            dof -= len(actor.asset.dof_names)
+        raise IndexError(f"The environment has no DOF {dof}; it has {self.num_dofs}.")
+
+
+@dataclass
+class HeightField:
+    """A terrain of heights in m, ``(along x, along y)``, whose corner lies at ``origin``."""
+
+    heights: np.ndarray
+    cell: tuple[float, float]
+    origin: Vec3
+    params: HeightFieldParams | TriangleMeshParams
+
+
+@dataclass(eq=False)
+class Sim:
+    """A world of environments, its ground and terrain."""
+
+    params: SimParams
+    device: str
+    envs: list[Env] = field(default_factory=list)
+    ground: PlaneParams | None = None
+    terrain: HeightField | None = None
+    wanted: set[str] = field(default_factory=set)
+    """Which tensors have been acquired beside states."""
+    frame: int = 0
+    pictures: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """What draws it, by width and height: see :mod:`envlab_isaacgym.pictures`."""
+    physics: Any = None
+    """What runs it, once something needs it: see :mod:`envlab_isaacgym.physics`."""
+
+    @property
+    def physics_steps(self) -> int:
+        """How many steps of physics one step takes."""
+        finer = _PIN_STEPS if self.envs and self.envs[0].attractors else 1
+        return finer * max(1, self.params.substeps)
+
+    def count(self, name: str) -> int:
+        """Return the sum over environments of ``num_bodies``, ``num_dofs`` or ``num_joints``."""
+        return sum(getattr(env, name) for env in self.envs)
+
+
+@dataclass(eq=False)
+class Viewer:
+    """What a script takes for its window: where its camera is, and what it shows."""
+
+    sim: Sim
+    properties: CameraProperties = field(default_factory=CameraProperties)
+    pose: Transform = field(default_factory=Transform)
+    """Of the camera, in the world, which looks along x with z upwards."""

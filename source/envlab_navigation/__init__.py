@@ -1,0 +1,26 @@
+"""Visual navigation: procedural houses, cameras, geodesic distances, PointNav and ObjectNav.
+
+A house is a function of its split and index, made of walls and of boxes, cylinders and spheres that
+stand upright; nothing is downloaded. Cameras and agents are Warp kernels, from one source for CPU
+and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
+
+- :mod:`envlab_navigation.floor_plan`, :mod:`~envlab_navigation.furniture` and :mod:`~envlab_navigation.house` make
+  houses.
+- :mod:`envlab_navigation.geodesics` measures how far it is to a goal from everywhere.
+- :mod:`envlab_navigation.house_cache` and :mod:`~envlab_navigation.house_set` keep houses on disk and in memory.
+- :mod:`envlab_navigation.agents` moves agents, begins their episodes and tells them where they are.
+- :mod:`envlab_navigation.camera` takes pictures, which :mod:`~envlab_navigation.augmentation` may change.
+- :mod:`envlab_navigation.nav_env` is the environment.
+"""
+
+from __future__ import annotations
+
+from envlab.errors import SimulationError
+
+
+def missing_extra(error: ModuleNotFoundError) -> SimulationError:
+    """Return the error to raise where a package of the extra ``nav`` cannot be imported."""
+    return SimulationError(
+        f"Navigation needs the package {error.name!r}, which is not installed. "
+        "Install it with: pip install -c constraints.txt -e '.[nav]'"
+    )

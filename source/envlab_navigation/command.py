@@ -1,0 +1,190 @@
+"""``envlab nav``: what houses hold, and what an expert or chance reaches in them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
+
+from envlab.config import check_grammar, compose, merge
+from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
+from envlab_navigation import missing_extra
+from envlab.registry import get_task, load_env_cfg
+from envlab.train.arguments import ArgumentParser
+
+if TYPE_CHECKING:  # torch is loaded once the words have been read
+    import torch
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab nav COMMAND``, and return 0.
+
+    Raises:
+        ConfigurationError: For an unknown command, split or number.
+        SimulationError: If Warp or Pillow is not installed.
+    """
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: envlab nav {{{','.join(COMMANDS)}}} ...\n\nEach command has --help.")
+        return 0
+    if not arguments or arguments[0] not in COMMANDS:
+        given = f"{arguments[0]!r}" if arguments else "nothing"
+        hint = did_you_mean(arguments[0], COMMANDS) if arguments else ""
+        raise ConfigurationError(
+            f"envlab nav has no command {given}.{hint} There are {' and '.join(COMMANDS)}."
+        )
+    return COMMANDS[arguments[0]](arguments[1:])
+
+
+def show_houses(arguments: Sequence[str]) -> int:
+    """Print statistics of houses, and draw them where a folder is given."""
+    parser = ArgumentParser(
+        prog="envlab nav houses",
+        description="Print what the houses of a split hold, and draw pictures of them.",
+    )
+    parser.add_argument("--split", default="val", metavar="NAME", help="train, val (default), test")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="first house (default 0)")
+    parser.add_argument("--num", type=int, default=8, metavar="N", help="houses (default 8)")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each house there")
+    parser.add_argument(
+        "--file",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="check and show these house files, or folders of them, in place of a split",
+    )
+    flags = parser.parse_args(list(arguments))
+    _check_positive("--num", flags.num)
+    try:
+        from envlab_navigation.house_cache import HouseCache
+        from envlab_navigation.pictures import beside, draw_map, draw_views, trimmed
+        from envlab_navigation.statistics import describe
+    except ModuleNotFoundError as error:
+        raise missing_extra(error) from error
+    cache = HouseCache(None, [str(path) for path in flags.file or []])
+    numbers = range(flags.first, flags.first + flags.num)
+    names = [f"{flags.split}_{number}" for number in numbers]
+    if cache.files is not None:
+        numbers, names = range(len(cache.files)), cache.files.names
+        _print_notes(cache.files.paths)
+    houses = [cache.load(flags.split, number) for number in numbers]
+    source = flags.split if cache.files is None else ", ".join(map(str, flags.file))
+    heads = (f"{len(houses)} {'house' if len(houses) == 1 else 'houses'} of {source}", "mean")
+    print(tabulate(describe(houses), headers=(*heads, "least", "largest")))
+    if flags.pictures is None:
+        return 0
+    with _writing(flags.pictures):
+        for name, house in zip(names, houses, strict=True):
+            path = flags.pictures / f"{name}.png"
+            views = draw_views(house)
+            plan = trimmed(draw_map(house), house)
+            beside(plan, views, height=views.height).save(path)
+            print(path)
+    return 0
+
+
+def _print_notes(paths: Sequence[Path]) -> None:
+    """Print what files hold that their houses do not, and what nobody can get to."""
+    from envlab_navigation.house_files import check_layout, read_layout
+
+    for path in paths:
+        layout = read_layout(path)
+        house = check_layout(layout)
+        notes = list(layout.notes)
+        if rooms := layout.unreachable(house):
+            notes.append(f"nobody can get into {', '.join(rooms)}")
+        if classes := layout.unseen(house):
+            notes.append(f"nobody can get near {', '.join(classes)}")
+        print(f"{path}: {'; '.join(notes) or 'nothing is left out'}.")
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Make a folder for pictures, and say in a sentence why they cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise RunDirectoryError(
+            f"Pictures cannot be written to {folder}: {error.strerror or error}. "
+            "Give --pictures another folder."
+        ) from error
+
+
+def evaluate(arguments: Sequence[str]) -> int:
+    """Print the measures of an expert or of random actions over whole episodes."""
+    parser = ArgumentParser(
+        prog="envlab nav evaluate",
+        description="Measure what an expert, which knows all distances, or chance reaches.",
+    )
+    parser.add_argument("--task", required=True, metavar="ID", help="task id (Nav-...)")
+    parser.add_argument("--policy", choices=("expert", "random"), default="expert")
+    parser.add_argument("--num_episodes", type=int, default=200, metavar="N", help="default 200")
+    parser.add_argument("--num_envs", type=int, default=50, metavar="N", help="default 50")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    parser.add_argument("--device", metavar="DEVICE", help="cuda if there is one, else cpu")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measures there, too")
+    parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each episode there")
+    flags, overrides = parser.parse_with_overrides(arguments)
+    check_grammar(overrides)
+    _check_positive("--num_episodes", flags.num_episodes)
+    _check_positive("--num_envs", flags.num_envs)
+    task = get_task(flags.task)
+    if task.kind != "NavEnv":
+        raise ConfigurationError(
+            f"{task.id} is not a navigation task. 'envlab list --keyword Nav-' shows these."
+        )
+    from envlab.distributed.context import DistributedContext
+    from envlab.distributed.log import configure_logging
+    from envlab_navigation.metrics import summarise, table
+    from envlab.train.evaluation import evaluate as run_episodes
+    from envlab.train.evaluation import write_json
+
+    configure_logging()
+    num_envs = min(flags.num_envs, flags.num_episodes)
+    cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
+    cfg = merge(cfg, {"scene": {"num_envs": num_envs}}, "env")
+    env = task.make(cfg, context=DistributedContext.single(flags.device), seed=flags.seed)
+    act = _policy(env, flags.policy)
+    episodes_per_env = math.ceil(flags.num_episodes / num_envs)
+    after_step: list[Callable[[], None]] = []
+    if flags.pictures is not None:
+        from envlab_navigation.way_recorder import WayRecorder
+
+        ways, choose = WayRecorder(env, flags.pictures, episodes_per_env), act
+        after_step.append(ways.after_step)
+
+        def act() -> torch.Tensor:
+            ways.before_step()
+            return choose()
+
+    with _writing(flags.pictures) if flags.pictures else contextlib.nullcontext():
+        evaluation = run_episodes(env, lambda obs: act(), episodes_per_env, after_step)
+    env.close()
+    print(f"{task.id}, {flags.policy}, {evaluation.houses}:")
+    print(table(summarise(evaluation.episodes)))
+    if flags.json is not None:
+        write_json(flags.json, {"task": task.id, "policy": flags.policy} | evaluation.as_dict())
+    return 0
+
+
+def _check_positive(flag: str, value: int) -> None:
+    if value < 1:
+        raise ConfigurationError(f"{flag} is {value}, but must be at least 1.")
+
+
+def _policy(env: Any, name: str) -> Callable[[], torch.Tensor]:
+    """Return what gives the next actions, ``(num_envs, 1)``."""
+    if name == "expert":
+        from envlab_navigation.expert import Expert
+
+        return Expert(env).act
+    from envlab.tools.agents import draw_actions
+
+    return lambda: draw_actions(env.single_action_space, env.random.stream("random_agent"))
+
+
+COMMANDS = {"houses": show_houses, "evaluate": evaluate}

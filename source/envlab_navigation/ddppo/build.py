@@ -1,0 +1,131 @@
+"""What a session makes of a configuration or an experiment: network, pipeline, learner."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch import optim
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.preemption import Preemption
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+from envlab.agent_cfg import set_value
+from envlab.train.session import Session
+from envlab_navigation.ddppo.auxiliary import AuxiliaryLoss, InverseDynamics
+from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_navigation.ddppo.checks import check_pipeline, check_supported
+from envlab_navigation.ddppo.experiment_file import calling
+from envlab_navigation.ddppo.experiment_words import experiment_of, pipeline_of_experiment
+from envlab_navigation.ddppo.learner import DdppoLearner
+from envlab_navigation.ddppo.losses import PPO
+from envlab_navigation.ddppo.model import RecurrentActorCritic
+from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
+from envlab_navigation.ddppo.replay import read_rank_steps
+from envlab_navigation.ddppo.schedules import Builder
+from envlab_navigation.ddppo.teacher import make_teacher
+from envlab.precision import settle_precision
+
+ENDLESS = 2**62
+"""Steps of a stage that the run's budget ends."""
+
+
+def pipeline_of(cfg: DdppoCfg) -> TrainingPipeline:
+    """Return PPO as a pipeline of one stage, which the run's budget ends."""
+    algorithm = cfg.algorithm
+    loss = PPO(
+        clip_param=algorithm.clip_param,
+        value_loss_coef=algorithm.value_loss_coef,
+        entropy_coef=algorithm.entropy_coef,
+        use_clipped_value_loss=algorithm.use_clipped_value_loss,
+    )
+    return TrainingPipeline(
+        named_losses={"ppo": loss},
+        pipeline_stages=[PipelineStage(loss_names=["ppo"], max_stage_steps=ENDLESS)],
+        # One kernel for all parameters: an update takes 7 % less of a CPU's time.
+        optimizer_builder=Builder(
+            optim.Adam, {"lr": algorithm.learning_rate, "eps": 1e-5, "fused": True}
+        ),
+        num_steps=cfg.num_steps_per_env,
+        num_mini_batch=algorithm.num_mini_batches,
+        update_repeats=algorithm.num_learning_epochs,
+        gamma=algorithm.gamma,
+        gae_lambda=algorithm.lam,
+        max_grad_norm=algorithm.max_grad_norm,
+    )
+
+
+def model_of(cfg: DdppoCfg, env: BatchedEnv, context: DistributedContext) -> RecurrentActorCritic:
+    """Return the configured network; every rank must call this."""
+    has_images = any(values.dim() == 4 for values in env.obs_buf.values())
+    precision = "float32" if cfg.precision == "auto" and not has_images else cfg.precision
+    dtype = settle_precision(precision, context)
+    return RecurrentActorCritic(env, dtype=dtype, **asdict(cfg.model))
+
+
+def make_model(session: Session, env: BatchedEnv, context: DistributedContext) -> Any:
+    """Return the experiment's network, or the one that is configured; every rank must call this.
+
+    Raises:
+        ConfigurationError: If the experiment fails to make one.
+    """
+    experiment = experiment_of(session.flags)
+    if experiment is not None:
+        file = Path(session.flags.experiment)
+        made = calling(file, "in create_model", lambda: experiment.create_model(env))
+        if made is not None:
+            return made
+    return model_of(session.agent_cfg, env, context)
+
+
+def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipeline:
+    """Return the experiment's pipeline, or the one that is configured, fit for what it trains.
+
+    Raises:
+        ConfigurationError: If it does not fit.
+    """
+    experiment = experiment_of(session.flags)
+    if experiment is None:
+        return pipeline_of(session.agent_cfg)
+    pipeline = pipeline_of_experiment(experiment, session.flags.experiment)
+    check_pipeline(pipeline, env)
+    for loss in pipeline.losses:
+        if isinstance(loss, AuxiliaryLoss):
+            tells_action = session.agent_cfg.model.sees_last_action and not model.images
+            if isinstance(loss, InverseDynamics) and tells_action:
+                raise ConfigurationError(
+                    "InverseDynamics would learn to copy: without images, the features tell the "
+                    "last action. Set agent.model.sees_last_action=false, or leave the loss out."
+                )
+            loss.prepare(model.num_features, model.hidden_dim, env.single_action_space)
+    return pipeline
+
+
+def build(session: Session, env: BatchedEnv, context: DistributedContext) -> DdppoLearner:
+    """Return the learner of a settled session.
+
+    Raises:
+        ConfigurationError: If the configuration cannot train on these environments.
+    """
+    cfg: DdppoCfg = session.agent_cfg
+    if experiment_of(session.flags) is not None:  # these are its pipeline's business
+        cfg = set_value(cfg, "algorithm.schedule", "fixed")
+        cfg = set_value(cfg, "algorithm.num_mini_batches", 1)
+    check_supported(cfg, env, session.flags)
+    replayed = read_rank_steps(session.flags.replay_rollouts, context)
+    model = make_model(session, env, context)
+    pipeline = make_pipeline(session, env, model)
+    asks = any(stage.needs_expert for stage in pipeline.pipeline_stages)
+    learner = DdppoLearner(
+        env,
+        cfg,
+        context,
+        model=model,
+        pipeline=pipeline,
+        preemption=Preemption(context, cfg.preemption_threshold, replayed=replayed),
+        teacher=make_teacher(session.task, env) if asks else None,
+    )
+    learner.frame_budget = session.flags.max_frames
+    return learner

@@ -1,0 +1,63 @@
+"""What DD-PPO does not support, refused before anything is built."""
+
+from __future__ import annotations
+
+import argparse
+
+from gymnasium import spaces
+
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_navigation.ddppo.pipeline import TrainingPipeline
+
+
+def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: argparse.Namespace) -> None:
+    """Refuse a configuration that cannot train on these environments.
+
+    Raises:
+        ConfigurationError: Naming the key, its value, what is expected and what to do.
+    """
+    if flags.grad_sync == "library":
+        raise ConfigurationError(
+            "--grad_sync is library, but ddppo has no way of its own to average gradients. Leave "
+            "the flag out."
+        )
+    if flags.replay_rollouts is not None and cfg.preemption_threshold < 1.0:
+        raise ConfigurationError(
+            "--replay_rollouts says how long rollouts are, and agent.preemption_threshold "
+            f"{cfg.preemption_threshold} would decide it anew. Leave one of them out."
+        )
+    kinds = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete)
+    if not isinstance(env.single_action_space, kinds):
+        raise ConfigurationError(
+            f"The task's actions are {env.single_action_space}, but ddppo knows real numbers and "
+            "choices only."
+        )
+    if cfg.algorithm.num_mini_batches > env.num_envs:
+        raise ConfigurationError(
+            f"agent.algorithm.num_mini_batches is {cfg.algorithm.num_mini_batches}, but there are "
+            f"only {env.num_envs} environments per process, and a minibatch holds whole rollouts. "
+            "Use fewer, or more environments."
+        )
+    if len(cfg.model.channels) != 3:
+        raise ConfigurationError(
+            f"agent.model.channels is {cfg.model.channels}, but the simple encoder has three "
+            "convolutions. Give three numbers, such as [32,64,32]."
+        )
+
+
+def check_pipeline(pipeline: TrainingPipeline, env: BatchedEnv) -> None:
+    """Refuse more minibatches than there are environments to divide into them.
+
+    Raises:
+        ConfigurationError: Naming the stage, and both numbers.
+    """
+    for number, stage in enumerate(pipeline.pipeline_stages, 1):
+        for component in stage.components:
+            if (component.num_mini_batch or 1) > env.num_envs:
+                raise ConfigurationError(
+                    f"Stage {number} of the pipeline has num_mini_batch={component.num_mini_batch},"
+                    f" but there are only {env.num_envs} environments per process, and a minibatch "
+                    "holds whole rollouts. Use fewer, or more environments."
+                )

@@ -1,0 +1,152 @@
+"""Loading an experiment from the file that is named on the command line.
+
+The file is the user's own code and runs as any script does. No file of a run directory names it: to
+resume or play a run, the user names it again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from envlab.config.config_kwargs import read_config_kwargs
+from envlab.errors import ConfigurationError, EnvlabError, did_you_mean
+from envlab_navigation.ddppo.experiment import ExperimentConfig
+
+T = TypeVar("T")
+
+
+def load_experiment(
+    given: str, config_kwargs: str | None = None, *, allenact: bool = False
+) -> ExperimentConfig:
+    """Return the experiment of a file: the same object whenever the same is asked for.
+
+    Args:
+        given: The file, ``experiment.py`` or, of several classes in it, ``experiment.py:Class``.
+        config_kwargs: Arguments of the class, as JSON or a file with JSON.
+        allenact: Whether modules of AllenAct lead to their counterparts here.
+
+    Raises:
+        ConfigurationError: If there is no such file or class, it raises, or takes other arguments.
+    """
+    kwargs = {} if config_kwargs is None else read_config_kwargs(config_kwargs)
+    return _load(given, json.dumps(kwargs), allenact)
+
+
+@cache
+def _load(given: str, kwargs_json: str, allenact: bool) -> ExperimentConfig:
+    name, _, class_name = given.partition(".py:")
+    path = Path(f"{name}.py" if class_name else name)
+    if path.suffix != ".py" or not path.is_file():
+        siblings = [str(one) for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise ConfigurationError(
+            f"There is no experiment {str(path)!r}: it must be a Python file."
+            f"{did_you_mean(str(path), siblings)}"
+        )
+    if allenact:
+        from envlab_navigation.ddppo.allenact import install_surface
+
+        install_surface()
+    module = calling(path, "as it was loaded", lambda: _import(path))
+    chosen = _choose(module, path, class_name)
+    kwargs = json.loads(kwargs_json)
+    _check_kwargs(chosen, kwargs, path)
+    return calling(path, f"in {chosen.__name__}.__init__", lambda: chosen(**kwargs))
+
+
+def calling(path: Path, where: str, function: Callable[[], T]) -> T:
+    """Return what code of an experiment's file returns; what it raises is told in its own words.
+
+    Raises:
+        ConfigurationError: After the traceback, from the file on, if it raises.
+    """
+    try:
+        return function()
+    except EnvlabError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [n for n, frame in enumerate(frames) if Path(frame.filename).name == path.name]
+        shown = frames[own[0] :] if own else frames[-1:]
+        lines = ["Traceback (most recent call last):\n", *traceback.format_list(shown)]
+        print("".join([*lines, *traceback.format_exception_only(error)]), file=sys.stderr, end="")
+        hint = ""
+        if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("allenact"):
+            hint = " To run an experiment of AllenAct's without it, add --allenact."
+        raise ConfigurationError(
+            f"The experiment {path} raised {type(error).__name__} {where}, see above.{hint}"
+        ) from None
+
+
+def _import(path: Path) -> ModuleType:
+    """Import a file, with its folder on the path, as Python runs a script."""
+    name = f"experiment_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look up the types of their fields
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _choose(module: ModuleType, path: Path, class_name: str) -> type[ExperimentConfig]:
+    """Return the one experiment that a file defines, or the one that is named."""
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, ExperimentConfig)
+        and value.__module__ == module.__name__
+    }
+    if class_name:
+        if class_name not in found:
+            raise ConfigurationError(
+                f"{path} has no experiment {class_name!r}; it has {', '.join(found) or 'none'}."
+                f"{did_you_mean(class_name, found)}"
+            )
+        return found[class_name]
+    if not found:
+        raise ConfigurationError(
+            f"{path} has no experiment: no class there derives from "
+            "envlab_navigation.ddppo.experiment.ExperimentConfig."
+        )
+    if len(found) > 1:
+        raise ConfigurationError(
+            f"{path} has {len(found)} experiments, {', '.join(found)}. Name the one to run: "
+            f"{path}:{next(iter(found))}."
+        )
+    return next(iter(found.values()))
+
+
+def _check_kwargs(chosen: type, kwargs: Mapping[str, Any], path: Path) -> None:
+    """Refuse arguments that ``__init__`` does not take, and lack of those that it needs."""
+    parameters = dict(list(inspect.signature(chosen.__init__).parameters.items())[1:])  # type: ignore[misc]
+    kinds = {one.kind for one in parameters.values()}
+    known = [
+        name
+        for name, one in parameters.items()
+        if one.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    ]
+    takes = f"{chosen.__name__} in {path} takes {', '.join(known) or 'none'}"
+    for name in kwargs:
+        if name not in known and (
+            inspect.Parameter.VAR_KEYWORD not in kinds or chosen.__init__ is object.__init__  # type: ignore[misc]
+        ):
+            raise ConfigurationError(
+                f"--config_kwargs has {name!r}, but {takes}.{did_you_mean(name, known)}"
+            )
+    for name in known:
+        if parameters[name].default is inspect.Parameter.empty and name not in kwargs:
+            raise ConfigurationError(
+                f"--config_kwargs lacks {name!r}: {takes}, and this one has no default."
+            )

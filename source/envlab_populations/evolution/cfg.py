@@ -1,0 +1,327 @@
+"""Agent configuration for evolution (``agent.*``): skrl's, and what is about the population."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from envlab.config import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    merge,
+)
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab_populations.evolution.architecture import NetworkCfg
+from envlab.skrl.cfg import SkrlCfg, known_algorithm
+from envlab.skrl.library import ON_POLICY
+from envlab.skrl.main import add_algorithm_flag
+
+ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")
+"""Algorithms whose members evolve."""
+ALIASES = {"lr": "learning_rate", "learn_step": "update_interval"}
+"""AgileRL's names of hyper-parameters, and skrl's."""
+_NO_EFFECT = (
+    *("mixed_precision", "state_preprocessor", "state_preprocessor_kwargs"),
+    *("learning_rate_scheduler", "learning_rate_scheduler_kwargs", "kl_threshold"),
+)
+"""Settings of skrl's agents that members do without: rates evolve, and schedules would undo it."""
+
+
+@dataclass(kw_only=True)
+class PopulationCfg:
+    """The population, and who of it has children."""
+
+    size: PositiveInt = 4
+    """Members."""
+    tournament_size: PositiveInt = 2
+    """Members drawn for each place in the next generation; the fittest of them gets it."""
+    elitism: bool = True
+    """Whether the fittest goes on unchanged."""
+    evo_step: PositiveInt = 1
+    """Evaluations whose mean is a member's fitness: its last so many."""
+    generation_iterations: PositiveInt = 8
+    """Iterations between two tournaments."""
+    eval_episodes: PositiveInt = 8
+    """Episodes of each member, on each process, that an evaluation plays."""
+    target_fitness: float | None = None
+    """Training ends when the fittest reaches it; null: never before the budget."""
+    parallel: Literal["data", "members"] = "data"
+    """Whether all processes train every member together, or each its share of the members."""
+    replay: Literal["rank", "gathered"] = "rank"
+    """Whether a process's replay memory holds its own steps, or those of all."""
+
+
+@dataclass(kw_only=True)
+class BoundsCfg:
+    """Between which values a hyper-parameter evolves, and by which factors."""
+
+    min: float
+    """Least value."""
+    max: float
+    """Greatest value."""
+    shrink: Annotated[float, Range(above=0, at_most=1)] = 0.8
+    """Factor of a mutation that shrinks it."""
+    grow: Annotated[float, Range(at_least=1)] = 1.2
+    """Factor of a mutation that grows it."""
+
+
+@dataclass(kw_only=True)
+class MutationsCfg:
+    """How often which mutation happens; the first five are relative to each other."""
+
+    no_mutation: NonNegativeFloat = 0.4
+    """A child is its parent's copy."""
+    architecture: NonNegativeFloat = 0.2
+    """Layers, units, kernels or channels change."""
+    parameters: NonNegativeFloat = 0.2
+    """Noise on the policy's weights."""
+    activation: NonNegativeFloat = 0.0
+    """Another activation function; never for PPO, DDPG and TD3."""
+    rl_hp: NonNegativeFloat = 0.2
+    """One hyper-parameter grows or shrinks."""
+    new_layer_prob: Annotated[float, Range(at_least=0, at_most=1)] = 0.2
+    """Share of architecture mutations that add or remove a layer."""
+    mutation_sd: PositiveFloat = 0.1
+    """Deviation of the noise on weights, relative to them."""
+    mutate_elite: bool = False
+    """Whether the fittest, which elitism keeps, is mutated too, as in AgileRL."""
+    rl_hp_selection: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Bounds by hyper-parameter: any number of ``agent.agent``, ``lr``, ``batch_size`` and
+    ``learn_step`` among them; see :class:`BoundsCfg` for ``shrink`` and ``grow``."""
+
+
+def _selection(algorithm: str) -> dict[str, dict[str, float]]:
+    """Return AgileRL's own bounds; PPO has neither a batch size nor an interval between updates."""
+    rates: dict[str, dict[str, float]] = {"lr": {"min": 1e-4, "max": 1e-2}}
+    if algorithm in ON_POLICY:
+        return rates
+    interval: dict[str, float] = {"min": 1, "max": 120, "shrink": 0.75, "grow": 1.5}
+    sizes: dict[str, dict[str, float]] = {"batch_size": {"min": 8, "max": 1024}}
+    return rates | sizes | ({"learn_step": interval} if "dqn" in algorithm else {})
+
+
+@dataclass(kw_only=True)
+class EvolutionCfg(SkrlCfg):
+    """skrl's layout; a member's networks are those of ``network``, whatever the role."""
+
+    FLAGS: ClassVar[Mapping[str, str]] = {
+        **{name: key for name, key in SkrlCfg.FLAGS.items() if name != "ml_framework"},
+        "population_size": "population.size",
+        "parallel": "population.parallel",
+    }
+    DERIVED_FROM: ClassVar[Mapping[str, str]] = {**FLAGS, "algorithm": "agent.class"}
+
+    network: NetworkCfg = field(default_factory=NetworkCfg)
+    """What networks begin with, and their bounds."""
+    population: PopulationCfg = field(default_factory=PopulationCfg)
+    """The population and its tournaments."""
+    mutations: MutationsCfg = field(default_factory=MutationsCfg)
+    """Mutations and their odds."""
+
+    @classmethod
+    def of(cls, algorithm: str = "dqn", ml_framework: str = "torch") -> Self:
+        """Return the defaults of an algorithm.
+
+        Raises:
+            ConfigurationError: If it does not evolve.
+        """
+        name = known_algorithm(algorithm, ALGORITHMS)
+        cfg = super().of(name)
+        cfg.models = {}
+        agent = {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
+        rate = agent["learning_rate"]
+        agent["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
+        cfg.agent = agent
+        cfg.mutations = MutationsCfg(rl_hp_selection=_selection(name))
+        if name in ON_POLICY:
+            agent["time_limit_bootstrap"] = True
+        else:
+            # A tournament costs whole episodes, so that a generation should be some thousand steps.
+            cfg.population.generation_iterations = 32
+            cfg.trainer |= {"timesteps": 64_000}
+            agent |= {"batch_size": 128}
+            cfg.memory |= {"memory_size": 100_000}
+        if name in ("dqn", "ddqn"):
+            agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
+            agent |= {"learning_rate": 5e-4, "polyak": 0.005}
+            agent |= {"exploration_scheduler": "max(0.02, 1 - timestep / 6000)"}
+        return cfg
+
+    @property
+    def registry_key(self) -> str:
+        """Tasks' configurations for skrl serve members, too; DDQN's are DQN's."""
+        return super().registry_key.replace("ddqn", "dqn")
+
+    @property
+    def run_name(self) -> str:
+        """Appended to the run's timestamp."""
+        name = self.agent["experiment"].experiment_name
+        return "_".join([self.algorithm, *([name] if name else [])])
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The algorithm."""
+        return {"algorithm": self.algorithm}
+
+    def with_task_values(self, values: Mapping[str, Any]) -> Self:
+        """Return a task's configuration for skrl, as far as members have it, over the defaults.
+
+        Raises:
+            ConfigurationError: For an unknown key or name, or a value of another type.
+        """
+        own = {
+            name: values[name] for name in ("network", "population", "mutations") if name in values
+        }
+        if not values or "models" not in values:
+            return merge(self, dict(values), "agent")
+        theirs = SkrlCfg.of(self.algorithm).with_task_values(
+            {name: value for name, value in values.items() if name not in own}
+        )
+        settings = {
+            name: value
+            for name, value in theirs.agent.items()
+            if name in self.agent and name not in ("class", "target_update_interval", "polyak")
+        }
+        rate = settings["learning_rate"]
+        settings["learning_rate"] = rate[0] if isinstance(rate, (list, tuple)) else rate
+        cfg = dataclasses.replace(
+            self,
+            seed=theirs.seed,
+            max_iterations=theirs.max_iterations,
+            num_steps_per_env=theirs.num_steps_per_env,
+            agent=self.agent | settings,
+            trainer=theirs.trainer,
+            network=_network_of(theirs.models, self.network),
+        )
+        return merge(cfg, own, "agent")
+
+    def resolved(self) -> Self:
+        """Return this configuration with a number wherever null stands for one.
+
+        Raises:
+            ConfigurationError: If values contradict each other, or one has no effect.
+        """
+        self._check_population()
+        self._check_mutations()
+        if self.models:
+            raise ConfigurationError(
+                "agent.models has no effect on members, whose networks evolve. Say what they begin "
+                "with by agent.network.hidden_dims and agent.network.activation."
+            )
+        return super().resolved()
+
+    def _check_population(self) -> None:
+        population = self.population
+        if population.tournament_size > population.size:
+            raise ConfigurationError(
+                f"agent.population.tournament_size is {population.tournament_size}, but there are "
+                f"only {population.size} members to draw from. Give a larger --population_size, or "
+                f"agent.population.tournament_size={population.size}."
+            )
+        if population.parallel == "members" and population.replay == "gathered":
+            raise ConfigurationError(
+                "agent.population.replay is 'gathered', which has no effect with --parallel "
+                "members: processes train different members, and each keeps its own steps. Set it "
+                "to rank."
+            )
+
+    def _check_mutations(self) -> None:
+        mutations = self.mutations
+        names = ("no_mutation", "architecture", "parameters", "activation", "rl_hp")
+        total = math.fsum(getattr(mutations, name) for name in names)
+        if total <= 0:
+            raise ConfigurationError(
+                f"The probabilities of mutations ({', '.join(names)} in agent.mutations) sum to "
+                "zero, so that nothing could be drawn. Set no_mutation to 1 for copies alone."
+            )
+        if mutations.rl_hp > 0 and not mutations.rl_hp_selection:
+            raise ConfigurationError(
+                f"agent.mutations.rl_hp is {mutations.rl_hp:g}, but "
+                "agent.mutations.rl_hp_selection names no hyper-parameter. Name one, or set the "
+                "former to 0."
+            )
+        for name in mutations.rl_hp_selection:
+            self.bounds(name)
+
+    def bounds(self, name: str) -> BoundsCfg:
+        """Return between which values a hyper-parameter evolves.
+
+        Raises:
+            ConfigurationError: If there is none of this name, or its bounds make no sense.
+        """
+        path = f"agent.mutations.rl_hp_selection.{name}"
+        numbers = [
+            key
+            for key, value in self.agent.items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        ]
+        key = ALIASES.get(name, name)
+        if key not in numbers:
+            known = [*(alias for alias, of in ALIASES.items() if of in numbers), *numbers]
+            raise ConfigurationError(
+                f"{path} names no hyper-parameter of {self.agent['class']}; it has "
+                f"{', '.join(known)}.{did_you_mean(name, known)}"
+            )
+        given = self.mutations.rl_hp_selection[name]
+        missing = [end for end in ("min", "max") if end not in given]
+        if missing:
+            raise ConfigurationError(f"{path} has no {missing[0]}. Give it by +{path}.min=<value>.")
+        bounds = merge(BoundsCfg(min=0.0, max=0.0), dict(given), path)
+        if bounds.min > bounds.max:
+            raise ConfigurationError(
+                f"{path} goes from {bounds.min:g} to {bounds.max:g}: its ends are swapped. Write "
+                f"the smaller one as min."
+            )
+        if bounds.min <= 0:
+            raise ConfigurationError(
+                f"{path}.min is {bounds.min:g}, but must be greater than 0: a mutation multiplies "
+                "the value, which would never leave 0."
+            )
+        if self.algorithm in ON_POLICY and key == "rollouts":
+            raise ConfigurationError(
+                f"{path} would change how many steps an iteration has, which is the same for all "
+                "members. Leave it out."
+            )
+        return bounds
+
+
+def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:
+    """Return what the networks of a task's configuration for skrl begin with.
+
+    Where it is more than a row of layers with one activation, the default stands.
+    """
+    role = "policy" if "policy" in models else "q_network"
+    parts = models[role].get("network", [])
+    if len(parts) != 1:
+        return default
+    layers, activation = parts[0].get("layers", []), parts[0].get("activations")
+    is_row = bool(layers) and all(isinstance(size, int) for size in layers)
+    if not is_row or activation not in ("relu", "elu", "gelu", "tanh"):
+        return default
+    most, least = max(default.max_layers, len(layers)), min(default.min_units, *layers)
+    values = {"hidden_dims": layers, "activation": activation}
+    return merge(default, values | {"max_layers": most, "min_units": least}, "agent.network")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that members and population depend on."""
+    add_algorithm_flag(parser, ALGORITHMS, "dqn")
+    if "train" not in str(parser.prog):
+        return
+    parser.add_argument("--population_size", type=int, metavar="N", help="members (default: 4)")
+    parser.add_argument(
+        "--parallel",
+        choices=("data", "members"),
+        help="whether processes train every member together (default), or each its own members",
+    )
+
+
+def default_cfg(flags: argparse.Namespace) -> EvolutionCfg:
+    """Return the defaults of the algorithm that flags name."""
+    return EvolutionCfg.of(flags.algorithm or "dqn")

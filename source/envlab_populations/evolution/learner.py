@@ -1,0 +1,332 @@
+"""A population in the training loop: its members act at once, and meet at tournaments."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.seeding import evaluation_seed
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.train.session import Session
+from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.evolution.member import Member, Nursery
+from envlab_populations.evolution.models import check_actions
+from envlab_populations.evolution.mutations import Mutations
+from envlab_populations.evolution.replay import ReplayMemory
+from envlab_populations.evolution.tournament import TournamentSelection
+from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.train.population import lineage
+from envlab.skrl.env import SkrlVectorEnv
+from envlab.skrl.learner import UNEQUAL, summary
+from envlab.skrl.library import ON_POLICY
+from envlab.skrl.torch.ranks import join_ranks
+
+logger = logging.getLogger(__name__)
+
+
+class EvolutionLearner(Learner):
+    """Members of equal shares of this process's environments, and their evolution.
+
+    With ``--parallel data`` every process has all members, and their gradients are averaged. With
+    ``members`` a process trains its share of them, and all get to know all before a tournament.
+
+    Attributes:
+        members: The population; on all processes alike right after a tournament.
+    """
+
+    def __init__(
+        self, env: Any, eval_env: Any, cfg: EvolutionCfg, context: DistributedContext
+    ) -> None:
+        """Make the first generation.
+
+        Args:
+            env: The environments that members share.
+            eval_env: Those that their fitness is measured in.
+            cfg: The agent's configuration, resolved.
+            context: The process's context.
+
+        Raises:
+            ConfigurationError: If members cannot be shared out, or their algorithm does not fit.
+        """
+        population = cfg.population
+        self._cfg, self._context = cfg, context
+        self._is_shared = population.parallel == "members" and context.is_distributed
+        self._together = context.alone() if self._is_shared else context
+        join_ranks(self._together)
+        self.env = SkrlVectorEnv(env, bounded=cfg.algorithm in ("ddpg", "td3", "sac"))
+        self._eval_env = eval_env
+        check_actions(cfg.algorithm, self.env.spaces["agent"].action_space)
+        self._own = _own_positions(population.size, context, self._is_shared)
+        num_envs = _envs_of_each(env.num_envs, len(self._own))
+        memory = None
+        if cfg.algorithm not in ON_POLICY:
+            gathering = context if population.replay == "gathered" else None
+            size = int(cfg.memory["memory_size"])
+            memory = ReplayMemory(size, num_envs, env.device, gathering)
+        self._nursery = Nursery(
+            cfg=cfg, env=self.env, num_envs=num_envs, memory=memory, context=self._together
+        )
+        self.members = [Member.first(self._nursery, index) for index in range(population.size)]
+        self.tournament = TournamentSelection(
+            population.tournament_size,
+            population.elitism,
+            population.size,
+            population.evo_step,
+            accelerator=context,
+        )
+        self.mutations = Mutations.of(cfg, context)
+        self._steps = int(cfg.num_steps_per_env or 0)
+        self._total = 0
+        self._elite = self.members[0]
+        self._generations: list[dict[str, Any]] = []
+        self._frames = 0
+        self._trained, self._trained_s = 0, 0.0  # since the last tournament, for its table
+        self._was_fit = False
+        self._met: list[dict[str, Any]] = []
+        self._note_meeting()
+
+    def start(self, total: int) -> None:
+        self._total = total
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        begin = time.perf_counter()
+        learn_s = self._train(number, on_step)
+        collect_s = time.perf_counter() - begin - learn_s
+        frames = self._steps * self.env.env.num_envs
+        self._frames += frames * self._context.world_size
+        self._trained += frames * self._context.world_size
+        self._trained_s += collect_s + learn_s
+        own = [self.members[position] for position in self._own]
+        ranks = 1 if self._is_shared else self._context.world_size
+        for member in own:
+            member.frames += self._steps * self._nursery.num_envs * ranks
+        losses = _mean_losses(own)
+        if number % self._cfg.population.generation_iterations == 0:
+            self._evolve(number)
+        return Iteration(
+            frames=frames,
+            collect_s=collect_s,
+            learn_s=learn_s,
+            learning_rate=self._elite_rate(),
+            losses=losses,
+        )
+
+    def _train(self, number: int, on_step: OnStep) -> float:
+        """Have the own members act and learn; return the seconds that learning took."""
+        own = [self.members[position].agent for position in self._own]
+        size, learn_s = self._nursery.num_envs, 0.0
+        observations, _ = self.env.observe()
+        for timestep in range((number - 1) * self._steps, number * self._steps):
+            when = {"timestep": timestep, "timesteps": self._total * self._steps}
+            seen = observations.split(size)
+            with torch.no_grad():
+                acted = []
+                for agent, part in zip(own, seen, strict=True):
+                    agent.pre_interaction(**when)
+                    acted.append(agent.act(part, None, **when)[0])
+                step = self.env.advance(torch.cat(acted))
+                on_step(step.returns, step.ended, step.info)
+                told = {
+                    "rewards": step.rewards.split(size),
+                    "next_observations": step.final_observations.split(size),
+                    "terminated": step.terminated.split(size),
+                    "truncated": step.truncated.split(size),
+                }
+                for i, agent in enumerate(own):
+                    agent.record_transition(
+                        observations=seen[i],
+                        states=None,
+                        next_states=None,
+                        actions=acted[i],
+                        infos=step.info,
+                        **{name: parts[i] for name, parts in told.items()},
+                        **when,
+                    )
+            before = time.perf_counter()
+            for agent in own:
+                agent.post_interaction(**when)
+            learn_s += time.perf_counter() - before
+            observations = step.observations
+        return learn_s
+
+    def _evolve(self, number: int) -> None:
+        """Measure the members, keep and copy the fittest, and mutate the copies."""
+        generation = number // self._cfg.population.generation_iterations
+        self._evaluate(generation)
+        self._meet()
+        scores = [self.tournament.fitness(member) for member in self.members]
+        record = {
+            "generation": generation,
+            "frames": self._frames,
+            "elite": self.members[int(np.argmax(scores))].index,
+            "members": [member.told() for member in self.members],
+        }
+        self._generations.append(record)
+        logger.info("%s", lineage.table(record, self._trained / max(self._trained_s, 1e-9)))
+        self._trained, self._trained_s = 0, 0.0
+        target = self._cfg.population.target_fitness
+        self._was_fit = target is not None and max(scores) >= target
+        if self._was_fit:
+            self._elite = self.members[int(np.argmax(scores))]
+            self._note_meeting()
+            return
+        self.tournament.rng = np.random.default_rng((self._cfg.seed, generation, 0))
+        self.mutations.rng = np.random.default_rng((self._cfg.seed, generation, 1))
+        self._elite, members = self.tournament.select(self.members)
+        spared = self._cfg.population.elitism and not self._cfg.mutations.mutate_elite
+        self.members = [*members[:spared], *self.mutations.mutation(members[spared:])]
+        self._note_meeting()
+        gc.collect()  # skrl's agents refer to themselves, so those of the last generation live on
+
+    def _evaluate(self, generation: int) -> None:
+        """Note the own members' mean returns, over the episodes of all processes that have them.
+
+        All begin in the same states, which are others in each generation.
+        """
+        seed = (evaluation_seed(self._cfg.seed) + generation) % 2**31
+        with self._context.progress.during("evaluate"):
+            for position in self._own:
+                self.members[position].test(self._eval_env, self._together, seed)
+
+    def _meet(self) -> None:
+        """Get to know the members of the other processes as they are now."""
+        if not self._is_shared:
+            return
+        mine = {position: self.members[position].state() for position in self._own}
+        for states in self._context.gather(mine):
+            for position, state in states.items():
+                if position not in self._own:
+                    self.members[position] = Member.of(self._nursery, state)
+
+    def _note_meeting(self) -> None:
+        """Keep what all processes agree on, until they meet again."""
+        if self._is_shared:
+            self._met = [_copied(member.state()) for member in self.members]
+
+    def _elite_rate(self) -> float:
+        """Return the fittest member's learning rate, the same on all processes."""
+        return float(
+            self._elite.genes.hyperparameters.get("learning_rate", self._cfg.agent["learning_rate"])
+        )
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Return losses, and a generation's fitness and hyper-parameters by place."""
+        every = self._cfg.population.generation_iterations
+        losses: dict[str, float | None] = dict(record.losses)
+        curves = [Curve(record.frames, losses)]
+        if record.iteration % every == 0 and self._generations:
+            lineage.write(self._generations, Path(self.env.env.log_dir or "."))
+            curves.append(Curve(record.frames, lineage.scalars(self._generations[-1])))
+        return curves
+
+    def is_finished(self, record: IterationRecord) -> bool:
+        return self._was_fit
+
+    def model_state(self) -> dict[str, Any]:
+        members = self._met if self._is_shared else [member.state() for member in self.members]
+        return {
+            "members": members,
+            "elite": self._elite.index,
+            "frames": self._frames,
+            "generations": self._generations,
+        }
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        state = values["model"]
+        if len(state["members"]) != self._cfg.population.size:
+            raise CheckpointError(
+                f"The checkpoint is of a population of {len(state['members'])}, but "
+                f"--population_size is {self._cfg.population.size}. Resume with the former."
+            )
+        self.members = [Member.of(self._nursery, member) for member in state["members"]]
+        indices = [member.index for member in self.members]
+        self._elite = self.members[
+            indices.index(state["elite"]) if state["elite"] in indices else 0
+        ]
+        self._generations, self._frames = list(state["generations"]), state["frames"]
+        self._note_meeting()
+
+    def rank_state(self) -> dict[str, Any]:
+        memory = self._nursery.memory
+        own = self._own if self._is_shared else []
+        return {
+            "members": {position: self.members[position].state() for position in own},
+            "replay": None if memory is None else memory.state(),
+        }
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        for position, member in state["members"].items():
+            self.members[position] = Member.of(self._nursery, member)
+        if self._nursery.memory is not None and state["replay"] is not None:
+            self._nursery.memory.set_state(state["replay"])
+
+
+def build(session: Session, env: Any, context: DistributedContext) -> EvolutionLearner:
+    """Return the learner of a settled session.
+
+    Raises:
+        ConfigurationError: If the configuration cannot evolve.
+    """
+    cfg: EvolutionCfg = session.agent_cfg.resolved()
+    if session.flags.grad_sync != "ddp":
+        raise ConfigurationError(
+            f"--grad_sync is {session.flags.grad_sync}, which has no effect on members: their "
+            "gradients are averaged before each step of an optimizer. Leave it out."
+        )
+    is_shared = cfg.population.parallel == "members"
+    changes = {"scene": {"num_envs": cfg.population.eval_episodes}}
+    eval_env = session.task.make(
+        merge(session.env_cfg, changes, "env"), context=context.alone() if is_shared else context
+    )
+    return EvolutionLearner(env, eval_env, cfg, context)
+
+
+def _own_positions(size: int, context: DistributedContext, is_shared: bool) -> list[int]:
+    if not is_shared:
+        return list(range(size))
+    if size % context.world_size:
+        raise ConfigurationError(
+            f"--population_size is {size}, which {context.world_size} processes cannot share "
+            "equally with --parallel members. Use a multiple, such as "
+            f"{-(-size // context.world_size) * context.world_size}."
+        )
+    return list(range(context.rank, size, context.world_size))
+
+
+def _envs_of_each(num_envs: int, num_members: int) -> int:
+    if num_envs % num_members:
+        raise ConfigurationError(
+            f"There are {num_envs} environments per process, which {num_members} members cannot "
+            "share equally. Use a multiple, such as "
+            f"--num_envs={-(-num_envs // num_members) * num_members}."
+        )
+    return num_envs // num_members
+
+
+def _mean_losses(members: list[Member]) -> dict[str, float]:
+    """Return the members' mean losses by skrl's names, and forget them."""
+    found: dict[str, list[float]] = {}
+    for member in members:
+        for tag, values in member.agent.tracking_data.items():
+            if not tag.startswith(UNEQUAL):
+                found.setdefault(tag, []).append(summary(tag, values))
+        member.agent.tracking_data.clear()
+    return {tag: sum(values) / len(values) for tag, values in found.items()}
+
+
+def _copied(value: Any) -> Any:
+    """Return nested values with tensors of their own."""
+    if isinstance(value, Mapping):
+        return {name: _copied(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_copied(part) for part in value]
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,330 @@
+"""A member of a population: one of skrl's agents with its genes, and how children inherit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import CheckpointError
+from envlab.train.evaluation import evaluate
+from envlab_populations.evolution.accelerator import context_of
+from envlab_populations.evolution.architecture import Architecture
+from envlab_populations.evolution.cfg import ALIASES, EvolutionCfg
+from envlab_populations.evolution.models import EvolvableModel, make_models
+from envlab_populations.evolution.networks import grafted, moved
+from envlab_populations.evolution.replay import ReplayMemory
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.env import SkrlEnv
+from envlab.skrl.library import library_errors
+from envlab.skrl.torch.learner import TorchLearner
+from envlab.skrl.torch.noise import scale_noise
+from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
+
+from skrl.memories.torch import RandomMemory  # isort: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Genes:
+    """What of a member mutations change, beside its weights: plain data that can be sent."""
+
+    architecture: Architecture
+    """Shape of its networks."""
+    hyperparameters: Mapping[str, float]
+    """Settings of ``agent.agent`` that evolve, by skrl's names."""
+
+
+@dataclass(kw_only=True)
+class Nursery:
+    """What all members are made with."""
+
+    cfg: EvolutionCfg
+    """The configuration, resolved."""
+    env: SkrlEnv
+    """The environments that they share."""
+    num_envs: int
+    """Environments of each member."""
+    memory: ReplayMemory | None
+    """The replay memory that they share; None for algorithms that learn from rollouts."""
+    context: DistributedContext
+    """Of the processes that train a member together: this one alone where each has its own."""
+
+    def first_genes(self) -> Genes:
+        """Return the genes that all members of a new population have."""
+        agent, shape = self.cfg.agent, self.env.spaces["agent"].observation_space.shape
+        names = [ALIASES.get(name, name) for name in self.cfg.mutations.rl_hp_selection]
+        return Genes(
+            architecture=self.cfg.network.architecture(image=len(shape or ()) == 3),
+            hyperparameters={name: agent[name] for name in names},
+        )
+
+    def make(self, genes: Genes) -> TorchLearner:
+        """Return an agent with fresh weights, drawn from torch's generator."""
+        agent = self.cfg.agent | dict(genes.hyperparameters)
+        cfg = dataclasses.replace(self.cfg, agent=agent)
+        device = self.env.env.device
+        name = cfg.algorithm
+        with library_errors():
+            models = make_models(
+                name, self.env.spaces["agent"], genes.architecture, device, self.context
+            )
+            learner = TorchLearner(
+                make_agent(
+                    self._agent_class(name),
+                    {"agent": models},
+                    self.env,
+                    cfg,
+                    device=device,
+                    memory_class=self._memory,
+                    scaler_class=PooledScaler.of(self.context),
+                ),
+                self.env,
+                cfg,
+            )
+        learner.agent.enable_training_mode(True)
+        if name in ("ddpg", "td3"):
+            scale_noise(learner.agent, models["policy"].action_range()[0].to(device))
+        entropy = getattr(learner.agent, "log_entropy_coefficient", None)
+        if entropy is not None and self.context.is_distributed:
+            size, total = self.context.world_size, self.context.sum
+            entropy.register_hook(lambda gradient: total(gradient) / size)
+        return learner
+
+    def _agent_class(self, algorithm: str) -> Any:
+        if algorithm in ("dqn", "ddqn"):
+            from envlab_populations.evolution.dqn import DDQN, DQN
+
+            return DDQN if algorithm == "ddqn" else DQN
+        context = self.context
+        pooled = {"compute_gae": lambda stock: pooled_advantages(stock, context)}
+        return agent_class(algorithm, "torch", pooled)
+
+    def _memory(self, **settings: Any) -> Any:
+        """Return the replay memory of all, or a new one for a rollout of a member's own."""
+        if self.memory is not None:
+            return self.memory
+        return RandomMemory(**settings | {"num_envs": self.num_envs})
+
+
+@dataclass(kw_only=True)
+class Member:
+    """One of a population.
+
+    It acts and learns by ``agent``; what is said below of its state holds on every process.
+    """
+
+    nursery: Nursery = field(repr=False)
+    index: int
+    """Its name for life: children get new ones."""
+    genes: Genes
+    learner: TorchLearner = field(repr=False)
+    """skrl's agent with all that a checkpoint of it must hold."""
+    parent: int | None = None
+    """Index of what it was copied from; None in the first generation."""
+    mutation: str = "none"
+    """What told it from its parent at first."""
+    fitness: list[float] = field(default_factory=list)
+    """Mean returns of its evaluations, and of those that it inherited."""
+    frames: int = 0
+    """Environment steps of all processes that it learned from, those of its ancestors included."""
+
+    @classmethod
+    def first(cls, nursery: Nursery, index: int) -> Member:
+        """Return a member of the first generation."""
+        genes = nursery.first_genes()
+        return cls(nursery=nursery, index=index, genes=genes, learner=nursery.make(genes))
+
+    @classmethod
+    def of(cls, nursery: Nursery, state: Mapping[str, Any]) -> Member:
+        """Return the member that :meth:`state` told of.
+
+        Raises:
+            CheckpointError: If it does not fit the configuration.
+        """
+        genes = Genes(
+            architecture=Architecture.of(state["architecture"]),
+            hyperparameters=dict(state["hyperparameters"]),
+        )
+        names = nursery.first_genes().hyperparameters
+        if set(genes.hyperparameters) != set(names):
+            raise CheckpointError(
+                f"The checkpoint's members evolve {', '.join(genes.hyperparameters) or 'no number'}"
+                f", but the configuration's {', '.join(names) or 'none'}. Use the run's own "
+                "configuration: leave out overrides of agent.mutations.rl_hp_selection."
+            )
+        member = cls(
+            nursery=nursery,
+            genes=genes,
+            learner=nursery.make(genes),
+            fitness=list(state["fitness"]),
+            **{name: state[name] for name in ("index", "parent", "mutation", "frames")},
+        )
+        member.inherit(state["agent"], state["optimized"])
+        return member
+
+    @property
+    def agent(self) -> Any:
+        """Skrl's agent."""
+        return self.learner.agent
+
+    @property
+    def policy(self) -> EvolvableModel:
+        """The network that acts."""
+        modules = self.learner._modules()["agent"]
+        return modules["policy" if "policy" in modules else "q_network"]
+
+    def best_actions(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Return its best actions, ``(num_envs, num_actions)``, for observations by group."""
+        flat = obs["policy"].flatten(1)
+        return self.policy.best(self.agent._observation_preprocessor(flat))
+
+    def prepare(self, accelerator: Any) -> None:
+        """Have Accelerate average the gradients of a DQN, through ``DistributedDataParallel``."""
+        modules = self.agent.checkpoint_modules
+        wanted = modules["q_network"], modules["optimizer"]
+        self.agent.q_network, self.agent.optimizer = accelerator.prepare(*wanted)
+
+    def release(self) -> None:
+        """Undo :meth:`prepare`; ``Accelerator.free_memory`` must follow, or all wrappers stay."""
+        modules = self.agent.checkpoint_modules
+        self.agent.q_network, self.agent.optimizer = modules["q_network"], modules["optimizer"]
+
+    def test(self, env: Any, accelerator: Any = None, seed: int | None = None) -> float:
+        """Return the mean return of an episode in each environment of all processes; note it."""
+        context = context_of(accelerator)
+        with torch.inference_mode():
+            returns = evaluate(env, self.best_actions, seed=seed).returns.double()
+        total = context.sum(torch.stack((returns.sum(), torch.ones_like(returns).sum())))
+        self.fitness.append(float(total[0] / total[1]))
+        return self.fitness[-1]
+
+    def told(self) -> dict[str, Any]:
+        """Return what is told of it, see :mod:`envlab.train.population.lineage`."""
+        return {
+            "index": self.index,
+            "parent": self.parent,
+            "mutation": self.mutation,
+            "architecture": str(self.genes.architecture),
+            "hyperparameters": dict(self.genes.hyperparameters),
+            "fitness": self.fitness[-1],
+            "frames": self.frames,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return all of it, by reference: weights, moments, genes and history."""
+        return {
+            "index": self.index,
+            "parent": self.parent,
+            "mutation": self.mutation,
+            "architecture": self.genes.architecture.plain(),
+            "hyperparameters": dict(self.genes.hyperparameters),
+            "fitness": list(self.fitness),
+            "frames": self.frames,
+            "agent": self.learner.model_state(),
+            "optimized": self._optimized(),
+        }
+
+    def clone(self, index: int) -> Member:
+        """Return a copy under another index, which shares no tensor with this one."""
+        return Member.of(self.nursery, self.state() | {"index": index, "parent": self.index})
+
+    def become(self, genes: Genes, mutation: str, seed: int) -> None:
+        """Change genes, and keep of the weights and of the optimizers' moments what fits.
+
+        Args:
+            genes: What to become.
+            mutation: What is said of the change.
+            seed: Of weights that are new: the same on all processes.
+        """
+        state, optimized = self.learner.model_state(), self._optimized()
+        self.genes, self.mutation = genes, mutation
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.learner = self.nursery.make(genes)
+        self.inherit(state, optimized)
+
+    def inherit(self, state: Mapping[str, Any], optimized: Mapping[str, list[str]]) -> None:
+        """Take over weights, moments and counters, as far as shapes allow.
+
+        Args:
+            state: What a learner's ``model_state`` returned.
+            optimized: Names of the parameters of its optimizers, in their order.
+
+        Raises:
+            CheckpointError: If it is of another kind.
+        """
+        old, activation = state["modules"]["agent"], self.genes.architecture.activation
+        try:
+            for role, module in self.learner._modules()["agent"].items():
+                if isinstance(module, EvolvableModel):
+                    fresh = module.state_dict()
+                    module.load_state_dict(grafted(old[role], fresh, activation, module.num_extra))
+                elif not isinstance(module, Optimizer):
+                    module.load_state_dict(old[role])
+            if "log_entropy_coefficient" in state:
+                with torch.no_grad():
+                    self.agent.log_entropy_coefficient.copy_(state["log_entropy_coefficient"])
+            for name, optimizer in self._optimizers().items():
+                self._inherit_moments(optimizer, old[name]["state"], optimized[name])
+        except (LookupError, RuntimeError, ValueError) as error:
+            raise CheckpointError(
+                f"The checkpoint does not fit the members ({str(error).splitlines()[-1].strip()}). "
+                "Use the run's own configuration: leave out overrides of agent.agent and "
+                "agent.network."
+            ) from error
+        for name, value in state["counters"].items():
+            setattr(self.agent, name, value.clone() if isinstance(value, torch.Tensor) else value)
+
+    def _optimizers(self) -> dict[str, Optimizer]:
+        modules = self.learner._modules()["agent"]
+        return {name: each for name, each in modules.items() if isinstance(each, Optimizer)}
+
+    def _named_parameters(self) -> dict[int, str]:
+        """Return the names of all parameters that are optimized, by their identity."""
+        names = {
+            id(parameter): f"{role}.{name}"
+            for role, model in self.agent.models.items()
+            for name, parameter in model.named_parameters()
+        }
+        entropy = getattr(self.agent, "log_entropy_coefficient", None)
+        return names | {id(entropy): "log_entropy_coefficient"}
+
+    def _optimized(self) -> dict[str, list[str]]:
+        names = self._named_parameters()
+        return {
+            key: [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
+            for key, optimizer in self._optimizers().items()
+        }
+
+    def _inherit_moments(
+        self, optimizer: Optimizer, old: Mapping[int, Mapping[str, Any]], old_names: list[str]
+    ) -> None:
+        """Fill an optimizer's state. Its learning rate stays: it is this member's own.
+
+        ``Optimizer.load_state_dict`` would keep the parent's own tensors, which both would then
+        step, and its rate.
+        """
+        names = self._named_parameters()
+        by_name = {old_names[position]: values for position, values in old.items()}
+        steps = [values["step"] for values in old.values() if "step" in values]
+        is_fused = bool(optimizer.param_groups[0].get("fused"))
+        for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+            had = by_name.get(names[id(parameter)])
+            if had is None and steps:  # of a layer that is new: no moments, as many steps
+                had = {
+                    "step": max(steps),
+                    "exp_avg": torch.zeros_like(parameter),
+                    "exp_avg_sq": torch.zeros_like(parameter),
+                }
+            if had is not None:
+                optimizer.state[parameter] = {  # Adam counts on the CPU, unless it is fused
+                    key: moved(value, parameter.shape).to(
+                        parameter.device if value.dim() or is_fused else "cpu"
+                    )
+                    for key, value in had.items()
+                }

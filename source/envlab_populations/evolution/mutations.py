@@ -1,0 +1,181 @@
+"""What tells children from their parents: one mutation each, drawn on rank 0 and sent as data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab_populations.evolution.accelerator import context_of
+from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
+from envlab_populations.evolution.cfg import ALIASES, BoundsCfg, EvolutionCfg
+from envlab_populations.evolution.member import Genes, Member
+from envlab_populations.evolution.networks import preserves_function
+
+KEEP_ACTIVATION = ("ppo", "ddpg", "td3")
+"""Algorithms whose activation functions AgileRL leaves alone."""
+SHARE = 0.1
+"""Share of a weight matrix's entries that noise changes."""
+SUPER_PROB, RESET_PROB = 0.05, 0.05
+"""Of those entries, how many get noise :data:`SUPER_SD` times their size, and are drawn anew."""
+SUPER_SD = 10.0
+LIMIT = 1e6
+"""Largest absolute value of an entry that noise has changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """A mutation as plain data."""
+
+    text: str
+    """What is said of it."""
+    genes: Genes
+    """What the member becomes."""
+    noise: tuple[int, ...] = ()
+    """Positions of the weight matrices of its policy that get noise."""
+    seed: int = 0
+    """Of new weights and noise."""
+
+
+class Mutations:
+    """Draws a class of mutation for each child by relative probabilities, and applies it.
+
+    Attributes:
+        rng: What it draws from; only rank 0's counts.
+    """
+
+    def __init__(
+        self,
+        *,
+        no_mutation: float = 0.4,
+        architecture: float = 0.2,
+        new_layer_prob: float = 0.2,
+        parameters: float = 0.2,
+        activation: float = 0.0,
+        rl_hp: float = 0.2,
+        rl_hp_selection: Mapping[str, BoundsCfg] | None = None,
+        mutation_sd: float = 0.1,
+        arch: NetworkCfg | None = None,
+        rand_seed: int | None = None,
+        accelerator: Any = None,
+    ) -> None:
+        """Take down the odds; see :class:`envlab_populations.evolution.cfg.MutationsCfg`.
+
+        Args:
+            rl_hp_selection: Bounds by hyper-parameter.
+            arch: Bounds of the architecture.
+            rand_seed: Of the draws.
+            accelerator: Accelerate's, or a context of envlab's; None: a lone process.
+
+        Raises:
+            ConfigurationError: If nothing can be drawn.
+        """
+        self._odds = {
+            "none": no_mutation,
+            "architecture": architecture,
+            "parameters": parameters,
+            "activation": activation,
+            "rl_hp": rl_hp,
+        }
+        if sum(self._odds.values()) <= 0:
+            raise ConfigurationError(
+                "The probabilities of mutations sum to zero, so that nothing could be drawn. Set "
+                "no_mutation to 1 for copies alone."
+            )
+        self._selection = dict(rl_hp_selection or {})
+        self._new_layer_prob, self._sd = new_layer_prob, mutation_sd
+        self._bounds = arch or NetworkCfg()
+        self._context: DistributedContext = context_of(accelerator)
+        self.rng = np.random.default_rng(rand_seed)
+
+    @classmethod
+    def of(cls, cfg: EvolutionCfg, context: DistributedContext) -> Self:
+        """Return those of a configuration."""
+        values = {f.name: getattr(cfg.mutations, f.name) for f in dataclasses.fields(cfg.mutations)}
+        del values["mutate_elite"]
+        selection = {name: cfg.bounds(name) for name in values["rl_hp_selection"]}
+        values |= {"rl_hp_selection": selection, "arch": cfg.network, "accelerator": context}
+        return cls(**values)
+
+    def mutation(self, population: Sequence[Member]) -> list[Member]:
+        """Mutate each member, and return them all. Every process must call this."""
+        changes = self._context.broadcast([self.draw(member) for member in population])
+        for member, change in zip(population, changes, strict=True):
+            self.apply(member, change)
+        return list(population)
+
+    def draw(self, member: Member) -> Change:
+        """Return a mutation for a member."""
+        names, odds = list(self._odds), np.array(list(self._odds.values()), dtype=float)
+        kind = names[int(self.rng.choice(len(names), p=odds / odds.sum()))]
+        seed = int(self.rng.integers(2**31))
+        genes = member.genes
+        if kind == "architecture":
+            shape, text = genes.architecture.mutated(self._bounds, self._new_layer_prob, self.rng)
+            if text.startswith("add") and not preserves_function(shape.activation):
+                text += f" ({shape.activation}: another function)"
+            return Change(
+                text=text, genes=dataclasses.replace(genes, architecture=shape), seed=seed
+            )
+        if kind == "parameters":
+            count = len(_matrices(member))
+            chosen = self.rng.permutation(count)[: int(self.rng.integers(1, count + 1))]
+            return Change(text="parameters", genes=genes, noise=tuple(map(int, chosen)), seed=seed)
+        if kind == "activation" and member.nursery.cfg.algorithm not in KEEP_ACTIVATION:
+            return self._other_activation(genes)
+        if kind == "rl_hp" and self._selection:
+            return self._other_hyperparameter(genes)
+        return Change(text="none", genes=genes)
+
+    def apply(self, member: Member, change: Change) -> None:
+        """Have a member undergo a mutation."""
+        if change.genes != member.genes:
+            member.become(change.genes, change.text, change.seed)
+        member.mutation = change.text
+        generator = torch.Generator().manual_seed(change.seed)
+        matrices = _matrices(member)
+        for position in change.noise:
+            self._add_noise(matrices[position], generator)
+
+    def _other_activation(self, genes: Genes) -> Change:
+        now = genes.architecture.activation
+        new = str(self.rng.choice([name for name in EVOLVING_ACTIVATIONS if name != now]))
+        shape = dataclasses.replace(genes.architecture, activation=new)
+        return Change(text=new, genes=dataclasses.replace(genes, architecture=shape))
+
+    def _other_hyperparameter(self, genes: Genes) -> Change:
+        name = str(self.rng.choice(list(self._selection)))
+        bounds, key = self._selection[name], ALIASES.get(name, name)
+        old = genes.hyperparameters[key]
+        factor = bounds.grow if self.rng.random() < 0.5 else bounds.shrink
+        new: float = min(max(old * factor, bounds.min), bounds.max)
+        if isinstance(old, int):  # a whole step at least, or small numbers would stay for ever
+            new = round(new) if round(new) != old else old + (1 if factor > 1 else -1)
+            new = int(min(max(new, bounds.min), bounds.max))
+        values = {**genes.hyperparameters, key: new}
+        text = f"{name} {old:.3g} to {new:.3g}" if new != old else "none"
+        return Change(text=text, genes=dataclasses.replace(genes, hyperparameters=values))
+
+    def _add_noise(self, weight: torch.Tensor, generator: torch.Generator) -> None:
+        """Change a tenth of a matrix's entries: most a little, some much, some altogether."""
+        shape = weight.shape
+        chosen = torch.rand(shape, generator=generator) < SHARE
+        band = torch.rand(shape, generator=generator)
+        noise = torch.randn(shape, generator=generator)
+        old = weight.detach().cpu()
+        much, anew = band < SUPER_PROB, (band >= SUPER_PROB) & (band < SUPER_PROB + RESET_PROB)
+        new = old + noise * old.abs() * torch.where(much, SUPER_SD, self._sd)
+        new = torch.where(anew, noise, new).clamp(-LIMIT, LIMIT)
+        with torch.no_grad():
+            weight.copy_(torch.where(chosen, new, old))
+
+
+def _matrices(member: Member) -> list[torch.Tensor]:
+    """Return the weight matrices of a member's policy."""
+    return [p for p in member.policy.net.parameters() if p.dim() == 2]

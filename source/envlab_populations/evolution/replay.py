@@ -1,0 +1,104 @@
+"""A replay memory for a population: every member writes into it, and learns from what all saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset
+
+from envlab.distributed.context import DistributedContext
+from envlab.skrl.torch.memory import QuickMemory
+
+
+class ReplayMemory(QuickMemory):
+    """A memory that all members write into.
+
+    Where it is gathered, each rank's memory holds the steps of all ranks, by one exchange a step;
+    otherwise each rank's holds its own, and gradients alone tell of the others'.
+    """
+
+    def __init__(
+        self, size: int, num_envs: int, device: torch.device, context: DistributedContext | None
+    ) -> None:
+        """Make an empty memory.
+
+        Args:
+            size: How many transitions to keep, at least; full rows of environments are kept.
+            num_envs: Environments of a member on this rank, which write at once.
+            device: Where to keep them.
+            context: The process's context, to gather from all ranks; None: only this rank's.
+        """
+        self._context = context if context is not None and context.is_distributed else None
+        ranks = 1 if self._context is None else self._context.world_size
+        rows = num_envs * ranks
+        super().__init__(memory_size=max(1, -(-size // rows)), num_envs=rows, device=device)
+
+    def add_samples(self, **tensors: torch.Tensor | None) -> None:
+        """Add a step of a member's environments, ``(num_envs, dim)`` by name."""
+        if self._context is not None:
+            kept = {k: v for k, v in tensors.items() if k in self.tensors and v is not None}
+            super().add_samples(**self._of_all_ranks(kept, self._context))
+            return
+        super().add_samples(**tensors)
+
+    def _of_all_ranks(self, tensors: Any, context: DistributedContext) -> dict[str, torch.Tensor]:
+        """Return the rows of all ranks, in their order. float64 holds every kind of value."""
+        flat = torch.cat([value.double() for value in tensors.values()], 1)
+        rows = torch.zeros(context.world_size, *flat.shape, dtype=flat.dtype, device=flat.device)
+        rows[context.rank] = flat
+        parts = context.sum(rows).flatten(0, 1).split([v.shape[1] for v in tensors.values()], 1)
+        return {
+            name: part.to(value.dtype)
+            for (name, value), part in zip(tensors.items(), parts, strict=True)
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return what it holds."""
+        rows = self.memory_size if self.filled else self.memory_index
+        tensors = {name: values[:rows].cpu().clone() for name, values in self.tensors.items()}
+        return {"index": self.memory_index, "filled": self.filled, "tensors": tensors}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.memory_index, self.filled = state["index"], state["filled"]
+        for name, values in state["tensors"].items():
+            self.tensors[name][: len(values)].copy_(values)
+
+
+class ReplayDataset(IterableDataset):
+    """Batches of a memory, without end, for torch's ``DataLoader``."""
+
+    def __init__(self, memory: ReplayMemory, batch_size: int, names: list[str]) -> None:
+        """Draw from a memory.
+
+        Args:
+            memory: The memory.
+            batch_size: Transitions in a batch.
+            names: What of each, in the order in which a batch has it.
+        """
+        self.batch_size = batch_size
+        self._memory, self._names = memory, names
+
+    def __iter__(self) -> Iterator[list[torch.Tensor | None]]:
+        while True:
+            yield self._memory.sample(self._names, batch_size=self.batch_size)[0]
+
+
+class Sampler:
+    """Draws batches of changing sizes by a ``DataLoader``: on each process from its own memory.
+
+    Accelerate's ``prepare`` would put a ``DataLoaderDispatcher`` in the loader's place, through
+    which all processes get batches that rank 0 drew from its own memory (measured with 1.15): what
+    the others saw would never be learned from. So the loader is not prepared.
+    """
+
+    def __init__(self, dataset: ReplayDataset, dataloader: DataLoader) -> None:
+        """Begin to draw; the loader must have ``batch_size=None`` and no workers."""
+        self._dataset, self._batches = dataset, iter(dataloader)
+
+    def sample(self, batch_size: int) -> Any:
+        """Return a batch of this size."""
+        self._dataset.batch_size = batch_size
+        return next(self._batches)

@@ -1,0 +1,220 @@
+"""skrl's agents as a session trains them; their updates are skrl's own."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from gymnasium import spaces
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab_populations.hogwild.baseline import uniform_actions
+from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.networks import make_networks
+from envlab_populations.hogwild.prioritized import PrioritizedMemory
+from envlab_populations.hogwild.rewards import RewardNormaliser
+from envlab_populations.hogwild.sharing import (
+    SharedScaler,
+    make_optimizer,
+    optimizers,
+    parameters_of,
+    replace_optimizer,
+)
+from envlab.precision import compute_in, settle_precision
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.checks import check_supported
+from envlab.skrl.env import SkrlVectorEnv
+from envlab.skrl.library import library_errors, load_skrl
+from envlab.skrl.torch.memory import QuickMemory
+from envlab.skrl.torch.noise import scale_noise
+from envlab.skrl.torch.ranks import join_ranks, pooled_advantages
+
+load_skrl()
+
+from skrl.memories.torch import RandomMemory  # noqa: E402
+
+CONTINUOUS = ("sac", "td3", "ddpg")
+NORMALISER = "reward_normaliser"
+TRACKED_UPDATES = 8
+"""One in so many updates of an off-policy agent tells its losses."""
+
+
+def make_session_agent(
+    env: Any, cfg: HogwildCfg, context: DistributedContext
+) -> tuple[Any, SkrlVectorEnv, SkrlCfg]:
+    """Return an agent, its environments as it sees them, and its configuration in skrl's terms.
+
+    Raises:
+        ConfigurationError: If the algorithm does not suit the task, or skrl refuses a setting.
+    """
+    if context.is_distributed:
+        raise ConfigurationError(
+            f"hogwild was asked for on {context.world_size} processes of torch.distributed.run, "
+            "but starts its sessions itself. Leave --distributed out, and set meta.max_session in "
+            "a spec: envlab lab run SPEC NAME train."
+        )
+    join_ranks(context)
+    wrapper = SkrlVectorEnv(env, bounded=cfg.algorithm in CONTINUOUS)
+    actions = wrapper.spaces["agent"].action_space
+    if not isinstance(actions, spaces.Box | spaces.Discrete):
+        raise ConfigurationError(
+            f"The task's actions are {type(actions).__name__}, but sessions train on Box and "
+            "Discrete only. Train it with skrl's ppo: envlab train skrl."
+        )
+    skrl_cfg = cfg.for_skrl(env.num_envs)
+    if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
+        skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
+    check_supported(skrl_cfg, wrapper, context)
+    dtype = settle_precision(cfg.precision, context)
+    with library_errors():
+        models = make_networks(cfg, wrapper.spaces["agent"], env.device)
+        for model in models.values():
+            compute_in(model, dtype)
+        agent = make_agent(
+            _session_class(cfg, context, env),
+            {"agent": models},
+            wrapper,
+            skrl_cfg,
+            device=env.device,
+            memory_class=_memory_class(cfg),
+            scaler_class=SharedScaler,
+        )
+    if cfg.algorithm in ("ddpg", "td3"):
+        scale_noise(agent, models["policy"].action_range()[0].to(env.device))
+    if cfg.algorithm == RANDOM:
+        del agent.checkpoint_modules["optimizer"]
+        return agent, wrapper, skrl_cfg
+    if cfg.normalize_rewards or cfg.reward_bounds:
+        agent.reward_normaliser = RewardNormaliser(
+            env.num_envs,
+            agent.cfg.discount_factor,
+            cfg.reward_bounds,
+            normalises=cfg.normalize_rewards,
+        ).to(env.device)
+        agent.checkpoint_modules[NORMALISER] = agent.reward_normaliser
+    for name, optimizer in list(optimizers(agent)):
+        lr = optimizer.param_groups[0]["lr"]
+        parameters: Any = parameters_of(optimizer)
+        if cfg.critic_learning_rate:
+            parameters = [
+                {"params": models["policy"].parameters()},
+                {"params": models["value"].parameters(), "lr": cfg.critic_learning_rate},
+            ]
+        own = make_optimizer(cfg.optimizer, parameters, lr, **cfg.optimizer_settings)
+        replace_optimizer(agent, name, own)
+    return agent, wrapper, skrl_cfg
+
+
+def _memory_class(cfg: HogwildCfg) -> Any:
+    if not cfg.is_off_policy:
+        return RandomMemory
+    replay = cfg.replay
+    if replay.alpha > 0.0:
+        return functools.partial(
+            PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
+        )
+    return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
+
+
+def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:
+    """Return skrl's class of an algorithm, which learns every ``update_interval`` steps.
+
+    All that ``update`` calls by the name ``F`` is the loss of values.
+    """
+    replacements: dict[str, Any] = {
+        "compute_gae": functools.partial(pooled_advantages, context=context)
+    }
+    memories: list[Any] = []
+    if cfg.loss == "huber" or cfg.replay.alpha > 0.0:
+        replacements["F"] = functools.partial(_losses, cfg, memories)
+    stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
+    if cfg.algorithm == RANDOM:
+        return _at_random(stock, uniform_actions(env))
+    if cfg.action_policy == "boltzmann":
+        stock = _with_boltzmann(stock)
+    if cfg.replay.alpha > 0.0:
+        stock = _with_memory(stock, memories)
+    if cfg.normalize_rewards or cfg.reward_bounds:
+        stock = _with_normaliser(stock)
+    if not cfg.is_off_policy:
+        return stock
+
+    class WithInterval(stock):  # type: ignore[valid-type, misc]
+        def post_interaction(self, *, timestep: int, timesteps: int) -> None:
+            updates, rest = divmod(timestep + 1, cfg.update_interval)
+            if rest == 0:
+                self.write_interval = 0 if updates % TRACKED_UPDATES else sys.maxsize
+                super().post_interaction(timestep=timestep, timesteps=timesteps)
+
+    return WithInterval
+
+
+def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
+    """Return torch's functions with the loss asked for, which tells a memory of errors."""
+    loss = stock.smooth_l1_loss if cfg.loss == "huber" else stock.mse_loss
+
+    def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        for memory in memories:
+            memory.learn(targets - values)
+        result: torch.Tensor = loss(values, targets)
+        return result
+
+    return SimpleNamespace(mse_loss=telling)
+
+
+def _with_memory(stock: Any, memories: list[Any]) -> Any:
+    class WithMemory(stock):  # type: ignore[misc]
+        def __init__(self, **values: Any) -> None:
+            super().__init__(**values)
+            memories.append(self.memory)
+
+    return WithMemory
+
+
+def _with_boltzmann(stock: Any) -> Any:
+    class WithBoltzmann(stock):  # type: ignore[misc]
+        def act(
+            self, observations: Any, states: Any, *, timestep: int, timesteps: int
+        ) -> tuple[torch.Tensor, dict[str, Any]]:
+            inputs = {
+                "observations": self._observation_preprocessor(observations),
+                "states": self._state_preprocessor(states),
+            }
+            values, outputs = self.q_network.act(inputs, role="q_network")
+            temperature = self.cfg.exploration_scheduler(timestep, timesteps)
+            self.track_data("Exploration / Temperature", temperature)
+            return torch.multinomial((values / temperature).softmax(dim=1), 1), outputs
+
+    return WithBoltzmann
+
+
+def _at_random(stock: Any, act: Any) -> Any:
+    class AtRandom(stock):  # type: ignore[misc]
+        def act(self, observations: Any, states: Any, **_: Any) -> tuple[Any, dict[str, Any]]:
+            return act(observations), {}
+
+        def record_transition(self, **_: Any) -> None:
+            """Keep nothing, since nothing is learned."""
+
+        def post_interaction(self, **_: Any) -> None:
+            """Learn nothing."""
+
+    return AtRandom
+
+
+def _with_normaliser(stock: Any) -> Any:
+    class WithNormaliser(stock):  # type: ignore[misc]
+        def record_transition(
+            self, *, rewards: Any, terminated: Any, truncated: Any, **rest: Any
+        ) -> None:
+            rewards = self.reward_normaliser(rewards, terminated, truncated)
+            super().record_transition(
+                rewards=rewards, terminated=terminated, truncated=truncated, **rest
+            )
+
+    return WithNormaliser

@@ -1,0 +1,113 @@
+"""Networks as SLM-Lab's ``TorchArcNet`` describes them: torch's layers by name, one after another.
+
+A spec may come from a stranger, so that names are looked up in a list, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envlab.errors import did_you_mean
+from envlab_populations.hogwild.cfg import LAYER_NORM
+from envlab_populations.hogwild.part import Part
+
+_ACTIVATIONS = {
+    "ReLU": "relu",
+    "LeakyReLU": "leaky_relu",
+    "ELU": "elu",
+    "SELU": "selu",
+    "GELU": "gelu",
+    "SiLU": "silu",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+}
+_LAYERS = ("LazyLinear", "LayerNorm", "Flatten", *_ACTIVATIONS)
+_OF_IMAGES = ("LazyConv1d", "LazyConv2d", "LazyConv3d", "Conv1d", "Conv2d", "Conv3d")
+
+
+def read_arc(net: Part) -> list[int | str]:
+    """Return the layers of ``arc`` in the terms of ``NetCfg.layers``.
+
+    The graph must be a chain. ``Flatten`` changes nothing, since observations are flat here.
+
+    Raises:
+        ConfigurationError: Naming what of it is not made here.
+    """
+    net.refuse("arc_file", "architectures are read from the spec itself: write it as arc")
+    for key in ("actor_arc", "critic_arc"):
+        net.refuse(key, "actor and critics have the same layers here: write one arc")
+    arc = net.part("arc")
+    modules, graph = arc.get("modules"), arc.get("graph")
+    if not isinstance(modules, dict) or not isinstance(graph, dict):
+        raise net.refusal("arc", arc, "must have modules and a graph")
+    body: list[int | str] = []
+    for name in _chain(net, graph):
+        kinds = modules.get(name)
+        if not isinstance(kinds, dict) or len(kinds) != 1:
+            raise net.refusal(f"arc.modules.{name}", kinds, "must be one module by its name")
+        layers = kinds.get("Sequential", [kinds])
+        if not isinstance(layers, list):
+            raise net.refusal(f"arc.modules.{name}.Sequential", layers, "must be a list of layers")
+        for layer in layers:
+            _add(body, net, f"arc.modules.{name}", layer)
+    if not body:
+        raise net.refusal("arc.modules", modules, "must have a layer")
+    return body
+
+
+def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
+    """Return the names of modules from the graph's input to its output."""
+    links, at, order = graph.get("modules"), graph.get("input"), []
+    if isinstance(links, dict):
+        left = dict(links)
+        while at != graph.get("output"):
+            following = [name for name, sources in left.items() if sources in (at, [at])]
+            if len(following) != 1:
+                break
+            at = following[0]
+            del left[at]
+            order.append(at)
+        else:
+            if order and not left:
+                return order
+    raise net.refusal(
+        "arc.graph",
+        graph,
+        "only a chain is made here: each module has one source, and each leads to the output",
+    )
+
+
+def _add(body: list[int | str], net: Part, path: str, layer: Any) -> None:
+    """Add a layer, which is its name, or that and its arguments."""
+    given = layer if isinstance(layer, dict) else {layer: None} if isinstance(layer, str) else {}
+    if len(given) != 1:
+        raise net.refusal(path, layer, "each layer must be a name, or a name and its arguments")
+    name, values = next(iter(given.items()))
+    arguments = values or {}
+    if name in _OF_IMAGES:
+        raise net.refusal(path, layer, "observations are flat here, and convolutions need images")
+    if name not in _LAYERS:
+        raise net.refusal(
+            path,
+            layer,
+            f"layers must be of {', '.join(_LAYERS)}.{did_you_mean(str(name), _LAYERS)}",
+        )
+    if not isinstance(arguments, dict):
+        raise net.refusal(f"{path}.{name}", values, "must be a dictionary of its arguments")
+    size = next((one for one in reversed(body) if isinstance(one, int)), None)
+    if name == "LazyLinear":
+        width = arguments.get("out_features")
+        if type(width) is not int or width < 1 or len(arguments) > 1:
+            raise net.refusal(f"{path}.{name}", arguments, "must be {out_features: SIZE}")
+        body.append(width)
+    elif name == "LayerNorm":
+        if size is None or arguments not in ({"normalized_shape": n} for n in (size, [size])):
+            raise net.refusal(
+                f"{path}.{name}", arguments, f"must be {{normalized_shape: [{size}]}} after a layer"
+            )
+        body.append(LAYER_NORM)
+    elif name in _ACTIVATIONS:
+        if arguments:
+            raise net.refusal(f"{path}.{name}", arguments, "activations have no arguments here")
+        body.append(_ACTIVATIONS[name])

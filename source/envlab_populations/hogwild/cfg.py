@@ -1,0 +1,220 @@
+"""Agent configuration of a session (``agent.*``): what a spec says, in skrl's terms."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from envlab.config import NonNegativeFloat, PositiveInt, Range
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.agent_cfg import BasicAgentCfg, Precision
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.library import OFF_POLICY
+from envlab.skrl.main import add_algorithm_flag
+
+ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
+"""Algorithms of skrl that a session trains with."""
+RANDOM = "random"
+ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
+LAYER_NORM = "layer_norm"
+OPTIMIZERS = {
+    **dict.fromkeys(("adam", "adamw", "radam"), ("betas", "eps", "weight_decay")),
+    "rmsprop": ("alpha", "eps", "weight_decay"),
+}
+"""torch's optimizers whose state sessions can share, and the settings that they take here."""
+Distributed = Literal["false", "shared", "synced"]
+"""``meta.distributed``."""
+
+
+@dataclass(kw_only=True)
+class NetCfg:
+    """Fully connected networks; actor and critics have the same layers."""
+
+    hidden_layers: list[PositiveInt] = field(default_factory=lambda: [256, 256])
+    """Sizes of the hidden layers."""
+    activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
+    """Function after each of them."""
+    layers: list[PositiveInt | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
+        default_factory=list
+    )
+    """What stands in place of the two above: a number is the size of a linear layer, and a name is
+    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``."""
+    init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
+    """How weights begin; ``default`` is torch's own."""
+    initial_log_std: float = 0.0
+    """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
+
+    @property
+    def body(self) -> list[int | str]:
+        """All layers but the last."""
+        return self.layers or [
+            one for size in self.hidden_layers for one in (size, self.activation)
+        ]
+
+
+@dataclass(kw_only=True)
+class ReplayCfg:
+    """The replay memory of an off-policy session."""
+
+    size: PositiveInt = 200_000
+    """Transitions of all environments of a session."""
+    use_cer: bool = False
+    """Whether each batch holds the newest transition (combined experience replay, Zhang and Sutton
+    2017)."""
+    alpha: NonNegativeFloat = 0.0
+    """Power of the errors by which DQN's batches are drawn (prioritised replay); 0: all alike."""
+    epsilon: NonNegativeFloat = 1e-4
+    """What is added to errors, so that none is never drawn."""
+
+
+@dataclass(kw_only=True)
+class HogwildCfg(BasicAgentCfg):
+    """What a session trains; the same for all sessions of a trial but for the seed."""
+
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = ("settings.learning_rate",)
+    BATCH_SIZES: ClassVar[tuple[str, ...]] = ("settings.batch_size",)
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        path.replace("agent.", "settings.", 1): bounds
+        for path, bounds in SkrlCfg.RANGES.items()
+        if path.startswith("agent.")
+    }
+
+    algorithm: Literal[(*ALGORITHMS, RANDOM)] = "sac"  # type: ignore[valid-type]
+    """skrl's algorithm; ``random`` takes random actions and learns nothing."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Its settings under skrl's names, as far as they are not skrl's defaults."""
+    schedules: dict[str, str] = field(default_factory=dict)
+    """Settings that change: formulas in ``timestep`` and ``timesteps`` by setting."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where the processor has it."""
+    net: NetCfg = field(default_factory=NetCfg)
+    """Networks."""
+    replay: ReplayCfg = field(default_factory=ReplayCfg)
+    """Replay memory, of off-policy algorithms."""
+    update_interval: PositiveInt = 1
+    """Steps of the environments between two updates, of off-policy algorithms."""
+    action_policy: Literal["epsilon_greedy", "boltzmann"] = "epsilon_greedy"
+    """How DQN explores; for ``boltzmann``, ``exploration_scheduler`` is the temperature by which
+    values are divided to be logarithms of probabilities."""
+    optimizer: Literal[tuple(OPTIMIZERS)] = "adam"  # type: ignore[valid-type]
+    """torch's optimizer of all networks."""
+    optimizer_settings: dict[str, Any] = field(default_factory=dict)
+    """Its settings beside the learning rate, as ``{eps: 1e-5}``."""
+    critic_learning_rate: NonNegativeFloat = 0.0
+    """Learning rate of the value network of A2C and PPO; 0: the policy's."""
+    loss: Literal["mse", "huber"] = "mse"
+    """Loss of values; skrl's is the mean squared error."""
+    normalize_rewards: bool = False
+    """Whether rewards are divided by the running deviation of discounted returns."""
+    reward_bounds: list[float] = field(default_factory=list)
+    """Least and largest reward to learn from, after that; empty: any."""
+    clip_grad_norm: NonNegativeFloat = 0.0
+    """Largest norm of gradients, for DQN, whose settings have none; 0: any."""
+    learning_rate_factor: str = "1"
+    """What learning rates are multiplied by, as a formula in ``timestep`` and ``timesteps``."""
+    distributed: Distributed = "false"
+    """Whether sessions are independent, share their parameters, or synchronise their own."""
+    num_sessions: PositiveInt = 1
+    """Sessions of a trial."""
+    num_steps_per_env: PositiveInt = 64
+    max_iterations: PositiveInt = 1000
+    """Iterations of each session, those before a resume included."""
+    save_interval: PositiveInt = 1_000_000
+    """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
+    keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The algorithm."""
+        return {"algorithm": self.algorithm}
+
+    @property
+    def skrl_algorithm(self) -> str:
+        """What of skrl is made; A2C, which has actions of any kind, stands in for random."""
+        return "a2c" if self.algorithm == RANDOM else self.algorithm
+
+    @property
+    def is_off_policy(self) -> bool:
+        """Whether the algorithm learns from a replay memory."""
+        return self.algorithm in OFF_POLICY
+
+    def resolved(self) -> Self:
+        """Return this configuration.
+
+        Raises:
+            ConfigurationError: If a setting is none of the algorithm's, or contradicts another.
+        """
+        known = SkrlCfg.of(self.skrl_algorithm).agent
+        for path, names in (("settings", self.settings), ("schedules", self.schedules)):
+            for name in names:
+                if name not in known:
+                    raise ConfigurationError(
+                        f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
+                        f"{did_you_mean(name, known)}"
+                    )
+        if self.action_policy == "boltzmann" and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.action_policy is 'boltzmann', but {self.algorithm} has no values of "
+                "actions to choose by: leave it out, or train dqn."
+            )
+        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
+                "uniformly: set it to 0, or train dqn."
+            )
+        bounds = self.reward_bounds
+        if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):
+            raise ConfigurationError(
+                f"agent.reward_bounds is {bounds}, but must be [] or two rising numbers."
+            )
+        for name in self.optimizer_settings:
+            if name not in (taken := OPTIMIZERS[self.optimizer]):
+                raise ConfigurationError(
+                    f"agent.optimizer_settings.{name} is set, but {self.optimizer} takes only "
+                    f"{', '.join(taken)} here.{did_you_mean(name, taken)}"
+                )
+        if self.critic_learning_rate and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.critic_learning_rate is set, but {self.algorithm} takes the rates of its "
+                "networks as a list in agent.settings.learning_rate."
+            )
+        rollouts = self.settings.get("rollouts", self.num_steps_per_env)
+        if not self.is_off_policy and rollouts != self.num_steps_per_env:
+            raise ConfigurationError(
+                f"agent.num_steps_per_env is {self.num_steps_per_env}, but agent.settings.rollouts "
+                f"is {rollouts}. Set only the former."
+            )
+        return self
+
+    def for_skrl(self, num_envs: int) -> SkrlCfg:
+        """Return the configuration that skrl's agent is made with.
+
+        Args:
+            num_envs: Environments of this session, of which each has its part of the memory.
+        """
+        cfg = SkrlCfg.of(self.skrl_algorithm)
+        cfg.agent |= self.settings
+        cfg.num_steps_per_env = self.num_steps_per_env
+        if self.is_off_policy:
+            steps = max(1, self.replay.size // num_envs)
+            cfg.memory = {"class": "RandomMemory", "memory_size": steps, "replacement": True}
+        else:
+            cfg.agent["rollouts"] = self.num_steps_per_env
+        return cfg
+
+
+def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
+    """Return the configuration of a session on its own, without a spec."""
+    return HogwildCfg(
+        algorithm=flags.algorithm or "sac",
+        settings={"batch_size": 256, "learning_starts": 128, "learning_rate": 3e-4}
+        if (flags.algorithm or "sac") in OFF_POLICY
+        else {"time_limit_bootstrap": True},
+    )
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that names the algorithm of a run without a spec."""
+    add_algorithm_flag(parser, (*ALGORITHMS, RANDOM), "sac")

@@ -1,0 +1,284 @@
+"""``envlab lab``: SLM-Lab's workflow. A spec runs as a trial of sessions."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import importlib.util
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envlab.config import write_yaml
+from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.train.arguments import ArgumentParser, play_parser
+from envlab_populations.hogwild.environments import read_heirs, with_heir
+from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
+from envlab.libraries import get_library
+from envlab.runs.commands import typed
+from envlab.runs.manifest import LOG_ROOT, read_manifest
+
+if TYPE_CHECKING:
+    from envlab_populations.hogwild.preparation import Options
+
+logger = logging.getLogger(__name__)
+
+MODES = ("dev", "train", "search")
+"""And ``train@DIRECTORY``, ``train@latest``, those of ``search``, and ``enjoy@DIRECTORY``."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``envlab lab run | plot | list``; return the exit code.
+
+    Raises:
+        EnvlabError: For bad input, or where a session failed.
+    """
+    flags = _parser().parse_args(list(arguments))
+    code: int = flags.function(flags)
+    return code
+
+
+def run_lab(arguments: Sequence[str]) -> int:
+    """Run ``scripts/run_lab.py SPEC NAME MODE``, as SLM-Lab's users call it."""
+    return main(["run", *arguments])
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(prog="envlab lab", description="Spec, trial, session: docs/lab.md.")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    run = verbs.add_parser("run", help="run a spec")
+    run.set_defaults(function=_run)
+    run.add_argument("spec", metavar="SPEC", help="spec file, JSON or YAML")
+    run.add_argument("name", metavar="NAME", help="spec in the file")
+    run.add_argument(
+        "mode",
+        metavar="MODE",
+        help="dev, train, search; train@DIRECTORY, train@latest, search@DIRECTORY, search@latest "
+        "(go on); enjoy@DIRECTORY",
+    )
+    run.add_argument(
+        *("-s", "--set"),
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="set a placeholder, or a value at a path of the spec, as meta.max_session=2",
+    )
+    run.add_argument(
+        "--environments",
+        type=Path,
+        metavar="FILE",
+        help="YAML file of OLD: NEW, what takes the place of environments that are gone",
+    )
+    run.add_argument("--device", metavar="DEVICE", help="cpu (default) or cuda")
+    run.add_argument(
+        "--on_session_failure",
+        choices=("stop", "continue"),
+        default="stop",
+        help="what the others do where a session dies or hangs (default: stop)",
+    )
+    run.add_argument(
+        "--timeout_s",
+        type=float,
+        default=DEFAULT_TIMEOUT_S,
+        metavar="SECONDS",
+        help="end a session that makes no progress for this long (default: %(default)g)",
+    )
+    run.add_argument("--verbose", action="store_true", help="log debug messages, too")
+    plot = verbs.add_parser("plot", help="draw the graphs of trials")
+    plot.set_defaults(function=_plot)
+    plot.add_argument("directories", nargs="+", metavar="DIRECTORY", help="of a trial")
+    listing = verbs.add_parser("list", help="list the specs that come with envlab")
+    listing.set_defaults(function=_list)
+    listing.add_argument("folder", nargs="?", metavar="FOLDER", help="of other spec files")
+    return parser
+
+
+def _run(flags: argparse.Namespace) -> int:
+    mode, _, place = flags.mode.partition("@")
+    if mode == "enjoy" and place:
+        return _enjoy(_directory(flags, place))
+    if mode not in MODES or (place and mode == "dev"):
+        known = (*MODES, "train@latest", "search@latest", "enjoy@DIRECTORY")
+        raise ConfigurationError(
+            f"The mode is {flags.mode!r}, but must be one of {', '.join(known)}."
+            f"{did_you_mean(flags.mode, known)}"
+        )
+    if mode == "search":
+        return _search(flags, place)
+    resumes = _directory(flags, place) if place else None
+    spec = load_spec(Path(flags.spec), flags.name, flags.settings)
+    if resumes is not None:
+        spec = _saved_spec(resumes, flags)
+    return _train(spec, flags, dev=mode == "dev", resumes=resumes)
+
+
+def _train(spec: Spec, flags: argparse.Namespace, *, dev: bool, resumes: Path | None) -> int:
+    from envlab.distributed.interrupt import Interrupted, interruptible
+    from envlab.distributed.log import configure_logging
+    from envlab_populations.hogwild.translation import make_plan
+    from envlab_populations.hogwild.trial import run_trial
+
+    configure_logging(verbose=flags.verbose)
+    plan = make_plan(with_heir(spec, read_heirs(flags.environments)), dev=dev)
+    for key in plan.without_effect:
+        logger.info("%s has no effect here.", key)
+    try:
+        with interruptible() as flag:
+            run = run_trial(plan, replace(_options(flags), resumes=resumes), flag)
+    except Interrupted as interrupted:
+        logger.warning("Interrupted: %s.", interrupted)
+        directory = interrupted.directory
+        if directory is not None and any(directory.glob("sessions/*/checkpoints/*.pt")) and not dev:
+            place = _print_trial(flags, directory)
+            print(f"Resume it: {_words(flags, f'train@{place}')}")
+        return interrupted.exit_code
+    _print_trial(flags, run.directory)
+    return 0
+
+
+def _print_trial(flags: argparse.Namespace, directory: Path) -> str:
+    """Print where a trial is and the command that plays it; return the place."""
+    place = os.path.relpath(directory)
+    print(f"Trial: {place}")
+    print(f"Play it: {_words(flags, f'enjoy@{place}')}")
+    return place
+
+
+def _words(flags: argparse.Namespace, mode: str) -> str:
+    return typed(["envlab", "lab", "run", flags.spec, flags.name, mode])
+
+
+def _search(flags: argparse.Namespace, place: str) -> int:
+    """Run an experiment, or go on with one."""
+    spec = load_spec(Path(flags.spec), flags.name, flags.settings)
+    if not spec.search:
+        raise ConfigurationError(
+            f"The spec {spec.name!r} of {flags.spec} has no search key, so there is nothing to "
+            "search. Add one, or use the mode train."
+        )
+    if importlib.util.find_spec("optuna") is None:
+        raise ConfigurationError(
+            "The mode search needs optuna. Install it with: pip install -c constraints.txt -e "
+            "'.[lab]'"
+        )
+    from envlab.distributed.interrupt import Interrupted, interruptible
+    from envlab.distributed.log import configure_logging
+    from envlab_populations.hogwild.experiment import Experiment, find_experiment
+    from envlab_populations.hogwild.results import print_results, write_results
+    from envlab_populations.hogwild.search import make_search
+
+    configure_logging(verbose=flags.verbose)
+    directory = find_experiment(flags.name, place) if place else None
+    spec = spec if directory is None else _saved_spec(directory, flags)
+    search = make_search(with_heir(spec, read_heirs(flags.environments)))
+    for key in search.without_effect:
+        logger.info("%s has no effect here.", key)
+    if directory is None:
+        from envlab.runs.directory import make_directory
+
+        directory = make_directory(Path(LOG_ROOT, "hogwild", spec.name).absolute(), "search")
+        write_yaml(directory / "params" / "spec.yaml", spec.values())
+    logger.info("Writing to %s", directory)
+    experiment = Experiment(search, _options(flags), directory)
+    try:
+        with interruptible():
+            experiment.run()
+    except Interrupted as interrupted:
+        place = os.path.relpath(directory)
+        logger.warning("Interrupted: %s. Go on by the mode search@%s.", interrupted, place)
+        return interrupted.exit_code
+    print_results(write_results(experiment), experiment, flags.spec)
+    return 0
+
+
+def _options(flags: argparse.Namespace) -> Options:
+    from envlab_populations.hogwild.preparation import Options
+
+    return Options(
+        device=flags.device,
+        continues=flags.on_session_failure == "continue",
+        timeout_s=flags.timeout_s,
+        verbose=flags.verbose,
+    )
+
+
+def _saved_spec(directory: Path, flags: argparse.Namespace) -> Spec:
+    """Return the spec that a trial was run with, with what the command line sets."""
+    path = directory / "params" / "spec.yaml"
+    (name, values), *_ = read_specs(path).items()
+    return make_spec(name, values, flags.settings, origin=str(path))
+
+
+def _directory(flags: argparse.Namespace, place: str) -> Path:
+    """Return the directory of a trial, or the newest one of the spec.
+
+    Raises:
+        EnvlabError: If it is none, or has no model.
+    """
+    if place == "latest":
+        from envlab.runs.find import find_run
+
+        return find_run("hogwild", flags.name)
+    directory = Path(place)
+    manifest = read_manifest(directory)
+    if manifest.get("library") != "hogwild":
+        raise ConfigurationError(
+            f"{place!r} is a run of {manifest.get('library')}, but not a trial of envlab lab. Play "
+            f"it by: envlab play {manifest.get('library')}."
+        )
+    if not any((directory / "checkpoints").glob("*.pt")):
+        raise ConfigurationError(
+            f"{place!r} has no model: there is no checkpoint in {directory / 'checkpoints'}. "
+            "Name a trial that has been trained."
+        )
+    return directory.absolute()
+
+
+def _enjoy(directory: Path) -> int:
+    """Play a trial's policy."""
+    from envlab.train.play import run_playing
+
+    manifest, library = read_manifest(directory), get_library("hogwild")
+    words = [f"--task={manifest['task']}", f"--algorithm={manifest['algorithm']}"]
+    flags = play_parser(library).parse_args([*words, f"--load_run={directory}", "--device=cpu"])
+    return run_playing(library, flags, [])
+
+
+def _plot(flags: argparse.Namespace) -> int:
+    from envlab_populations.hogwild.graphs import draw_trial, draw_trials
+
+    directories = [_directory(flags, place) for place in flags.directories]
+    written = [path for directory in directories for path in draw_trial(directory)]
+    if len(directories) > 1:
+        written += draw_trials(directories, Path())
+    for path in written:
+        print(os.path.relpath(path))
+    return 0
+
+
+def _list(flags: argparse.Namespace) -> int:
+    folder = Path(flags.folder) if flags.folder else _shipped()
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in (".json", ".yaml", ".yml"))
+    if not paths:
+        raise ConfigurationError(f"There is no spec file in {folder}. Name a folder with some.")
+    for path in paths:
+        print(os.path.relpath(path))
+        for name, spec in read_specs(path).items():
+            described = make_spec(name, spec, origin=str(path))
+            count, shared = described.meta.get("max_session", 1), described.meta.get("distributed")
+            print(
+                f"  {name:<28} {described.agent['algorithm'].get('name')}, "
+                f"{described.env.get('name')}, {count} session{'s' * (count != 1)}"
+                f"{f', {shared}' if shared else ''}"
+            )
+    return 0
+
+
+def _shipped() -> Path:
+    """Return the folder of the specs that come with envlab's tasks."""
+    return Path(str(importlib.resources.files("envlab_tasks"))) / "specs"

@@ -1,0 +1,297 @@
+"""An experiment: trials of values that Optuna picks, several at a time, each in its own process.
+
+``trials/<number>/`` is a trial's run directory. ``experiment.db`` has what was picked and reached:
+an interrupted experiment goes on from there, trials under way included.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.distributions import check_distribution_compatibility
+from optuna.trial import TrialState
+
+from envlab.distributed.interrupt import Interrupted, interruptible
+from envlab.distributed.limits import usable_cores
+from envlab.distributed.log import configure_logging
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab_populations.hogwild.figures import curve_of, moving_average
+from envlab_populations.hogwild.preparation import Options
+from envlab_populations.hogwild.records import Running, newest_iteration
+from envlab_populations.hogwild.search import Search
+from envlab_populations.hogwild.session import output_of, redirect_output
+from envlab_populations.hogwild.translation import Plan
+from envlab_populations.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_trial
+from envlab.runs.directory import LOG_ROOT, cut_metrics
+from envlab.runs.lock import hold_lock
+from envlab.runs.manifest import read_manifest
+
+logger = logging.getLogger(__name__)
+
+DATABASE = "experiment.db"
+PR_SET_PDEATHSIG = 1
+"""See prctl(2)."""
+
+
+@dataclass(kw_only=True)
+class RunningTrial(Running):
+    """A trial's process, as the experiment sees it."""
+
+    trial: optuna.trial.Trial
+    plan: Plan
+    slot: int
+    """Which of the places for trials at once it has."""
+    reported: int = 0
+    """Frames of the last point that Optuna was told."""
+    value: float | None = None
+    """Mean return of the last 100 points."""
+    is_pruned: bool = False
+
+
+class Experiment:
+    """The trials of a search, from the first to the last."""
+
+    def __init__(self, search: Search, options: Options, directory: Path) -> None:
+        """Start nothing yet.
+
+        Args:
+            search: What to search.
+            options: How to run each trial.
+            directory: Of this experiment; one that was begun goes on.
+        """
+        self.search, self.directory, self._options = search, directory, options
+        self.lock = hold_lock(directory)
+        self.study = open_study(directory, search)
+        self._running: list[RunningTrial] = []
+        self._num_slots = max(1, usable_cores() // search.num_cores)
+
+    def run(self) -> None:
+        """Run trials until there are as many as wanted; a signal ends those that run, saved."""
+        waiting = [one for one in self.study.trials if one.state == TrialState.RUNNING]
+        try:
+            while True:
+                while len(self._running) < self._num_slots and (waiting or self._wants_more()):
+                    self._start(waiting.pop(0) if waiting else None)
+                if not self._running:
+                    break
+                time.sleep(LOOK_S)
+                for one in list(self._running):
+                    self._look(one)
+        finally:
+            self._end()
+
+    def _wants_more(self) -> bool:
+        return len(self.study.trials) < self.search.num_trials
+
+    def _start(self, begun: optuna.trial.FrozenTrial | None) -> None:
+        """Start a new trial, or go on with one that was begun before."""
+        if begun is None:
+            trial = self.study.ask(dict(self.search.ranges))
+        else:
+            trial = optuna.trial.Trial(self.study, begun._trial_id)
+        directory = self.directory / "trials" / str(trial.number)
+        slot = min(set(range(self._num_slots)) - {one.slot for one in self._running})
+        try:
+            plan = self.search.plan(trial.params)
+        except EnvlabError as error:  # values that can be trained, but not together
+            self.study.tell(trial.number, state=TrialState.FAIL)
+            logger.error("Trial %d cannot be run, the others go on. %s", trial.number, error)
+            return
+        one = RunningTrial(
+            number=trial.number,
+            process=None,
+            directory=directory,
+            trial=trial,
+            plan=plan,
+            slot=slot,
+            reported=0 if begun is None else begun.last_step or 0,
+        )
+        if begun is not None and _is_finished(directory):
+            self._report(one)
+            self._finish(one, 0)
+            return
+        saved = None if begun is None else _saved_iteration(plan, directory)
+        resumes = None if saved is None else directory
+        if saved is None:
+            shutil.rmtree(directory, ignore_errors=True)
+        else:  # which the trial would do while its records are read here
+            cut_metrics(directory, saved)
+        options = replace(self._options, trial=trial.number, destination=directory, resumes=resumes)
+        one.process = multiprocessing.get_context("spawn").Process(
+            target=_run_trial, args=(plan, options, self._cores(slot)), name=f"trial {trial.number}"
+        )
+        one.process.start()
+        self._running.append(one)
+        how = "starts" if resumes is None else "goes on"
+        logger.info("Trial %d %s: %s.", trial.number, how, self._values(one))
+
+    def _cores(self, slot: int) -> Sequence[int]:
+        """Return the cores of a slot; all, where there are too few to share out."""
+        cores, count = sorted(os.sched_getaffinity(0)), self.search.num_cores
+        return cores[slot * count : (slot + 1) * count] if count <= len(cores) else cores
+
+    def _look(self, one: RunningTrial) -> None:
+        """Tell Optuna of a trial's new points, and end it where it falls behind."""
+        code = one.process.exitcode  # before its last records are read
+        self._report(one)
+        if code is not None:
+            self._running.remove(one)
+            self._finish(one, code)
+
+    def _report(self, one: RunningTrial) -> None:
+        one.read_records()
+        sessions = one.plan.agent.num_sessions
+        curve = curve_of(one.records, one.plan.log_frequency * sessions)
+        for frame, value in zip(curve.frames, moving_average(curve.returns), strict=True):
+            if one.is_pruned:
+                return
+            one.value = float(value)
+            if frame <= one.reported:
+                continue
+            one.reported = int(frame)
+            one.trial.report(one.value, one.reported)
+            if one.process and self.search.grace_period and one.trial.should_prune():
+                one.is_pruned = True
+                one.process.terminate()
+
+    def _finish(self, one: RunningTrial, code: int) -> None:
+        """Tell Optuna how a trial ended."""
+        value = "unknown" if one.value is None else f"{one.value:.2f}"
+        reached = f"mean return {value} after {one.reported:,} frames"
+        if one.is_pruned:
+            self.study.tell(one.number, state=TrialState.PRUNED)
+            logger.info("Trial %d is ended early, with %s.", one.number, reached)
+        elif code == 0 and one.value is not None:
+            self.study.tell(one.number, one.value)
+            logger.info("Trial %d has finished, with %s.", one.number, reached)
+        else:
+            self.study.tell(one.number, state=TrialState.FAIL)
+            path = output_of(one.directory)
+            lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+            told = "\n".join(f"  {line}" for line in lines[-TOLD_LINES:])
+            why = f"ended with code {code}" if code else "has no episode that ended"
+            logger.error(
+                "Trial %d (%s) %s. The others go on. Its output (%s) ends so:\n%s",
+                *(one.number, self._values(one), why, path, told),
+            )
+
+    def _values(self, one: RunningTrial) -> str:
+        return ", ".join(self.search.settings(one.trial.params))
+
+    def _end(self) -> None:
+        """Ask the trials that run to save and leave; end those that do not."""
+        for one in self._running:
+            one.process.terminate()
+        deadline = time.monotonic() + 2.0 * LEAVE_S
+        for one in self._running:
+            one.process.join(max(0.0, deadline - time.monotonic()))
+            one.process.kill()
+            one.process.join()
+
+
+def find_experiment(name: str, place: str) -> Path:
+    """Return the directory of an experiment: a place, or ``latest`` of those of a spec's name.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    folder = Path(LOG_ROOT, "hogwild", name) if place == "latest" else Path(place)
+    found = sorted(folder.glob(f"*/{DATABASE}" if place == "latest" else DATABASE))
+    if not found:
+        raise ConfigurationError(
+            f"There is no experiment to go on with in {folder}. Begin one by the mode search."
+        )
+    return found[-1].parent.absolute()
+
+
+def open_study(directory: Path, search: Search) -> optuna.Study:
+    """Return the study of an experiment's directory, new or as it was left.
+
+    Values are picked by TPE (Bergstra et al. 2011), and trials end early by ASHA (Li et al., "A
+    System for Massively Parallel Hyperparameter Tuning", 2020), both as Optuna 5.0 has them.
+
+    Raises:
+        ConfigurationError: If its trials were picked from other values.
+    """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    pruner: Any = optuna.pruners.NopPruner()
+    if search.grace_period:
+        pruner = optuna.pruners.SuccessiveHalvingPruner(
+            min_resource=search.grace_period, reduction_factor=search.reduction_factor
+        )
+    study = optuna.create_study(
+        study_name=search.spec.name,
+        storage=f"sqlite:///{directory / DATABASE}",
+        direction="maximize",
+        pruner=pruner,
+        load_if_exists=True,
+    )
+    _check_ranges(study, search, directory)
+    # A sampler's generator is not kept: one that goes on shall not draw what was drawn before.
+    study.sampler = optuna.samplers.TPESampler(
+        seed=search.seed + len(study.trials), constant_liar=True
+    )
+    return study
+
+
+def _check_ranges(study: optuna.Study, search: Search, directory: Path) -> None:
+    """Refuse ranges that Optuna cannot compare with those of the trials that there are."""
+    for one in study.trials[:1]:
+        try:
+            for path in {**one.distributions, **search.ranges}:
+                check_distribution_compatibility(one.distributions[path], search.ranges[path])
+        except (KeyError, ValueError):
+            raise ConfigurationError(
+                f"The experiment in {directory} was begun with another range of {path!r}. Begin a "
+                "new one by the mode search, or leave what is searched as it was."
+            ) from None
+
+
+def _run_trial(plan: Plan, options: Options, cores: Sequence[int]) -> None:
+    """Run a trial to its end, and end the process with what says how it went."""
+    # Ctrl-C reaches the experiment alone, which has trials save; nor do they outlive it.
+    os.setpgrp()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    os.sched_setaffinity(0, cores)
+    assert options.destination is not None
+    redirect_output(output_of(options.destination))
+    configure_logging(verbose=options.verbose)
+    code = 0
+    try:
+        with interruptible() as flag:
+            run_trial(plan, options, flag)
+    except EnvlabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = error.exit_code
+    except Interrupted as interrupted:
+        code = interrupted.exit_code
+    sys.exit(code)
+
+
+def _is_finished(directory: Path) -> bool:
+    try:
+        return read_manifest(directory).get("status") == "finished"
+    except EnvlabError:
+        return False
+
+
+def _saved_iteration(plan: Plan, directory: Path) -> int | None:
+    """Return the iteration that all sessions of a trial have saved; None if one has not."""
+    sessions = [directory / "sessions" / str(one) for one in range(plan.agent.num_sessions)]
+    try:
+        read_manifest(directory)
+        return min(newest_iteration(session) for session in sessions)
+    except EnvlabError:
+        return None

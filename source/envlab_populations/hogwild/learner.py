@@ -1,0 +1,168 @@
+"""A session's iterations: skrl's, on networks that other sessions may share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
+from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.prioritized import PrioritizedMemory
+from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
+from envlab.learner import Iteration, OnStep
+from envlab.skrl.play import SkrlPlayer
+from envlab.skrl.settings import schedule
+from envlab.skrl.torch.learner import TorchLearner
+
+if TYPE_CHECKING:
+    from envlab.train.session import Session
+    from envlab.learner import Player
+
+GRADIENT_STEPS = "gradient_steps"
+"""A record's detail: a session's gradient steps so far, by which efficiency is measured."""
+
+
+class HogwildLearner(TorchLearner):
+    """See :class:`envlab.learner.Learner`."""
+
+    def __init__(
+        self, agent: Any, env: Any, skrl_cfg: Any, cfg: HogwildCfg, shared: Shared | None = None
+    ) -> None:
+        """Take over an agent; with ``shared``, it trains on what is shared."""
+        super().__init__(agent, env, skrl_cfg)
+        self._session_cfg, self._shared = cfg, shared
+        self.leaves_shared = False
+        """Whether a checkpoint's shared part is not loaded, because the trial has done so."""
+        self.count: Callable[[int], None] = _count_nothing
+        """Called with the frames of each step of the environments."""
+        self._schedules = {
+            name: schedule(formula, f"agent.schedules.{name}")
+            for name, formula in cfg.schedules.items()
+        }
+        self._rates = {
+            name: [group["lr"] for group in optimizer.param_groups]
+            for name, optimizer in optimizers(agent)
+        }
+        self._rate_factor = schedule(cfg.learning_rate_factor, "agent.learning_rate_factor")
+        if shared is not None:
+            shared.join(agent, synced=cfg.distributed == "synced")
+        if cfg.clip_grad_norm > 0.0:
+            for _, optimizer in optimizers(agent):
+                optimizer.register_step_pre_hook(self._clip)
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        """See :class:`Learner`; settings and learning rates follow their schedules."""
+        before = (number - 1) * self._steps
+        timesteps = max(1, self._total * self._steps)
+        for name, value in self._schedules.items():
+            setattr(self.agent.cfg, name, value(before, timesteps))
+        factor = self._rate_factor(before, timesteps)
+        for name, optimizer in optimizers(self.agent):
+            for group, rate in zip(optimizer.param_groups, self._rates[name], strict=True):
+                group["lr"] = rate * factor
+
+        def on_counted_step(rewards: torch.Tensor, *rest: Any) -> None:
+            self.count(len(rewards))
+            on_step(rewards, *rest)
+
+        iteration = super().iterate(number, on_counted_step)
+        iteration.details = {GRADIENT_STEPS: self.gradient_steps(number * self._steps)}
+        return iteration
+
+    def gradient_steps(self, timesteps: int) -> int:
+        """Return how many gradient steps so many steps of the environments take."""
+        own, cfg = self.agent.cfg, self._session_cfg
+        if cfg.algorithm == RANDOM:  # none; SLM-Lab counts one a step, to have its efficiency
+            return timesteps
+        if cfg.is_off_policy:
+            updates = timesteps // cfg.update_interval
+            updates -= min(own.learning_starts, timesteps) // cfg.update_interval
+            return int(updates * own.gradient_steps)
+        return int(
+            timesteps // own.rollouts * own.mini_batches * getattr(own, "learning_epochs", 1)
+        )
+
+    def _clip(self, optimizer: Any, *_: Any) -> None:
+        clip_grad_norm_(parameters_of(optimizer), self._session_cfg.clip_grad_norm)
+
+    def learning_rate(self) -> float:
+        """See :class:`SkrlLearner`."""
+        groups = [one for _, optimizer in optimizers(self.agent) for one in optimizer.param_groups]
+        return float(groups[0]["lr"]) if groups else 0.0  # a random agent has none
+
+    def rank_state(self) -> dict[str, Any]:
+        """See :class:`SkrlLearner`; the returns so far by which rewards are normalised, too."""
+        normaliser = getattr(self.agent, NORMALISER, None)
+        state = {} if normaliser is None else {"returns": normaliser.returns.cpu().clone()}
+        return {**super().rank_state(), **state}
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        """See :class:`Learner`."""
+        super().set_rank_state(state)
+        if isinstance(self.agent.memory, PrioritizedMemory):
+            self.agent.memory.restore()
+        if "returns" in state:
+            self.agent.reward_normaliser.returns.copy_(state["returns"])
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        """See :class:`Learner`; what is shared is overwritten in place, or left as it is."""
+        if self._shared is None:
+            super().load_models(values)
+        elif self.leaves_shared:
+            state, modules = values["model"], self._modules()["agent"]
+            own = {
+                name: saved
+                if name.startswith("target_") or name in ("entropy_optimizer", NORMALISER)
+                else modules[name].state_dict()
+                for name, saved in state["modules"]["agent"].items()
+            }
+            super().load_models({**values, "model": {**state, "modules": {"agent": own}}})
+            self._shared.hold(self.agent)
+        else:
+            super().load_models(values)
+            self._shared.take(self.agent)
+
+
+def _count_nothing(num_frames: int) -> None:
+    """Stand in for a trial's count of frames."""
+
+
+def make_learner(
+    env: Any, cfg: HogwildCfg, context: DistributedContext, shared: Shared | None = None
+) -> HogwildLearner:
+    """Return the learner of a session.
+
+    Raises:
+        ConfigurationError: If the configuration cannot train.
+    """
+    agent, wrapper, skrl_cfg = make_session_agent(env, cfg, context)
+    return HogwildLearner(agent, wrapper, skrl_cfg, cfg, shared)
+
+
+def build(session: Session, env: Any, context: DistributedContext) -> HogwildLearner:
+    """Return the learner of a session on its own; see :mod:`envlab.libraries`."""
+    return make_learner(env, session.agent_cfg.resolved(), context)
+
+
+def make_player(
+    session: Session, env: Any, context: DistributedContext, values: dict[str, Any]
+) -> Player:
+    """Return the trained policy of a checkpoint.
+
+    Raises:
+        EnvlabError: If it does not fit the configuration.
+    """
+    cfg = replace(session.agent_cfg.resolved(), precision="float32")
+    if cfg.algorithm == RANDOM:
+        raise ConfigurationError(
+            "The run is of random actions, which have no policy to play. Play one that has learned."
+        )
+    learner = make_learner(env, cfg, context)
+    learner.load_models(values)
+    return SkrlPlayer(learner)

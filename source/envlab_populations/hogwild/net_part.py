@@ -1,0 +1,207 @@
+"""The part ``net`` of a spec in envlab's terms: networks, optimizer and target networks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from envlab_populations.hogwild.arc import read_arc
+from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS
+from envlab_populations.hogwild.part import Part
+from envlab.skrl.library import OFF_POLICY
+
+MOST_PARAMETERS = 2**27
+"""Of a network: half a GB, many times what the tasks here need."""
+_OPTIMIZERS = {
+    **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
+    "AdamW": "adamw",
+    "RAdam": "radam",
+    **dict.fromkeys(("RMSprop", "GlobalRMSprop"), "rmsprop"),
+}
+
+
+def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) -> None:
+    """Read networks, optimizer and target networks."""
+    settings, kind = agent["settings"], agent["algorithm"]
+    name = net.take("type", "MLPNet")
+    if name not in ("MLPNet", "TorchArcNet"):
+        raise net.refusal("type", name, "only 'MLPNet' and 'TorchArcNet' are made here")
+    for key in ("shared", "batch_norm", "spectral_norm"):
+        net.refuse(key, "networks are apart and plain here: set it to false")
+    inits = {None: "default", "orthogonal_": "orthogonal"}
+    inits |= {f"{one}_": one for one in ("xavier_uniform", "kaiming_uniform")}
+    agent["net"] = {
+        **_body(net, is_arc=name == "TorchArcNet"),
+        "init": net.choice("init_fn", None, inits),
+        "initial_log_std": float(net.take("log_std_init", 0.0)),
+    }
+    clip = float(net.number("clip_grad_val", 0.0))
+    if "dqn" in kind:
+        agent["clip_grad_norm"] = clip
+    else:
+        settings["grad_norm_clip"] = clip
+    losses = {"MSELoss": "mse", "SmoothL1Loss": "huber", "HuberLoss": "huber"}
+    agent["loss"] = _named(net, "loss_spec", "MSELoss", losses, "loss")
+    agent["optimizer"], (actor, critic) = _optimizer(net, distributed)
+    rates = (_rate(actor), _rate(critic))
+    agent["optimizer_settings"] = {
+        key: value for key, value in actor.items() if key not in ("name", "lr")
+    }
+    settings["learning_rate"] = rates[0]
+    if rates[0] != rates[1] and kind in ("sac", "td3", "ddpg"):
+        settings["learning_rate"] = [*rates, rates[0]][: 3 if kind == "sac" else 2]
+    elif rates[0] != rates[1] and kind in ("a2c", "ppo"):
+        agent["critic_learning_rate"] = rates[1]
+    elif rates[0] != rates[1]:
+        raise net.refusal("critic_optim_spec", critic, f"{kind} has one network: give one rate")
+    agent["learning_rate_factor"] = _scheduler(net, num_envs)
+    if kind in OFF_POLICY:
+        _targets(agent, kind, net, num_envs)
+    if net.flag("bfloat16"):
+        agent["precision"] = "auto"
+
+
+def _body(net: Part, *, is_arc: bool) -> dict[str, Any]:
+    """Return all layers but the last; ``layer_norm`` comes between a layer and its activation."""
+    activation = net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS})
+    if is_arc:
+        layers = read_arc(net)
+        _check_sizes(net, "arc", [one for one in layers if isinstance(one, int)])
+        return {"layers": layers}
+    sizes = net.take("hid_layers", [256, 256])
+    if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
+        raise net.refusal("hid_layers", sizes, "must be a list of sizes, each at least 1")
+    _check_sizes(net, "hid_layers", sizes)
+    body = {"hidden_layers": sizes, "activation": activation}
+    if net.flag("layer_norm"):
+        body["layers"] = [one for size in sizes for one in (size, LAYER_NORM, activation)]
+    return body
+
+
+def _check_sizes(net: Part, key: str, sizes: list[int]) -> None:
+    count = sum(math.prod(pair) for pair in itertools.pairwise(sizes))
+    if max([count, *sizes]) > MOST_PARAMETERS:
+        raise net.refusal(key, sizes, f"makes more than {MOST_PARAMETERS:,} parameters: use fewer")
+
+
+def _named(net: Part, key: str, default: str | None, known: Mapping[Any, Any], what: str) -> Any:
+    """Return what stands for the name in ``{name: ...}``."""
+    name = net.part(key).get("name", default)
+    if not isinstance(name, Hashable) or name not in known:
+        names = ", ".join(repr(one) for one in known if one is not None)
+        raise net.refusal(f"{key}.name", name, f"the {what} must be {names}")
+    return known[name]
+
+
+def _optimizer(net: Part, distributed: str) -> tuple[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Return torch's optimizer, and what is said of it for actor and critic."""
+    common = net.part("optim_spec")
+    actor = net.part("actor_optim_spec") or common
+    critic = net.part("critic_optim_spec") or common or actor
+    for key, given in (("actor_optim_spec", actor), ("critic_optim_spec", critic)):
+        _check_optimizer(net, "optim_spec" if given is common else key, given, distributed)
+    kinds = {_OPTIMIZERS[given.get("name", "Adam")] for given in (actor, critic)}
+    if len(kinds) > 1 or {**actor, "lr": 0, "name": 0} != {**critic, "lr": 0, "name": 0}:
+        raise net.refusal(
+            "critic_optim_spec", critic, "actor and critic need one kind, which differs in lr alone"
+        )
+    return kinds.pop(), (actor, critic)
+
+
+def _check_optimizer(net: Part, key: str, given: dict[str, Any], distributed: str) -> None:
+    name = given.get("name", "Adam")
+    if not isinstance(name, Hashable) or name not in _OPTIMIZERS:
+        how = "cannot be shared: its state is not known" if distributed != "false" else ""
+        raise net.refusal(
+            f"{key}.name",
+            name,
+            f"{how or 'is not used here'}; use one of {', '.join(_OPTIMIZERS)}",
+        )
+    known = OPTIMIZERS[_OPTIMIZERS[name]]
+    for inner, value in given.items():
+        path = f"{key}.{inner}"
+        if inner not in ("name", "lr", *known):
+            raise net.refusal(path, value, f"only lr, {', '.join(known)} of {name} are read")
+        shares = value if inner == "betas" else [value] if inner == "alpha" else []
+        if not isinstance(shares, list) or (inner == "betas" and len(shares) != 2):
+            raise net.refusal(path, value, "must be a list of two numbers")
+        if any(not _is_number(one) or not 0 <= one < 1 for one in shares):
+            raise net.refusal(path, value, "must be from 0 to less than 1")
+        if inner in ("eps", "weight_decay") and (not _is_number(value) or not value >= 0):
+            raise net.refusal(path, value, "must be a number of at least 0")
+    if not _is_number(_rate(given)) or not _rate(given) > 0:
+        raise net.refusal(f"{key}.lr", _rate(given), "must be a number above 0")
+
+
+def _rate(given: Mapping[str, Any]) -> Any:
+    return given.get("lr", 1e-3)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _scheduler(net: Part, num_envs: int) -> str:
+    """Return what learning rates are multiplied by, as a formula in steps of the environments.
+
+    ``step_size`` and ``milestones`` are in a session's frames, as in SLM-Lab 4, from which specs
+    with these schedulers come; its version 5 counts updates.
+    """
+    given, frames = net.part("lr_scheduler_spec"), f"timestep * {num_envs}"
+    if not given:
+        return "1"
+    name, gamma = given.get("name"), given.get("gamma", 0.1)
+    if name == "LinearToZero":
+        end = given.get("frame")
+        if end is None:
+            return "1 - timestep / timesteps"
+        _check_frames(net, "frame", [end])
+        return f"max(0, 1 - {frames} / {float(end)})"
+    if name not in ("StepLR", "MultiStepLR"):
+        raise net.refusal(
+            "lr_scheduler_spec.name",
+            name,
+            "the scheduler must be 'LinearToZero', 'StepLR', 'MultiStepLR'",
+        )
+    if not _is_number(gamma) or not 0 < gamma <= 1:
+        raise net.refusal("lr_scheduler_spec.gamma", gamma, "must be above 0 and at most 1")
+    key = "step_size" if name == "StepLR" else "milestones"
+    ends: Any = [given.get(key)] if name == "StepLR" else given.get(key)
+    _check_frames(net, key, ends)
+    if name == "StepLR":  # the evaluator takes no power above some millions
+        return f"{float(gamma)} ** min(1000000, {frames} // {float(ends[0])})"
+    return " * ".join(f"{float(gamma)} ** min(1, {frames} // {float(end)})" for end in ends)
+
+
+def _check_frames(net: Part, key: str, frames: Any) -> None:
+    if not isinstance(frames, list) or not all(_is_number(one) and one >= 1 for one in frames):
+        raise net.refusal(f"lr_scheduler_spec.{key}", frames, "must be frames, at least 1")
+    if not frames:
+        raise net.refusal(f"lr_scheduler_spec.{key}", frames, "must not be empty")
+
+
+def _targets(agent: dict[str, Any], kind: str, net: Part, num_envs: int) -> None:
+    """Read how target networks follow: DQN's by frames, those of others at each gradient step.
+
+    SLM-Lab 5 moves DQN's targets once a step of all environments, with or without gradient steps
+    since; what it does between two updates of the network is done at once here.
+    """
+    settings = agent["settings"]
+    how, frames = net.take("update_type", "polyak"), net.count("update_frequency", 1)
+    coefficient = float(net.number("polyak_coef", 0.005))
+    if how not in ("polyak", "replace"):
+        raise net.refusal("update_type", how, "must be 'polyak' or 'replace'")
+    if "dqn" in kind:
+        steps, updates = agent["update_interval"], 1
+        if how == "replace":
+            updates = max(1, round(frames / (steps * num_envs)))
+        settings["target_update_interval"] = updates * settings["gradient_steps"]
+        settings["polyak"] = 1.0 if how == "replace" else 1.0 - (1.0 - coefficient) ** steps
+        return
+    if how == "replace" or frames != 1:
+        raise net.refusal(
+            "update_type", how, f"targets of {kind} follow by 'polyak' with update_frequency 1"
+        )
+    settings["polyak"] = coefficient

@@ -1,0 +1,124 @@
+"""What a trial settles before its sessions start: device, cores, what they share, how far it is."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envlab.distributed.context import DistributedContext, resolve_device
+from envlab.distributed.limits import usable_cores
+from envlab.distributed.seeding import seed_everything
+from envlab.errors import ConfigurationError
+from envlab.train.training import make_env
+from envlab_populations.hogwild.baseline import random_baseline
+from envlab_populations.hogwild.learner import make_learner
+from envlab_populations.hogwild.records import newest_iteration
+from envlab_populations.hogwild.sharing import Shared
+from envlab_populations.hogwild.translation import Plan
+from envlab.runs.checkpoints import Checkpoints
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(kw_only=True)
+class Options:
+    """How a trial is run, apart from its spec."""
+
+    device: str | None = None
+    """``cpu``, ``cuda``; None: what the spec says."""
+    continues: bool = False
+    """Whether sessions go on where one of them failed."""
+    timeout_s: float
+    """How long a session may make no progress."""
+    verbose: bool = False
+    trial: int = 0
+    """Number of the trial, for its seeds."""
+    resumes: Path | None = None
+    """The trial's directory to go on in."""
+    destination: Path | None = None
+    """The directory to make; None: one of the spec's own."""
+
+
+def choose_device(plan: Plan, options: Options) -> str:
+    """Return the sessions' device; a GPU is used where it was asked for.
+
+    Raises:
+        EnvlabError: If there is none, or sessions cannot synchronise on it.
+    """
+    wanted = options.device or ("cuda" if plan.wants_gpu else "cpu")
+    num_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    device = resolve_device(wanted, 0, 1, num_gpus)
+    if device.type == "cuda" and plan.agent.distributed == "synced":
+        raise ConfigurationError(
+            "meta.distributed is 'synced' on a GPU, where each gradient step would copy all "
+            "parameters between processes, without an order that CUDA keeps. Use --device cpu, or "
+            "'shared'."
+        )
+    return str(device)
+
+
+def check_cores(plan: Plan) -> None:
+    """Warn where sessions have to share cores."""
+    cores, sessions = usable_cores(), plan.agent.num_sessions
+    if sessions > cores:
+        logger.warning(
+            "There are %d sessions for %d cores, so they take turns and are not pinned. "
+            "-s meta.max_session=%d uses each core once.",
+            sessions,
+            cores,
+            cores,
+        )
+
+
+def prepare_trial(
+    plan: Plan, session: Any, context: DistributedContext, options: Options
+) -> tuple[Shared | None, float]:
+    """Build one agent, to see that the spec can be trained.
+
+    Returns:
+        What sessions share of it, if they are to share anything; and what a random policy returns.
+    """
+    cfg = plan.agent.resolved()
+    small = replace(cfg, replay=replace(cfg.replay, size=1))
+    seed_everything(cfg.seed)
+    env = make_env(session, context)
+    try:
+        learner = make_learner(env, small, context)
+        shared = None if cfg.distributed == "false" else Shared.of(learner.agent, cfg.optimizer)
+        if shared is not None and options.resumes is not None:
+            learner = make_learner(env, small, context, shared)
+            last = last_saved(options.resumes / "sessions") / "checkpoints"
+            _, values = Checkpoints(last).find("latest", lambda *_: None)
+            learner.load_models(values)
+        return shared, random_baseline(plan.task, env)
+    finally:
+        env.close()
+
+
+def find_progress(plan: Plan, directory: Path) -> dict[str, Any]:
+    """Return how far all sessions of a trial are.
+
+    Raises:
+        ConfigurationError: If one of them has no checkpoint, or there is nothing left to do.
+    """
+    done = []
+    for number in range(plan.agent.num_sessions):
+        done.append(newest_iteration(directory / "sessions" / str(number)))
+    iteration = min(done)
+    if iteration >= plan.agent.max_iterations:
+        raise ConfigurationError(
+            f"The trial {directory} has done its {iteration} iterations. Give it more frames: "
+            f"-s env.max_frame={2 * plan.max_frame}."
+        )
+    frames = sum(done) * plan.agent.num_steps_per_env * plan.env["scene"]["num_envs"]
+    return {"iteration": iteration, "frames": frames}
+
+
+def last_saved(sessions: Path) -> Path:
+    """Return the session that saved last, whose checkpoint has the last of what is shared."""
+    saved = {path.stat().st_mtime: path for path in sessions.glob("*/checkpoints/latest.pt")}
+    return saved[max(saved)].parents[1]

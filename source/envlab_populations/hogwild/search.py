@@ -1,0 +1,126 @@
+"""What ``search`` is asked for: ranges of values, how many trials, and which of them end early."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from optuna import distributions
+
+from envlab.errors import ConfigurationError
+from envlab_populations.hogwild.part import Part
+from envlab_populations.hogwild.spec import Spec, make_spec, set_value
+from envlab_populations.hogwild.translation import Plan, make_plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A spec's ranges, and how they are searched."""
+
+    spec: Spec
+    ranges: Mapping[str, distributions.BaseDistribution]
+    """By path of the spec; of a choice, values are JSON, since Optuna keeps no lists."""
+    num_trials: int
+    num_cores: int
+    """Of a trial."""
+    seed: int
+    grace_period: int
+    """Frames of all sessions after which a trial may first be ended early; 0: none is."""
+    reduction_factor: int
+    """One in so many trials goes on from each rung: after ``grace_period`` frames, and after that
+    times each power of this number."""
+    without_effect: tuple[str, ...]
+    """Keys that nothing here depends on."""
+
+    def plan(self, values: Mapping[str, Any]) -> Plan:
+        """Return what the trial of some values trains.
+
+        Raises:
+            EnvlabError: If the spec cannot be run with them.
+        """
+        given = deepcopy(self.spec.values()[self.spec.name])
+        given.pop("search", None)
+        where = f"The spec {self.spec.name!r}"
+        for path, value in self.decoded(values).items():
+            set_value(given, path, value, where)
+        return make_plan(make_spec(self.spec.name, given, origin="a search"))
+
+    def decoded(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values as a spec has them, from those that Optuna picked."""
+        return {
+            path: json.loads(value) if _is_choice(self.ranges[path]) else value
+            for path, value in values.items()
+        }
+
+    def settings(self, values: Mapping[str, Any]) -> list[str]:
+        """Return values as ``KEY=VALUE``."""
+        return [f"{path}={json.dumps(value)}" for path, value in self.decoded(values).items()]
+
+
+def make_search(spec: Spec) -> Search:
+    """Return what a spec asks to search, whose every choice and bound can be trained.
+
+    Raises:
+        EnvlabError: If a value of a range cannot be trained, or it is not said how many trials to
+            run.
+    """
+    meta = Part("meta", spec.meta)
+    num_trials, plan = meta.count("max_trial", None), make_plan(spec)
+    if num_trials is None:
+        raise ConfigurationError(
+            "meta.max_trial is absent: say how many trials to run, as by -s meta.max_trial=16."
+        )
+    resources = Part("meta.search_resources", meta.part("search_resources"))
+    given = meta.part("search_scheduler")
+    scheduler = Part("meta.search_scheduler", given)
+    factor = scheduler.count("reduction_factor", 3, least=2)
+    grace = scheduler.count("grace_period", max(1, plan.max_frame // factor**2)) if given else 0
+    search = Search(
+        spec=spec,
+        ranges={key.rpartition("__")[0]: _range(key, value) for key, value in spec.search.items()},
+        num_trials=num_trials,
+        num_cores=resources.count("cpu", meta.count("max_session", 1)),
+        seed=meta.count("random_seed", 0, least=0),
+        grace_period=grace,
+        reduction_factor=factor,
+        without_effect=(
+            *plan.without_effect,
+            *resources.without_effect(),
+            *scheduler.without_effect(),
+        ),
+    )
+    for path, one in search.ranges.items():
+        for value in _ends(one):
+            plan = search.plan({path: value})
+            unread = [key for key in plan.without_effect if key.split()[0] == path]
+            if unread:
+                raise ConfigurationError(
+                    f"The spec {spec.name!r} searches {path!r}, but nothing here depends on it: "
+                    f"{unread[0]}. Correct the path, or leave it out."
+                )
+    return search
+
+
+def _range(key: str, value: Sequence[Any]) -> distributions.BaseDistribution:
+    """Return Optuna's distribution for a range of a spec."""
+    kind = key.rpartition("__")[2]
+    if kind == "choice":
+        return distributions.CategoricalDistribution([json.dumps(one) for one in value])
+    low, high, step = (*value, None)[:3]
+    if "int" in kind:
+        last = int(high) if kind == "qrandint" else int(high) - 1
+        return distributions.IntDistribution(
+            int(low), last, step=int(step or 1), log=kind == "lograndint"
+        )
+    return distributions.FloatDistribution(low, high, step=step, log=kind == "loguniform")
+
+
+def _is_choice(one: distributions.BaseDistribution) -> bool:
+    return isinstance(one, distributions.CategoricalDistribution)
+
+
+def _ends(one: Any) -> Sequence[Any]:
+    return one.choices if _is_choice(one) else (one.low, one.high)

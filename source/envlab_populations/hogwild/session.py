@@ -1,0 +1,175 @@
+"""A session: a process that trains one agent, of its own or on what a trial's sessions share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import Interrupted, InterruptFlag, interruptible
+from envlab.distributed.log import configure_logging
+from envlab.distributed.watchdog import Watchdog
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab.registry import get_task, load_env_cfg
+from envlab.train.arguments import train_parser
+from envlab.train.session import Session
+from envlab.train.training import prepare, train_prepared
+from envlab_populations.hogwild.learner import HogwildLearner, make_learner
+from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
+from envlab_populations.hogwild.translation import Plan
+from envlab.libraries import get_library
+from envlab.runs.checkpoints import Checkpoints
+from envlab.runs.manifest import record_end
+
+TRIAL_SEEDS, SESSION_SEEDS = 100_000, 1_000
+"""Distance of the seeds of trials and of sessions, as in SLM-Lab, which adds the time."""
+
+
+@dataclass(kw_only=True)
+class SessionOrder:
+    """What a session's process is started with."""
+
+    plan: Plan
+    number: int
+    """Of the session, from 0."""
+    directory: Path
+    """The session's own, ``sessions/<number>`` of the trial's."""
+    device: str
+    frames: torch.Tensor
+    """Frames of each session so far, int64 ``(num_sessions,)``, in shared memory."""
+    shared: Shared | None
+    """What sessions share; None where they are independent."""
+    core: int | None
+    """The core to stay on; None where there are fewer than sessions."""
+    resumes: bool
+    timeout_s: float
+    verbose: bool
+
+
+def compose_session(plan: Plan, *, device: str, number: int = 0, trial: int = 0) -> Session:
+    """Return a session of a plan, as the training loop takes it."""
+    task, library = get_task(plan.task), get_library("hogwild")
+    values = dict(plan.env)
+    if plan.task.startswith("gym:"):
+        values["num_workers"] = 0  # the cores are the sessions'
+    seed = plan.agent.seed + TRIAL_SEEDS * trial + SESSION_SEEDS * number
+    flags = train_parser(library).parse_args([f"--task={task.id}", f"--device={device}"])
+    return Session(
+        library=library,
+        task=task,
+        env_cfg=merge(load_env_cfg(task), values, "env"),
+        agent_cfg=replace(plan.agent, seed=seed),
+        overrides=[],
+        flags=flags,
+        sets_num_envs=True,
+    )
+
+
+def output_of(directory: Path) -> Path:
+    """Return the file that holds what a session prints; its directory is made later."""
+    return directory.with_name(f"{directory.name}.txt")
+
+
+def run_session(order: SessionOrder) -> None:
+    """Train a session to its end, and end the process with what says how it went.
+
+    The exit code is 0, 2 for bad input, 70 where it hung, 75 where a signal ended it and its state
+    was saved; else that of Python or of the signal.
+    """
+    redirect_output(output_of(order.directory))
+    if order.core is not None:
+        os.sched_setaffinity(0, {order.core})
+    torch.set_num_threads(1)
+    configure_logging(verbose=order.verbose)
+    device = torch.device(order.device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    context = DistributedContext(device=device, num_threads=1)
+    with interruptible() as flag:
+        watchdog = Watchdog(
+            context, end_run=record_end, timeout_s=order.timeout_s, has_launcher=True
+        )
+        code = 0
+        try:
+            _train(order, context, flag)
+        except EnvlabError as error:
+            print(f"error: {error}", file=sys.stderr)
+            code = error.exit_code
+        except Interrupted as interrupted:
+            code = interrupted.exit_code
+        finally:
+            context.close()
+            watchdog.close()
+    if code:
+        sys.exit(code)
+
+
+def _train(order: SessionOrder, context: DistributedContext, flag: InterruptFlag) -> None:
+    session = compose_session(order.plan, device=order.device, number=order.number)
+    if order.resumes:
+        session.directory = order.directory
+        session.checkpoint, session.resumed = Checkpoints(order.directory / "checkpoints").find(
+            "latest", lambda *_: None
+        )
+    else:
+        session.destination = order.directory
+
+    def build(session: Session, env: Any, context: DistributedContext) -> HogwildLearner:
+        learner = make_learner(env, session.agent_cfg.resolved(), context, order.shared)
+        learner.leaves_shared = order.resumes  # the trial has loaded what is shared
+        learner.count = count
+        return learner
+
+    def count(num_frames: int) -> None:
+        order.frames[order.number] += num_frames
+
+    prepared = prepare(session, context, build)
+    before = trained_values(prepared.learner)
+    train_prepared(prepared, context, flag)
+    if order.plan.is_dev:
+        check_learned(before, trained_values(prepared.learner))
+
+
+def check_learned(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> None:
+    """Check that training has changed every tensor, and to numbers.
+
+    Raises:
+        ConfigurationError: Naming the tensors, by optimizer and position.
+    """
+    broken = [name for name, values in after.items() if not bool(values.isfinite().all())]
+    same = [name for name, values in after.items() if torch.equal(values, before[name])]
+    if broken:
+        raise ConfigurationError(
+            f"After training, these parameters are no numbers: {', '.join(broken)}. Lower the "
+            "learning rate, or clip gradients (agent.net.clip_grad_val)."
+        )
+    if same:
+        raise ConfigurationError(
+            f"Training has not changed these parameters: {', '.join(same)}. Lower "
+            "agent.algorithm.training_start_step, or look at the learning rate."
+        )
+
+
+def trained_values(learner: Any) -> dict[str, torch.Tensor]:
+    """Return copies of what an agent's optimizers train."""
+    return {
+        f"{name} {number}": parameter.detach().clone()
+        for name, optimizer in optimizers(learner.agent)
+        for number, parameter in enumerate(parameters_of(optimizer))
+    }
+
+
+def redirect_output(path: Path) -> None:
+    """Send what this process prints to a file: lines of several sessions would be mixed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)

@@ -1,0 +1,210 @@
+"""Parameters, optimizers' states and running statistics of a trial, in memory that sessions share.
+
+Without locks, as Hogwild! has it: a session may read what another is writing, and of two writes of
+one number at once, one may be lost. Target networks, SAC's temperature and replay memories stay
+each session's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from envlab.skrl.library import load_skrl
+
+load_skrl()
+
+from skrl.resources.preprocessors.torch import RunningStandardScaler  # noqa: E402
+
+State = dict[str, torch.Tensor]
+_MOMENTS = {
+    "adam": ("exp_avg", "exp_avg_sq"),
+    "adamw": ("exp_avg", "exp_avg_sq"),
+    "radam": ("exp_avg", "exp_avg_sq"),
+    "rmsprop": ("square_avg",),
+}
+"""What an optimizer keeps of each parameter, beside its number of steps (torch 2.6 to 2.13)."""
+_CLASSES: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "radam": torch.optim.RAdam,
+    "rmsprop": torch.optim.RMSprop,
+}
+
+
+@dataclass(kw_only=True)
+class Shared:
+    """What sessions share; it travels as an argument of their processes."""
+
+    parameters: dict[str, list[torch.Tensor]] = field(default_factory=dict)
+    """By optimizer, in its order."""
+    states: dict[str, list[State]] = field(default_factory=dict)
+    """What each optimizer keeps of each of its parameters, in the same order."""
+    statistics: dict[str, State] = field(default_factory=dict)
+    """Of running scalers."""
+
+    @classmethod
+    def of(cls, agent: Any, optimizer: str) -> Shared:
+        """Return copies in shared memory of what an agent has.
+
+        Args:
+            agent: skrl's agent.
+            optimizer: Its optimizers' kind, of ``cfg.OPTIMIZERS``.
+        """
+        shared = cls()
+        for name, own in optimizers(agent):
+            parameters = parameters_of(own)
+            shared.parameters[name] = [_shared(one.detach()) for one in parameters]
+            shared.states[name] = [_empty_state(one, optimizer) for one in parameters]
+        for name, scaler in scalers(agent):
+            shared.statistics[name] = {
+                key: _shared(buffer) for key, buffer in scaler.named_buffers()
+            }
+        return shared
+
+    def join(self, agent: Any, *, synced: bool) -> None:
+        """Have an agent train on what is shared.
+
+        Args:
+            agent: skrl's agent, of the configuration that this was made from.
+            synced: Whether it keeps networks of its own, whose gradients step the shared ones.
+        """
+        for name, optimizer in list(optimizers(agent)):
+            local, shared = parameters_of(optimizer), self.parameters[name]
+            if synced:
+                optimizer = _synced_class(type(optimizer))(optimizer.param_groups, local, shared)
+                replace_optimizer(agent, name, optimizer)
+            else:
+                for parameter, tensor in zip(local, shared, strict=True):
+                    parameter.data = tensor
+            adopt(optimizer, self.states[name])
+        for name, scaler in scalers(agent):
+            for key, tensor in self.statistics[name].items():
+                setattr(scaler, key, tensor)
+        follow_targets(agent)
+
+    def take(self, agent: Any) -> None:
+        """Copy here what was loaded into an agent, such as a checkpoint's networks and states."""
+        for name, optimizer in optimizers(agent):
+            with torch.no_grad():
+                for mine, own in zip(self.parameters[name], parameters_of(optimizer), strict=True):
+                    mine.copy_(own)
+            for state, parameter in zip(self.states[name], _targets(optimizer), strict=True):
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    state[key].copy_(value)
+        self.hold(agent)
+
+    def hold(self, agent: Any) -> None:
+        """Put the states that are shared below an agent's optimizers, after these loaded others."""
+        for name, optimizer in optimizers(agent):
+            adopt(optimizer, self.states[name])
+
+
+class SharedScaler(RunningStandardScaler):
+    """skrl's running scaler, which writes into its tensors in place of making new ones."""
+
+    def _parallel_variance(self, *batch: Any) -> None:
+        own = dict(self.named_buffers())
+        super()._parallel_variance(*batch)
+        for name, tensor in own.items():
+            tensor.copy_(getattr(self, name))
+            setattr(self, name, tensor)
+
+
+def optimizers(agent: Any) -> Iterator[tuple[str, torch.optim.Optimizer]]:
+    """Yield an agent's optimizers of networks by name; the temperature's is a session's own."""
+    for name, module in agent.checkpoint_modules.items():
+        if isinstance(module, torch.optim.Optimizer) and name != "entropy_optimizer":
+            yield name, module
+
+
+def scalers(agent: Any) -> Iterator[tuple[str, RunningStandardScaler]]:
+    """Yield an agent's running scalers by name."""
+    for name, module in agent.checkpoint_modules.items():
+        if isinstance(module, RunningStandardScaler):
+            yield name, module
+
+
+def parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    """Return an optimizer's parameters in its order; of one that is synced, a session's own."""
+    local: list[torch.nn.Parameter] | None = getattr(optimizer, "local", None)
+    return local or _targets(optimizer)
+
+
+def _targets(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    """Return the parameters that an optimizer steps, in its order."""
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def make_optimizer(kind: str, parameters: Any, lr: float, **settings: Any) -> Any:
+    """Return torch's optimizer of parameters, or of groups of them, fused where it can be."""
+    how = {"fused": True} if kind in ("adam", "adamw") else {"foreach": True}
+    return _CLASSES[kind](parameters, lr=lr, **how, **settings)
+
+
+def replace_optimizer(agent: Any, name: str, optimizer: torch.optim.Optimizer) -> None:
+    """Give an agent another optimizer."""
+    setattr(agent, name, optimizer)
+    agent.checkpoint_modules[name] = optimizer
+
+
+def adopt(optimizer: torch.optim.Optimizer, states: list[State]) -> None:
+    """Put states below an optimizer, which then writes into them."""
+    for parameter, state in zip(_targets(optimizer), states, strict=True):
+        optimizer.state[parameter] = state
+
+
+def follow_targets(agent: Any) -> None:
+    """Make target networks equal to those that they follow."""
+    for role, model in agent.models.items():
+        if role.startswith("target_"):
+            model.update_parameters(agent.models[role.removeprefix("target_")], polyak=1.0)
+
+
+def _synced_class(kind: type[torch.optim.Optimizer]) -> Any:
+    """Return an optimizer that steps shared parameters by a session's own gradients."""
+
+    class Synced(kind):  # type: ignore[valid-type, misc]
+        """Pushes gradients to the shared parameters, and pulls these after each step."""
+
+        def __init__(self, groups: Any, local: Any, shared: list[torch.Tensor]) -> None:
+            left = iter(shared)
+            mine = [
+                {**group, "params": [torch.nn.Parameter(next(left)) for _ in group["params"]]}
+                for group in groups
+            ]
+            super().__init__(mine)
+            self.local = local
+            self._pull()
+
+        def zero_grad(self, set_to_none: bool = True) -> None:
+            # torch would clear those of the shared parameters, which are no others than these by
+            # chance only: SLM-Lab's gradients summed up over all steps.
+            for parameter in self.local:
+                parameter.grad = None
+
+        def step(self, closure: Any = None) -> None:
+            for shared, local in zip(_targets(self), self.local, strict=True):
+                shared.grad = local.grad
+            super().step(closure)
+            self._pull()
+
+        def _pull(self) -> None:
+            with torch.no_grad():
+                torch._foreach_copy_(self.local, tuple(_targets(self)))
+
+    return Synced
+
+
+def _empty_state(parameter: torch.Tensor, optimizer: str) -> State:
+    moments = {name: _shared(torch.zeros_like(parameter)) for name in _MOMENTS[optimizer]}
+    step = _shared(torch.zeros((), dtype=torch.float32, device=parameter.device))
+    return {"step": step, **moments}
+
+
+def _shared(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy in shared memory; one on a GPU is shared by CUDA IPC as it is."""
+    return tensor.detach().clone().share_memory_()

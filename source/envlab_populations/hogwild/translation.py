@@ -1,0 +1,327 @@
+"""A spec in envlab's terms: which task, how many environments, and how a session learns.
+
+Nothing of a spec is passed over in silence. A key without effect here is named in
+:attr:`Plan.without_effect`, and what a user would miss is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envlab.config import from_dict
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.registry import get_task, list_tasks
+from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.net_part import read_net
+from envlab_populations.hogwild.part import Part
+from envlab_populations.hogwild.spec import Spec
+from envlab.skrl.library import OFF_POLICY
+
+NAMES = {
+    "SoftActorCritic": "sac",
+    "ActorCritic": "a2c",
+    "PPO": "ppo",
+    "DQN": "dqn",
+    "DoubleDQN": "ddqn",
+    "TD3": "td3",
+    "DDPG": "ddpg",
+    "VanillaDQN": "dqn",
+    "Random": RANDOM,
+}
+"""SLM-Lab's algorithms, and two more, by what skrl calls them."""
+LOG_FREQUENCY = 1000
+"""Frames between two points of a session's graph, where a spec does not say."""
+DEV_FRAMES = 2000
+"""What a session of the mode ``dev`` runs for, at least until it has learned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a trial trains."""
+
+    spec: Spec
+    task: str
+    """Id of the task."""
+    env: Mapping[str, Any]
+    """Values over the task's configuration."""
+    agent: HogwildCfg
+    """The sessions' configuration; ``seed`` is the trial's."""
+    max_frame: int
+    """The budget in frames of all sessions."""
+    log_frequency: int
+    """Frames of a session between two points of its graph."""
+    wants_gpu: bool
+    is_dev: bool = False
+    """Whether this is a session to try a spec, which is checked to learn."""
+    without_effect: tuple[str, ...]
+    """Keys of the spec that nothing here depends on."""
+
+
+def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
+    """Return a spec in envlab's terms.
+
+    Args:
+        spec: The spec.
+        dev: Whether one short session is wanted.
+
+    Raises:
+        EnvlabError: Naming the key that cannot be honoured and what to do.
+    """
+    env, meta = Part("env", spec.env), Part("meta", spec.meta)
+    task, env_values, num_envs = _environment(env)
+    max_frame = env.count("max_frame", None)
+    if max_frame is None:
+        raise ConfigurationError("env.max_frame is absent: say how many frames to train for.")
+    log_frequency = meta.count("log_frequency", LOG_FREQUENCY)
+    sessions = 1 if dev else meta.count("max_session", 1)
+    for key in ("max_trial", "search_resources", "search_scheduler"):
+        meta.take(key)  # of the mode search
+    distributed = _distributed(meta)
+    agent, parts, wants_gpu = _agent(spec, num_envs, distributed)
+    steps = agent.pop("rollouts", None) or max(1, log_frequency // num_envs)
+    frames = max_frame // sessions
+    if dev:
+        starts = int(agent["settings"].get("learning_starts", 0)) * num_envs
+        frames = min(frames, max(DEV_FRAMES, 2 * steps * num_envs, 2 * starts))
+    agent |= {
+        "distributed": distributed,
+        "num_sessions": sessions,
+        "num_steps_per_env": steps,
+        "max_iterations": max(1, frames // (steps * num_envs)),
+        "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # not what @latest is
+        "seed": meta.count("random_seed", 0, least=0),
+    }
+    _rewards_and_observations(agent, env)
+    return Plan(
+        spec=spec,
+        task=task,
+        env=env_values,
+        agent=from_dict(HogwildCfg, agent, "agent").resolved(),
+        max_frame=max_frame,
+        log_frequency=log_frequency,
+        wants_gpu=wants_gpu,
+        is_dev=dev,
+        without_effect=tuple(key for part in (*parts, env, meta) for key in part.without_effect()),
+    )
+
+
+def _distributed(meta: Part) -> str:
+    words = {False: "false", "false": "false", "shared": "shared", "synced": "synced"}
+    value = meta.take("distributed", False)
+    if not isinstance(value, bool | str) or value not in words:
+        raise meta.refusal("distributed", value, "must be false, 'shared' or 'synced'")
+    return words[value]
+
+
+def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
+    """Return the task's id, values over its configuration, and the number of environments."""
+    name, num_envs = env.take("name"), env.count("num_envs", 1)
+    if not isinstance(name, str):
+        raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
+    own = {task.id for task in list_tasks()}
+    is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
+    task = get_task(name if ":" in name or is_own else f"gym:{name}").id
+    values: dict[str, Any] = {"scene": {"num_envs": num_envs}}
+    limit = env.count("max_t", None)
+    if limit is not None:
+        if not task.startswith("gym:"):
+            raise env.refusal("max_t", limit, "the task's own configuration has its time limit")
+        values["max_episode_steps"] = limit
+    env.refuse("frame_op", "frames are not stacked here: set it to null")
+    return task, values, num_envs
+
+
+def _rewards_and_observations(agent: dict[str, Any], env: Part) -> None:
+    """Read how they are scaled and clipped; by default to 10 deviations, as in SLM-Lab."""
+    settings = agent["settings"]
+    scale, normalises = env.take("reward_scale"), env.flag("normalize_reward")
+    if scale is not None:
+        if isinstance(scale, bool) or not isinstance(scale, int | float):
+            raise env.refusal("reward_scale", scale, "must be a number")
+        if normalises:
+            raise env.refusal("reward_scale", scale, "normalize_reward undoes it: set one to null")
+        settings["rewards_shaper_scale"] = float(scale)
+    agent["normalize_rewards"] = normalises
+    bounds = env.take("clip_reward", 10.0 if normalises else None)
+    if bounds is not None:
+        pair = [-bounds, bounds] if isinstance(bounds, int | float) else bounds
+        numbers = isinstance(pair, list) and all(type(one) in (int, float) for one in pair)
+        if not numbers or len(pair) != 2 or not pair[0] < pair[1]:
+            raise env.refusal("clip_reward", bounds, "must be a number above 0, or two that rise")
+        agent["reward_bounds"] = [float(one) for one in pair]
+    normalises = env.flag("normalize_obs") or env.flag("normalize_state")
+    clip = env.number("clip_obs", 10.0 if normalises else None)
+    if normalises:
+        settings["observation_preprocessor"] = "RunningStandardScaler"
+        settings["observation_preprocessor_kwargs"] = {"clip_threshold": float(clip)}
+    elif clip is not None:
+        raise env.refusal("clip_obs", clip, "observations are clipped with normalize_obs only")
+
+
+def _agent(
+    spec: Spec, num_envs: int, distributed: str
+) -> tuple[dict[str, Any], tuple[Part, ...], bool]:
+    """Return an agent's configuration, what of the spec was read, and whether it wants a GPU."""
+    algorithm = Part("agent.algorithm", spec.agent["algorithm"])
+    memory = Part("agent.memory", spec.agent["memory"])
+    net = Part("agent.net", spec.agent["net"])
+    inner = ("algorithm", "memory", "net")
+    rest = Part("agent", {key: spec.agent[key] for key in spec.agent if key not in inner})
+    rest.take("name")  # a label
+    name = algorithm.take("name")
+    kind = NAMES.get(str(name)) or str(name).lower()
+    if kind not in NAMES.values():
+        raise algorithm.refusal(
+            "name",
+            name,
+            f"skrl has no counterpart; use one of {', '.join(NAMES)}."
+            f"{did_you_mean(str(name), NAMES)}",
+        )
+    agent: dict[str, Any] = {"algorithm": kind, "settings": {}, "schedules": {}}
+    settings = agent["settings"]
+    gamma = algorithm.number("gamma", None)
+    if gamma is not None:
+        settings["discount_factor"] = float(gamma)
+    if kind in OFF_POLICY:
+        _off_policy(agent, algorithm, memory, num_envs)
+    elif kind != RANDOM:
+        _on_policy(agent, algorithm, memory, num_envs)
+    if kind in ("dqn", "ddqn"):
+        _exploration(agent, algorithm, num_envs)
+    if name == "VanillaDQN":
+        for key in ("update_type", "update_frequency", "polyak_coef"):
+            net.refuse(key, "VanillaDQN has no target network: leave it out, or train DQN")
+    if kind != RANDOM:
+        read_net(agent, net, distributed, num_envs)
+    if name == "VanillaDQN":  # targets are the network itself, as it was at the last step
+        settings |= {"target_update_interval": 1, "polyak": 1.0}
+    wants_gpu = spec.agent["net"].get("gpu") is True
+    net.take("gpu")
+    return agent, (rest, algorithm, memory, net), wants_gpu
+
+
+def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
+    """Read how DQN explores; ``Argmax`` of SLM-Lab's Boltzmann takes the best, whatever else."""
+    policy = algorithm.take("action_policy", "epsilon_greedy")
+    if policy not in ("epsilon_greedy", "boltzmann"):
+        raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy', 'boltzmann'")
+    if policy == "boltzmann":
+        kind = algorithm.take("action_pdtype", "Argmax")
+        if kind != "Categorical":
+            raise algorithm.refusal(
+                "action_pdtype", kind, "'boltzmann' draws from 'Categorical' only"
+            )
+    agent["action_policy"] = policy
+    formula = _formula(algorithm, "explore_var_spec", num_envs, above=policy == "boltzmann")
+    agent["settings"]["exploration_scheduler"] = formula or "0.05"
+
+
+def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
+    """Read a replay memory, and when to learn how much from it.
+
+    SLM-Lab learns every ``training_frequency`` frames, though at most once a step of all
+    environments, and then ``training_iter`` times, by default once for each environment.
+    """
+    settings = agent["settings"]
+    name = memory.take("name", "Replay")
+    known = ("Replay", "PrioritizedReplay") if "dqn" in agent["algorithm"] else ("Replay",)
+    if name not in known:
+        text = " or ".join(map(repr, known))
+        raise memory.refusal("name", name, f"{agent['algorithm']} learns from {text} here")
+    batch = memory.count("batch_size", 32)
+    starts = algorithm.count("training_start_step", batch, least=0)
+    steps = algorithm.count("training_iter", num_envs)
+    steps *= algorithm.count("training_batch_iter", 1)
+    frequency = algorithm.count("training_frequency", 1)
+    settings |= {
+        "batch_size": batch,
+        "gradient_steps": steps,
+        "learning_starts": max(1, math.ceil(starts / num_envs)),
+    }
+    if agent["algorithm"] in ("sac", "td3", "ddpg"):
+        settings["random_timesteps"] = settings["learning_starts"]
+    agent["update_interval"] = max(1, round(frequency / num_envs))
+    agent["replay"] = {
+        "size": memory.count("max_size", 200_000, least=num_envs),
+        "use_cer": memory.flag("use_cer"),
+    }
+    if name == "PrioritizedReplay":
+        for key, default in (("alpha", 0.6), ("epsilon", 1e-4)):
+            agent["replay"][key] = float(memory.number(key, default))
+    if agent["algorithm"] == "sac" and (alpha := algorithm.number("alpha", None)) is not None:
+        settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
+
+
+def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
+    """Read rollouts and what is made of them."""
+    settings, kind = agent["settings"], agent["algorithm"]
+    name = memory.take("name", "OnPolicyBatchReplay")
+    if name != "OnPolicyBatchReplay":
+        raise memory.refusal(
+            "name",
+            name,
+            f"{kind} learns from rollouts of training_frequency steps, 'OnPolicyBatchReplay'",
+        )
+    horizon = algorithm.count("time_horizon", None)
+    frequency = algorithm.count("training_frequency", horizon or 32)
+    agent["rollouts"] = horizon or frequency
+    lam = algorithm.number("lam", None)
+    settings |= {
+        "gae_lambda": 1.0 if lam is None else float(lam),
+        "time_limit_bootstrap": True,
+    }
+    _scheduled(agent, "entropy_loss_scale", algorithm, "entropy_coef_spec", num_envs)
+    if kind == "ppo":
+        batch = agent["rollouts"] * num_envs
+        size = algorithm.count("minibatch_size", batch)
+        settings |= {
+            "learning_epochs": algorithm.count("training_epoch", 4),
+            "mini_batches": max(1, batch // size),
+            "value_loss_scale": float(algorithm.number("val_loss_coef", 1.0)),
+            "value_clip": 0.0,
+        }
+        _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
+    else:
+        algorithm.refuse("training_iter", "A2C learns once from a rollout", allowed=(1,))
+    if algorithm.flag("normalize_v_targets"):
+        settings["value_preprocessor"] = "RunningStandardScaler"
+
+
+def _scheduled(
+    agent: dict[str, Any], setting: str, algorithm: Part, key: str, num_envs: int
+) -> None:
+    formula = _formula(algorithm, key, num_envs)
+    if formula is not None:
+        agent["schedules"][setting] = formula
+
+
+def _formula(algorithm: Part, key: str, num_envs: int, *, above: bool = False) -> str | None:
+    """Return a variable's course as a formula in steps of the environments; None if absent.
+
+    With ``above``, it must stay above 0.
+
+    SLM-Lab counts a session's frames, of which a step of all environments has ``num_envs``.
+    """
+    given = algorithm.part(key)
+    if not given and not above:
+        return None
+    at = f"{key}.name"
+    name, start = given.get("name", "no_decay"), given.get("start_val")
+    if not isinstance(start, int | float):
+        raise algorithm.refusal(f"{key}.start_val", start, "must be a number")
+    end = given.get("end_val") if name == "linear_decay" else start
+    if above and any(isinstance(one, int | float) and one <= 0 for one in (start, end)):
+        raise algorithm.refusal(key, given, "a temperature must be above 0 from start to end")
+    if name == "no_decay":
+        return f"{float(start)}"
+    if name != "linear_decay":
+        raise algorithm.refusal(at, name, "must be 'linear_decay' or 'no_decay'")
+    numbers: Any = (end, given.get("start_step", 0), given.get("end_step"))
+    if not all(isinstance(one, int | float) for one in numbers) or numbers[2] <= numbers[1]:
+        raise algorithm.refusal(key, given, "needs end_val, and an end_step after start_step")
+    last_value, first, last = (float(one) for one in numbers)
+    share = f"(timestep * {num_envs} - {first}) / {last - first}"
+    return f"{float(start)} + {last_value - float(start)} * min(1, max(0, {share}))"

@@ -1,0 +1,164 @@
+"""The runs below a folder: found, and read again only where a file of theirs has changed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from envlab.errors import RunDirectoryError
+from envlab.runs.manifest import MANIFEST_VERSION, read_manifest
+from envlab.runs.records import Standing, read_standing
+from envlab.tools.runs import FILES, Row, row
+from envlab_web.dashboard.ranks import RankRow, read_ranks
+
+FRESH_S = 1.0
+"""For how long a look at the folder serves all who ask."""
+_READ = frozenset({".json", ".jsonl", ".yaml"})
+_WITHOUT_RUNS = frozenset({"checkpoints", "params", "videos", "exported", "__pycache__"})
+
+
+class UnknownRunError(RunDirectoryError):
+    """No run has this name, any more or at all."""
+
+
+@dataclass(kw_only=True)
+class Listed:
+    """A run as the dashboard knows it."""
+
+    name: str
+    """Its folder below the one that is shown, with slashes: how pages refer to it."""
+    directory: Path
+    root: Path
+    """The folder that is shown."""
+    signature: tuple[Any, ...]
+    """When its files changed last, and their sizes."""
+    writes: dict[str, float]
+    """When each was written last, in seconds."""
+    manifest: dict[str, Any] = field(default_factory=dict)
+    standing: Standing = field(default_factory=Standing)
+    problem: str = ""
+    """Why not all of it can be shown."""
+
+    @property
+    def row(self) -> Row:
+        """What the table says of it now."""
+        if self.manifest:
+            return row(self.directory, self.manifest, self.standing, self.writes)
+        return row(self.directory, {"status": "unreadable"}, self.standing, self.writes)
+
+    def ranks(self) -> list[RankRow]:
+        """Return how its ranks stand."""
+        written_at = max(self.writes.get(name, 0.0) for name in ("run.json", "heartbeats.json"))
+        return read_ranks(self.directory, self.manifest, silent_s=time.time() - written_at)
+
+    def trouble(self) -> str:
+        """Return which rank of a run that goes on is in trouble, as a sentence."""
+        if self.manifest.get("status") != "running" or "heartbeats.json" not in self.writes:
+            return ""
+        return " ".join(rank.says for rank in self.ranks() if rank.state == "lost")
+
+
+class Catalogue:
+    """All runs below a folder, which any thread may ask for."""
+
+    def __init__(self, root: Path) -> None:
+        """Look at nothing yet."""
+        self.root = root.resolve()
+        self._runs: dict[str, Listed] = {}
+        self._looked_at = -FRESH_S
+        self._lock = threading.Lock()
+
+    def runs(self) -> dict[str, Listed]:
+        """Return the runs by their names, the newest first."""
+        with self._lock:
+            if time.monotonic() - self._looked_at >= FRESH_S:
+                found = {name: self._look(name, path) for name, path in self._directories()}
+                newest = sorted(found.items(), key=lambda item: _age_key(item[1]), reverse=True)
+                self._runs = dict(newest)
+                self._looked_at = time.monotonic()
+            return self._runs
+
+    def run(self, name: str) -> Listed:
+        """Return a run.
+
+        Raises:
+            UnknownRunError: If there is none of this name.
+        """
+        run = self.runs().get(name)
+        if run is None:
+            raise UnknownRunError(
+                f"There is no run {name!r} below {self.root}: it was moved or removed, or never "
+                "was there. The list has those there are."
+            )
+        if not (run.directory / "run.json").exists():
+            raise UnknownRunError(f"The run {name!r} was removed while it was shown.")
+        self._refuse_links(run.directory)
+        return run
+
+    def _refuse_links(self, directory: Path) -> None:
+        """Refuse a run of which something to be read is a link that leads out of the folder.
+
+        Raises:
+            RunDirectoryError: Naming the link.
+        """
+        for folder in (directory, directory / "params"):
+            for entry in os.scandir(folder) if folder.is_dir() else ():
+                is_read = entry.name == "params" or Path(entry.name).suffix in _READ
+                if is_read and entry.is_symlink() and not is_inside(Path(entry.path), self.root):
+                    raise RunDirectoryError(
+                        f"{entry.path} is a link that leads out of {self.root}, and is not "
+                        "followed. Put a copy in its place."
+                    )
+
+    def _directories(self) -> Iterator[tuple[str, Path]]:
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = [name for name in folders if name not in _WITHOUT_RUNS]
+            if "run.json" in files:
+                yield os.path.relpath(folder, self.root).replace(os.sep, "/"), Path(folder)
+
+    def _look(self, name: str, directory: Path) -> Listed:
+        stats = {file: stat for file in FILES if (stat := _stat(directory / file)) is not None}
+        signature = tuple((file, stat.st_mtime_ns, stat.st_size) for file, stat in stats.items())
+        known = self._runs.get(name)
+        if known is not None and known.signature == signature:
+            return known
+        writes = {file: stat.st_mtime for file, stat in stats.items()}
+        run = Listed(
+            name=name, directory=directory, root=self.root, signature=signature, writes=writes
+        )
+        try:
+            self._refuse_links(directory)
+            run.manifest = read_manifest(directory)
+        except (OSError, RunDirectoryError) as error:  # a folder that may not be listed, too
+            run.problem = str(error)
+            return run
+        version = run.manifest.get("version") or MANIFEST_VERSION
+        if version > MANIFEST_VERSION:
+            run.problem = (
+                f"A newer envlab wrote this run (its run.json has version {version}, this envlab "
+                f"knows {MANIFEST_VERSION}): what is new in it is not shown."
+            )
+        if "metrics.jsonl" in stats:
+            run.standing = read_standing(directory)
+        return run
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path, its links followed, is at or below a folder."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def _age_key(run: Listed) -> tuple[str, str]:
+    return str(run.manifest.get("created_at") or ""), run.name

@@ -1,0 +1,127 @@
+"""What the page of one run holds beside its curves: facts, audit, checkpoints, videos, logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envlab.errors import RunDirectoryError
+from envlab.foreign import printable
+from envlab.runs.checkpoints import Checkpoints
+from envlab.runs.commands import play_words, resume_words, typed
+from envlab_web.dashboard.catalogue import Listed, is_inside
+
+TAIL_BYTES = 2**14
+"""What is shown of a log's end: about 200 lines."""
+VIDEO_TYPES = {".mp4": "video/mp4", ".gif": "image/gif", ".webm": "video/webm"}
+_LOG_TYPES = frozenset({".txt", ".log"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointRow:
+    """A checkpoint, and what to do with it."""
+
+    name: str
+    iteration: int | None
+    size_mb: float
+    play: str
+    """The command that plays it; empty where no library of this name is installed."""
+    resume: str
+    """The command that resumes from it; empty where there is none."""
+
+
+def audit(manifest: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the state (``ok``, ``lost``, ``unknown``) and the sentence of the last audit."""
+    told, size = manifest.get("audit"), (manifest.get("world") or {}).get("size")
+    if told:
+        if told.get("is_passed"):
+            return "ok", f"Passed at iteration {told.get('iteration')}: all ranks agree."
+        return "lost", f"Failed at iteration {told.get('iteration')}: the ranks differ."
+    if size == 1:
+        return "unknown", "One process: there is nothing to compare."
+    return "unknown", "None yet."
+
+
+def checkpoints(run: Listed) -> list[CheckpointRow]:
+    """Return a run's checkpoints, the newest first, then ``best.pt``."""
+    folder = run.directory / "checkpoints"
+    if not is_inside(folder, run.directory):
+        return []
+    files = Checkpoints(folder)
+    numbered = [(files.path(number), number) for number in reversed(files.iterations())]
+    rows = []
+    for path, number in [*numbered, (folder / "best.pt", None)]:
+        try:
+            size_mb = path.stat().st_size / 1e6
+        except OSError:  # removed in this moment, or there is none
+            continue
+        play, resume = play_words(run.manifest, path), resume_words(run.manifest, path)
+        rows.append(
+            CheckpointRow(
+                name=path.name,
+                iteration=number,
+                size_mb=size_mb,
+                play=typed(play) if play else "",
+                resume=typed(resume) if resume else "",
+            )
+        )
+    return rows
+
+
+def videos(run: Listed) -> list[str]:
+    """Return a run's videos by their names below it, the newest first."""
+    folder = run.directory / "videos"
+    if not is_inside(folder, run.directory):  # which could lead to a whole disk
+        return []
+    found = [
+        path
+        for path in folder.rglob("*")
+        if path.suffix in VIDEO_TYPES and path.is_file() and is_inside(path, run.directory)
+    ]
+    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    return [path.relative_to(run.directory).as_posix() for path in found]
+
+
+def video(run: Listed, name: str) -> Path:
+    """Return the file of a video, which must be one of those that are listed.
+
+    Raises:
+        RunDirectoryError: If it is not.
+    """
+    if name not in videos(run):
+        raise RunDirectoryError(f"The run {run.name} has no video {name!r}.")
+    return run.directory / name
+
+
+def logs(run: Listed) -> list[tuple[str, str]]:
+    """Return the ends of a run's texts, the one written last first."""
+    launch = (run.manifest.get("launch") or {}).get("name")
+    folders = [run.directory]
+    # The folder of envlab cluster on a host has runs/<launch>/ beside logs/.
+    if isinstance(launch, str) and launch.isprintable() and "/" not in launch:
+        folders += [run.root / "runs" / launch, run.root / "runs" / launch / "ranks"]
+    found = [
+        path
+        for folder in folders
+        if folder.is_dir()
+        for path in folder.iterdir()
+        if path.suffix in _LOG_TYPES and path.is_file() and is_inside(path, run.root)
+    ]
+    found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    return [(os.path.relpath(path, run.directory), _tail(path)) for path in found]
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES)
+            file.seek(start)
+            text = file.read().decode(errors="replace")
+    except OSError as error:
+        return f"It cannot be read ({error.strerror})."
+    # A progress line is written over itself, so only the last of it is to be seen.
+    lines = [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n")]
+    return printable("\n".join(lines[1:] if start else lines))

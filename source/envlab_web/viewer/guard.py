@@ -1,0 +1,98 @@
+"""viser's server behind a token: it has none of its own, and would listen on a port of its choice.
+
+A visitor opens ``http://127.0.0.1:PORT/?token=...``, and gets a cookie that the page's other
+requests, its WebSocket among them, then bear. Whoever has neither is told so and gets nothing.
+"""
+
+from __future__ import annotations
+
+import http
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from unittest import mock
+from urllib.parse import parse_qs
+
+import viser
+from websockets.asyncio import server as websockets_server
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from envlab_web.address import FORBIDDEN, REFUSAL, Address
+from envlab_web.viewer.gamepad import HEADER, SCRIPT, Gamepad
+
+Handler = Callable[[Any, Request], Response | None]
+"""Of HTTP requests, as websockets has them; None lets a WebSocket open."""
+
+
+def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserServer:
+    """Return viser's server, on the port and behind the token of ``address``."""
+    serve = websockets_server.serve
+
+    def guarded_serve(
+        handler: Any, host: str, port: int, *, process_request: Any, **options: Any
+    ) -> Any:
+        check = _checked(address, gamepad, process_request)
+        return serve(handler, sock=address.listener, process_request=check, **options)
+
+    # viser 1.1.1 lets nobody choose the socket or look at requests. It calls this function by its
+    # full name, once, before its constructor returns.
+    with mock.patch.object(websockets_server, "serve", guarded_serve):
+        return viser.ViserServer(host="127.0.0.1", port=address.port, label=title, verbose=False)
+
+
+def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Handler:
+    """Return viser's handler of requests, for those that bear the token."""
+    # A cookie is every port's of a host, so that each viewer needs a name of its own.
+    name = f"envlab_viewer_{address.port}"
+
+    def check(connection: Any, request: Request) -> Response | None:
+        tokens = parse_qs(request.path.partition("?")[2]).get("token", [None])
+        is_told = address.admits(tokens[0])
+        if not (is_told or address.admits(_cookie(request, name))) or _is_foreign(request):
+            return _answer(FORBIDDEN, f"{REFUSAL}\n")
+        if HEADER in request.headers:
+            gamepad.read(request.headers[HEADER])
+            return _answer(http.HTTPStatus.OK, "")
+        is_page = request.path.partition("?")[0] == "/"
+        if is_page:
+            request.headers.pop("Accept-Encoding", None)  # its body is about to be added to
+        response = process_request(connection, request)
+        if response is not None:
+            if is_page:
+                response.body += SCRIPT
+                del response.headers["Content-Length"]
+                response.headers["Content-Length"] = str(len(response.body))
+            response.headers["Referrer-Policy"] = "no-referrer"
+            if is_told:
+                value = f"{name}={address.token}; Path=/; HttpOnly; SameSite=Strict"
+                response.headers["Set-Cookie"] = value
+        return response
+
+    return check
+
+
+def _answer(status: int, text: str) -> Response:
+    """Return a response in plain text."""
+    body = text.encode()
+    headers = Headers(
+        **{"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body))}
+    )
+    return Response(status, http.HTTPStatus(status).phrase, headers, body)
+
+
+def _cookie(request: Request, name: str) -> str | None:
+    """Return the value of a cookie, if there is one."""
+    jar: SimpleCookie = SimpleCookie()
+    try:
+        for header in request.headers.get_all("Cookie"):
+            jar.load(header)
+    except CookieError:
+        return None
+    return jar[name].value if name in jar else None
+
+
+def _is_foreign(request: Request) -> bool:
+    """Return whether a page of another address asks, which bears the cookie just the same."""
+    origin = request.headers.get("Origin")
+    return origin not in (None, f"http://{request.headers.get('Host')}")

@@ -1,0 +1,180 @@
+"""The page's controls: what its visitor wants, and what it shows in words and curves."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import viser
+from viser import uplot
+
+from envlab_web.viewer.messages import Frame, Stage, Wishes
+
+SPEEDS = {"1/8": 0.125, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "max": math.inf}
+CURVE_FRAMES = 300
+"""Frames that the curves reach back."""
+CURVE_EVERY = 10
+"""Frames from one drawing of the curves to the next."""
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8c6d31", "#7f7f7f")
+"""Okabe and Ito's, which the colour-blind tell apart, with a brown and a grey."""
+
+
+class Panel:
+    """Made once; all visitors share it."""
+
+    def __init__(self, server: viser.ViserServer, stage: Stage) -> None:
+        self._gui, self._stage = server.gui, stage
+        self._counts = {"num_steps": 0, "num_pushes": 0, "num_resets": 0}
+        self._is_paused = self._is_over = False
+        self._history: deque[tuple[float, ...]] = deque(maxlen=CURVE_FRAMES)
+        self._plot: viser.GuiUplotHandle | None = None
+        self._num_frames = 0
+        self._status = self._gui.add_html("")  # viser compiles Markdown anew for each change
+        self._tell("")
+        if stage.is_played:
+            self._add_clock()
+        self.environment = self._gui.add_slider(
+            "Environment",
+            min=0,
+            max=max(1, stage.num_envs - 1),
+            step=1,
+            initial_value=0,
+            disabled=stage.num_envs == 1,
+            hint="The environment that the camera follows",
+        )
+        self.alone = self._gui.add_checkbox("Hide the others", False, disabled=stage.num_envs == 1)
+        self.follows = self._gui.add_checkbox("Camera follows", True)
+        self.forces = self._gui.add_checkbox("Contact forces", False)
+        self.shadows = self._gui.add_checkbox("Shadows", False, hint="Slow where a CPU draws")
+        self._push: viser.GuiInputHandle[float] | None = None
+        self._commands: dict[str, tuple[Any, list[Any]]] = {}
+        if stage.is_played:
+            self._add_steering()
+
+    def wishes(self) -> Wishes:
+        """Return what the visitor wants now."""
+        first, followed = self.chosen()
+        return Wishes(
+            first=first,
+            followed=followed,
+            is_paused=self._is_paused,
+            is_over=self._is_over,
+            speed=SPEEDS[self._speed.value] if self._stage.is_played else 1.0,
+            push=self._push.value if self._push is not None else 0.0,
+            commands={
+                name: tuple(float(slider.value) for slider in sliders)
+                for name, (is_held, sliders) in self._commands.items()
+                if is_held.value
+            },
+            **self._counts,
+        )
+
+    def steer(self, pushes: Sequence[float]) -> None:
+        """Command by hand what a gamepad's sticks say, with the sliders of the first command."""
+        for is_held, sliders in list(self._commands.values())[:1]:
+            is_held.value = True
+            for slider, push in zip(sliders, pushes, strict=False):
+                end = slider.max if push > 0.0 else slider.min
+                rest = _rest(slider.min, slider.max)
+                slider.value = rest + abs(push) * (end - rest)
+
+    def chosen(self) -> tuple[int, int]:
+        """Return the first environment that is shown, and which of those shown is followed."""
+        chosen = min(int(self.environment.value), self._stage.num_envs - 1)
+        first = min(
+            chosen - chosen % self._stage.num_shown, self._stage.num_envs - self._stage.num_shown
+        )
+        return first, chosen - first
+
+    def show(self, frame: Frame) -> None:
+        """Tell how far the run is, and draw the rewards."""
+        if self._plot is None:
+            self._add_plot(list(frame.rewards))
+        time_s = frame.time_s
+        if not self._history or self._history[-1][0] < time_s:
+            self._history.append((time_s, *frame.rewards.values()))
+        if self._num_frames % CURVE_EVERY == 0:
+            held = " · paused" if self._is_paused else ""
+            told = f"{frame.told} · " if frame.told else ""
+            self._tell(f"{told}{frame.time_s:.1f} s{held}")
+            assert self._plot is not None
+            self._plot.data = tuple(np.array(self._history, dtype=np.float64).T.copy())
+        self._num_frames += 1
+
+    def forget(self) -> None:
+        """Begin the curves anew, because another environment is followed."""
+        self._history.clear()
+
+    def _tell(self, words: str) -> None:
+        title, told = html.escape(self._stage.title), html.escape(words)
+        style = "padding: 0.4em 0.8em; font-size: 0.875em"
+        self._status.content = f'<div style="{style}"><b>{title}</b><br>{told}</div>'
+
+    def _add_clock(self) -> None:
+        pause = self._gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE)
+        step = self._gui.add_button("Single step", icon=viser.Icon.PLAYER_TRACK_NEXT, disabled=True)
+        self._speed = self._gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="1")
+
+        @pause.on_click
+        def _(_: object) -> None:
+            self._is_paused = not self._is_paused
+            pause.label = "Go on" if self._is_paused else "Pause"
+            pause.icon = viser.Icon.PLAYER_PLAY if self._is_paused else viser.Icon.PLAYER_PAUSE
+            step.disabled = not self._is_paused
+
+        step.on_click(lambda _: self._count("num_steps"))
+
+    def _add_steering(self) -> None:
+        for name, bounds in self._stage.commands.items():
+            with self._gui.add_folder(f"Command: {name}"):
+                is_held = self._gui.add_checkbox("Command by hand", False)
+                sliders = [self._add_slider(words, *ends) for words, ends in bounds.items()]
+            self._commands[name] = is_held, sliders
+        with self._gui.add_folder("Disturb"):
+            self._push = self._gui.add_slider(
+                "Push (m/s)", min=0.1, max=5.0, step=0.1, initial_value=1.0
+            )
+            push = self._gui.add_button("Push all that are shown")
+            push.on_click(lambda _: self._count("num_pushes"))
+            reset = self._gui.add_button("Reset all")
+            reset.on_click(lambda _: self._count("num_resets"))
+        end = self._gui.add_button("End", color="gray", hint="Ends the command in the terminal")
+        end.on_click(lambda _: setattr(self, "_is_over", True))
+
+    def _add_slider(self, words: str, low: float, high: float) -> Any:
+        is_fixed = low >= high
+        return self._gui.add_slider(
+            words,
+            min=low,
+            max=low + 1e-3 if is_fixed else high,
+            step=1e-3 if is_fixed else (high - low) / 100.0,
+            initial_value=low if is_fixed else _rest(low, high),
+            disabled=is_fixed,
+        )
+
+    def _add_plot(self, names: list[str]) -> None:
+        colours = [COLOURS[index % len(COLOURS)] for index in range(len(names))]
+        curves = (
+            uplot.Series(label=name.replace("_", " "), stroke=colour, width=3 if index == 0 else 1)
+            for index, (name, colour) in enumerate(zip(names, colours, strict=True))
+        )
+        with self._gui.add_folder("Reward per second"):
+            self._plot = self._gui.add_uplot(
+                data=tuple(np.zeros((1 + len(names), 1))),
+                series=(uplot.Series(label="s"), *curves),
+                scales={"x": uplot.Scale(time=False)},
+                legend=uplot.Legend(show=True),
+                aspect=1.4,
+            )
+
+    def _count(self, name: str) -> None:
+        self._counts[name] += 1
+
+
+def _rest(low: float, high: float) -> float:
+    """Return what is commanded where nobody has chosen: nothing, or the middle of the range."""
+    return 0.0 if low <= 0.0 <= high else 0.5 * (low + high)

@@ -1,0 +1,173 @@
+"""``--viz web``, in the process of the run: answers the page, and does what its visitor wants."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+from envlab.train.viewing import NUM_WATCHED, Pace
+from envlab_web.viewer.messages import RATE_HZ, Frame, Markers, Stage, Wishes
+from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown_commands
+
+logger = logging.getLogger(__name__)
+
+START_S = 180.0
+"""How long the page may take to start."""
+MARKERS_S = 0.2
+"""How old markers may be, in a training."""
+CLOSE_S = 5.0
+"""How long it may take to end."""
+
+
+class WebViewer:
+    """See :class:`envlab.train.viewing.Viewer`.
+
+    Attributes:
+        address: What to open in a browser.
+        told: Which policy plays, for the page; a training tells its iteration.
+        is_open: Whether the visitor has not ended it.
+    """
+
+    def __init__(self, env: BatchedEnv, *, title: str, port: int, is_played: bool) -> None:
+        """Start the page and print its address.
+
+        Args:
+            env: The environments, with a MuJoCo model.
+            title: Of the page.
+            port: The port that is wanted.
+            is_played: Whether the visitor may hold, push and command.
+
+        Raises:
+            ConfigurationError: If the page does not start.
+        """
+        self._env, self._is_played = env, is_played
+        # Of a population's environments, which are several batches, those of its first member.
+        self._num_envs = int(env.sim.num_envs)  # type: ignore[attr-defined]
+        self._num_shown = min(NUM_WATCHED, self._num_envs)
+        self._steering = Steering(env)
+        self._wishes = Wishes()
+        self._next = self._next_markers = 0.0
+        self._pace = Pace(env.step_dt)
+        self._is_lost = False
+        self.is_open, self.told = True, ""
+        stage = Stage(
+            title=title,
+            model=env.sim.model,  # type: ignore[attr-defined]
+            num_envs=self._num_envs,
+            num_shown=self._num_shown,
+            port=port,
+            is_played=is_played,
+            is_apart=bool(env.env_origins.any()),  # type: ignore[attr-defined]
+            commands=shown_commands(env) if is_played else {},
+        )
+        self._start(stage)
+
+    def after_step(self) -> None:
+        """Answer the page if it asks; in play, wait for the end of the step in the world."""
+        if not self._is_lost and time.monotonic() >= self._next:
+            self._answer()
+        if self._is_played:
+            self._wait()
+
+    def wants_reset(self) -> bool:
+        """Return whether the visitor has asked for a reset since the last call."""
+        return self._steering.take("num_resets", self._wishes)
+
+    def close(self) -> None:
+        """End the page."""
+        self._connection.close()
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self, stage: Stage) -> None:
+        self._connection: Connection
+        self._connection, theirs = multiprocessing.Pipe()
+        # Not multiprocessing's own ways: a fork would take torch's threads' locks along, a spawn
+        # would run the user's script again.
+        code = f"from envlab_web.viewer.page import main; main({theirs.fileno()})"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # viser says there when it stops
+                pass_fds=(theirs.fileno(),),
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,  # Ctrl-C is this process's business
+            )
+        try:
+            self._connection.send(stage)
+            if self._connection.poll(START_S):
+                self.address, lines, problem = self._connection.recv()
+            else:
+                problem = f"The viewer did not start within {START_S:.0f} s."
+        except (EOFError, OSError):
+            problem = "The viewer ended while it started; its last words are above."
+        if problem:
+            self.close()
+            raise ConfigurationError(problem)
+        print(lines, flush=True)
+
+    def _answer(self) -> None:
+        """Read what the visitor wants, do it, and send a frame, if the page is ready for one."""
+        self._next = time.monotonic() + 0.5 / RATE_HZ
+        try:
+            if not self._connection.poll():
+                return
+            self._wishes = self._connection.recv()
+            self._connection.send(self._frame())
+        except (EOFError, OSError):
+            self._is_lost = True
+            self._wishes = Wishes()
+            logger.warning("The viewer has ended by itself; the run goes on without it.")
+            return
+        if self._is_played:
+            self.is_open = not self._wishes.is_over
+            if self._steering.take("num_pushes", self._wishes):
+                self._steering.push(self._shown(), self._wishes.push)
+
+    def _wait(self) -> None:
+        """Hold while the visitor pauses, then until the step is over in the world."""
+        while self._wishes.is_paused and self.is_open:
+            if self._steering.take("num_steps", self._wishes):
+                break
+            time.sleep(0.5 / RATE_HZ)
+            self._answer()
+        self._pace(self._wishes.speed)
+        self._steering.hold(self._wishes)
+
+    def _marked(self) -> Markers:
+        """Return the markers; in a training those of up to 0.2 s ago, as they take most time."""
+        if self._is_played or time.monotonic() >= self._next_markers:
+            self._next_markers = time.monotonic() + MARKERS_S
+            self._markers = marker_geoms(self._env)
+        return self._markers
+
+    def _shown(self) -> slice:
+        first = max(0, min(self._wishes.first, self._num_envs - self._num_shown))
+        return slice(first, first + self._num_shown)
+
+    def _frame(self) -> Frame:
+        env, rows = self._env, self._shown()
+        sim = env.sim  # type: ignore[attr-defined]
+        fields = (sim.data.qpos, sim.data.qvel, sim.ctrl)
+        qpos, qvel, ctrl = (values[rows].cpu() for values in fields)
+        return Frame(
+            wishes=self._wishes,
+            qpos=qpos.numpy(),
+            qvel=qvel.numpy(),
+            ctrl=ctrl.numpy(),
+            markers=self._marked() if rows.start == 0 else None,
+            rewards=rewards_of(env, rows.start + self._wishes.followed),
+            time_s=env.common_step_counter * env.step_dt,
+            told=self.told if self._is_played else f"Iteration {env.context.progress.iteration}",
+        )

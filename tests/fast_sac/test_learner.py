@@ -1,0 +1,195 @@
+"""FastSAC on one rank and on two: what is equal, what one process would compute, exact resumes."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import play, train
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digest
+from envlab.errors import ConfigurationError
+from envlab.fast_sac.cfg import FastSacCfg
+from tests.launcher import run, torchrun
+from tests.trained import checkpoint_of, gradient_error, metrics_of, on_one_thread, only_run
+from tests.fast_sac.updates import NUM_ENVS, SMALL, first_gradients, make_learner, observed
+from tests.rsl_rl.test_resume import digests
+from tests.runs.test_directory import timeless
+
+ALONE = DistributedContext.single("cpu")
+TRAIN = Path("scripts/reinforcement_learning/fast_sac/train.py").absolute()
+WORDS = [
+    *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
+    *("agent.save_interval=2", "agent.keep_checkpoints=0", "agent.num_steps_per_env=8"),
+    *("agent.warmup_steps=3", "agent.replay.size=320", "agent.algorithm.batch_size=32"),
+    *(
+        "agent.algorithm.n_step=3",
+        "agent.algorithm.updates_per_step=2",
+        "agent.critic.num_atoms=11",
+        "agent.init_at_random_ep_len=true",
+    ),
+    *("agent.actor.hidden_dims=[16]", "agent.critic.hidden_dims=[16]", "env.episode_length_s=0.2"),
+]
+"""Episodes of 12 steps, so that some end by time, and a memory that is soon full."""
+
+
+def train_in(folder: Path, *words: str) -> int:
+    with contextlib.chdir(folder):
+        return train("fast_sac", words)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    assert train_in(folder, *WORDS, "--max_iterations=4") == 0
+    return only_run(folder)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What two ranks found; and their run of 4 iterations, and of the last 2 of them."""
+    folder = tmp_path_factory.mktemp("pair")
+    code, output = run(torchrun(2, Path(__file__).with_name("worker_pair.py"), folder), folder)
+    assert code == 0, output
+    return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(2)]
+
+
+def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
+    words = ["--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
+    assert train_in(tmp_path, *WORDS, "--max_iterations=4", *words) == 0
+    resumed = only_run(tmp_path)
+    assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(trained, 4))
+    assert timeless(resumed) == timeless(trained)[2:]
+
+
+def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_says_so(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = [*WORDS, "agent.replay.is_saved=false"]
+    assert train_in(tmp_path, *words, "--max_iterations=2") == 0
+    small = checkpoint_of(only_run(tmp_path), 2)
+    assert "replay" not in small["ranks"][0]["learner"]
+    assert "replay" in checkpoint_of(trained, 2)["ranks"][0]["learner"]
+    assert train_in(tmp_path, *words, "--max_iterations=3", "--resume") == 0
+    assert "The checkpoint holds no replay memory" in capsys.readouterr().err
+
+
+def test_a_step_of_all_environments_is_followed_by_its_updates(trained: Path):
+    model = checkpoint_of(trained, 4)["model"]
+    assert model["num_updates"] == (4 * 8 - 3) * 2
+    assert metrics_of(trained)[-1]["frames"] == 4 * 8 * 16
+
+
+def test_its_policy_plays_and_is_exported(trained: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["--task=Isaac-Cartpole-v0", f"--checkpoint={trained}/checkpoints/model_4.pt"]
+    assert play("fast_sac", [*words, "--device=cpu", "--num_episodes=4"]) == 0
+    said = capsys.readouterr().out
+    assert "Mean return" in said
+    assert (trained / "exported/policy.pt").is_file()
+
+
+def test_what_is_stored_of_an_ended_episode_is_its_last_observation():
+    learner = make_learner(ALONE)
+    env = learner._env
+    env.episode_length_buf = torch.arange(NUM_ENVS) % 2 * (env.max_episode_length - 1)
+    final: dict[str, torch.Tensor] = {}
+
+    def look(rewards: torch.Tensor, ended: torch.Tensor, info: Any) -> None:
+        final.update(ended=ended.clone(), obs=info["final_obs"]["policy"].clone())
+
+    learner._step(look)
+    stored = learner.replay._tensors["next_obs"][:NUM_ENVS]
+    ended = final["ended"]
+    assert ended.tolist() == [False, True] * (NUM_ENVS // 2)
+    assert torch.equal(stored[ended], final["obs"][ended])
+    assert not torch.isclose(stored[ended], env.obs_buf["policy"][ended]).all(dim=1).any()
+    assert torch.equal(stored[~ended], env.obs_buf["policy"][~ended])
+    outcomes = learner.replay._tensors["outcomes"][:NUM_ENVS]
+    assert outcomes[:, 1].sum() == 0.0  # nobody has failed
+    assert outcomes[:, 2].bool().tolist() == ended.tolist()
+
+
+def test_target_critics_follow_by_tau():
+    learner = make_learner(ALONE)
+    before = [values.clone() for values in learner._target.parameters()]
+    learner.iterate(1, lambda *_: None)
+    assert learner._num_updates == 2 * 2
+    learner = make_learner(ALONE, algorithm=SMALL["algorithm"] | {"tau": 1.0})
+    learner.iterate(1, lambda *_: None)
+    for target, critic, old in zip(
+        learner._target.parameters(), learner._critics.parameters(), before, strict=True
+    ):
+        assert torch.equal(target, critic)
+        assert old.dim() == 0 or not torch.equal(target, old)
+
+
+def test_averaged_gradients_of_two_ranks_are_those_of_one_process(pair):
+    expected = on_one_thread(first_gradients)
+    assert any(name.startswith("actor") for name in expected)
+    assert "critics.log_temperature" in expected
+    for found in pair:
+        assert gradient_error(expected, found["gradients"]) < 1e-9
+
+
+def test_ranks_end_bit_identical_and_learn_from_other_data(pair):
+    first, second = (
+        {name: digest(value) for name, value in flatten(found["model"]).items()} for found in pair
+    )
+    assert first == second
+    assert not torch.isclose(pair[0]["seen"], pair[1]["seen"]).all(dim=1).any()
+
+
+def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair):
+    _, alone = observed(ALONE)
+    assert pair[0]["updates"] == alone._num_updates == 2 * 2
+
+
+def test_scalers_know_the_samples_of_all_ranks(pair):
+    seen = torch.cat([found["seen"] for found in pair]).double()
+    state = pair[0]["model"]["scalers"]["obs"]
+    assert float(state["count"]) == len(seen) == 4 * NUM_ENVS
+    torch.testing.assert_close(state["mean"], seen.mean(dim=0))
+    torch.testing.assert_close(state["squares"] / len(seen), seen.var(dim=0, unbiased=False))
+
+
+def test_two_ranks_resume_bit_identically(tmp_path: Path):
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    words = [*WORDS, "--distributed", "--max_iterations=4"]
+    for folder in (whole, again):
+        folder.mkdir()
+    code, output = run(torchrun(2, TRAIN, *words), whole)
+    assert code == 0, output
+    checkpoint = only_run(whole) / "checkpoints/model_2.pt"
+    code, output = run(torchrun(2, TRAIN, *words, "--resume", f"--checkpoint={checkpoint}"), again)
+    assert code == 0, output
+    assert "Resuming exactly" in output
+    ends = [digests(checkpoint_of(only_run(folder), 4)) for folder in (whole, again)]
+    assert ends[0] == ends[1]
+    assert timeless(only_run(again)) == timeless(only_run(whole))[2:]
+
+
+def test_a_batch_that_ranks_cannot_share_is_refused():
+    cfg = FastSacCfg()
+    with pytest.raises(ConfigurationError, match=r"batch_size is 256, which 3 .* such as 258"):
+        cfg.batch_of(3)
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("gym:CartPole-v1", "fast_sac knows real numbers only"),
+        ("Isaac-Cartpole-Depth-Camera-Direct-v0", "fast_sac sees vectors only"),
+    ],
+)
+def test_tasks_that_it_cannot_train_are_refused(
+    task: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert train_in(tmp_path, f"--task={task}", "--headless", "--num_envs=2") == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert "Traceback" not in error

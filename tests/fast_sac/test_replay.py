@@ -1,0 +1,139 @@
+"""What is drawn from the replay memory, by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.errors import ConfigurationError
+from envlab.fast_sac.replay import Batch, Replay
+
+GAMMA = 0.5
+
+
+def make(num_steps: int = 4, num_envs: int = 1, n_step: int = 1, **sizes: int) -> Replay:
+    return Replay(
+        num_steps * num_envs,
+        num_envs,
+        sizes or {"obs": 1},
+        num_actions=1,
+        gamma=GAMMA,
+        n_step=n_step,
+        device=torch.device("cpu"),
+    )
+
+
+def add(replay: Replay, number: int, *, failed: bool = False, cut: bool = False) -> None:
+    """Add a step of one environment from observation ``number`` to ``number + 0.5``."""
+    replay.add(
+        {"obs": torch.tensor([[float(number)]])},
+        torch.tensor([[float(number)]]),
+        torch.tensor([10.0**number]),
+        torch.tensor([failed]),
+        torch.tensor([cut]),
+        {"obs": torch.tensor([[number + 0.5]])},
+    )
+
+
+def drawn(replay: Replay) -> dict[float, tuple[float, float, float]]:
+    """Return reward, discount and next observation by first observation, of many draws."""
+    torch.manual_seed(0)
+    batch: Batch = replay.sample(500)
+    assert torch.equal(batch.obs, batch.actions)
+    rows = zip(
+        batch.obs[:, 0].tolist(),
+        batch.rewards.tolist(),
+        batch.discounts.tolist(),
+        batch.next_obs[:, 0].tolist(),
+        strict=True,
+    )
+    return {first: tuple(rest) for first, *rest in rows}  # type: ignore[misc]
+
+
+def test_only_a_failure_ends_what_is_to_come():
+    replay = make()
+    for number, ending in enumerate(({}, {"failed": True}, {"cut": True})):
+        add(replay, number, **ending)
+    assert drawn(replay) == {
+        0.0: (1.0, GAMMA, 0.5),
+        1.0: (10.0, 0.0, 1.5),
+        2.0: (100.0, GAMMA, 2.5),  # a time limit: the last state's value counts
+    }
+
+
+def test_the_oldest_steps_make_room():
+    replay = make(num_steps=3)
+    for number in range(5):
+        add(replay, number)
+    assert sorted(drawn(replay)) == [2.0, 3.0, 4.0]
+    assert replay.num_held == 3
+
+
+def test_rewards_are_summed_until_an_episode_ends():
+    replay = make(num_steps=8, n_step=3)
+    for number, ending in enumerate(({}, {}, {"failed": True}, {}, {"cut": True}, {}, {})):
+        add(replay, number, **ending)
+    assert drawn(replay) == {
+        0.0: (1.0 + 0.5 * 10.0 + 0.25 * 100.0, 0.0, 2.5),
+        1.0: (10.0 + 0.5 * 100.0, 0.0, 2.5),
+        2.0: (100.0, 0.0, 2.5),
+        3.0: (1e3 + 0.5 * 1e4, 0.25, 4.5),
+        4.0: (1e4, 0.5, 4.5),
+        # 5 and 6 are too young to have three rewards.
+    }
+
+
+def test_sums_of_rewards_never_cross_the_newest_step():
+    replay = make(num_steps=4, n_step=3)
+    for number in range(6):  # holds 2, 3, 4, 5; after 5 comes 2
+        add(replay, number)
+    assert drawn(replay) == {
+        2.0: (1e2 + 0.5 * 1e3 + 0.25 * 1e4, 0.125, 4.5),
+        3.0: (1e3 + 0.5 * 1e4 + 0.25 * 1e5, 0.125, 5.5),
+    }
+
+
+def test_environments_are_drawn_alike_and_kept_apart():
+    replay = make(num_steps=3, num_envs=2, n_step=2, obs=1, critic_obs=2)
+    for number in range(3):
+        obs = torch.tensor([[number], [10.0 + number]])
+        replay.add(
+            {"obs": obs, "critic_obs": obs.repeat(1, 2)},
+            obs,
+            obs[:, 0],
+            torch.tensor([False, False]),
+            torch.tensor([False, False]),
+            {"obs": obs + 0.5, "critic_obs": obs.repeat(1, 2) + 0.5},
+        )
+    torch.manual_seed(0)
+    batch = replay.sample(2000)
+    assert torch.equal(batch.rewards, batch.obs[:, 0] + GAMMA * (batch.obs[:, 0] + 1.0))
+    assert torch.equal(batch.critic_obs, batch.obs.repeat(1, 2))
+    assert torch.equal(batch.next_critic_obs[:, :1], batch.next_obs)
+    values, counts = batch.obs[:, 0].unique(return_counts=True)
+    assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
+    assert counts.min() > 400
+
+
+def test_it_goes_on_as_it_was():
+    replay, other = make(num_steps=3, n_step=2), make(num_steps=3, n_step=2)
+    for number in range(5):
+        add(replay, number)
+    other.set_state(replay.state())
+    for one in (replay, other):
+        add(one, 5)
+    assert drawn(replay) == drawn(other)
+
+
+def test_one_that_is_too_short_is_refused():
+    with pytest.raises(
+        ConfigurationError, match=r"size is 2, but 3 steps of 1 environments .* at least 3"
+    ):
+        make(num_steps=2, n_step=3)
+
+
+def test_one_that_does_not_fit_says_how_large_it_is(monkeypatch):
+    monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 319 * 10**6)
+    words = r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu"
+    with pytest.raises(ConfigurationError, match=words):
+        make(num_steps=10**7, num_envs=1, obs=2)

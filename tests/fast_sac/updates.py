@@ -1,0 +1,88 @@
+"""One update on a batch that is the same for any number of ranks, of which each takes its part."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.registry import get_task, load_env_cfg
+from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.learner import FastSacLearner
+from envlab.fast_sac.replay import Batch
+
+TASK = "Isaac-Cartpole-v0"
+BATCH, NUM_ENVS = 64, 16
+SMALL = {
+    "num_steps_per_env": 4,
+    "warmup_steps": 2,
+    "actor": {"hidden_dims": [16]},
+    "critic": {"hidden_dims": [16], "num_atoms": 11},
+    "replay": {"size": 64 * NUM_ENVS},
+    "algorithm": {"batch_size": BATCH, "n_step": 2, "updates_per_step": 2},
+}
+
+
+def make_learner(
+    context: DistributedContext, dtype: torch.dtype = torch.float32, **changes: Any
+) -> FastSacLearner:
+    """Return a learner of ``NUM_ENVS`` environments in all, with the same weights everywhere."""
+    task = get_task(TASK)
+    num_envs = NUM_ENVS // context.world_size
+    cfg = merge(load_env_cfg(task), {"scene": {"num_envs": num_envs}, "seed": 1}, "env")
+    env = task.make(cfg, context=context)
+    torch.manual_seed(1)
+    torch.set_default_dtype(dtype)
+    try:
+        return FastSacLearner(env, merge(FastSacCfg(), SMALL | changes, "agent"), context)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def batch_of(context: DistributedContext) -> Batch:
+    """Return this rank's part of a batch."""
+    generator = torch.Generator().manual_seed(2)
+    rows = slice(
+        context.rank * BATCH // context.world_size, (context.rank + 1) * BATCH // context.world_size
+    )
+    obs, after = torch.randn(2, BATCH, 4, generator=generator, dtype=torch.float64)
+    actions = torch.rand(BATCH, 1, generator=generator, dtype=torch.float64) * 2.0 - 1.0
+    rewards, discounts = torch.rand(2, BATCH, generator=generator, dtype=torch.float64)
+    whole = Batch(obs, obs, actions, rewards, discounts, after, after)
+    return Batch(*(values[rows] for values in whole))
+
+
+def first_gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
+    """Return the gradients of one update, in float64 and of actions without chance.
+
+    Ranks draw noise of their own, and float32 rounds sums in another order (1e-6 of a gradient).
+    """
+    learner = make_learner(context, torch.float64)
+    with mock.patch("envlab.squashed.torch.randn_like", torch.zeros_like):
+        learner._update(batch_of(context))
+    networks = {"actor": learner._actor, "critics": learner._critics}
+    return {
+        f"{name}.{key}": parameter.grad.clone()
+        for name, network in networks.items()
+        for key, parameter in network.named_parameters()
+        if parameter.grad is not None
+    }
+
+
+def observed(context: DistributedContext) -> tuple[torch.Tensor, FastSacLearner]:
+    """Return all that an iteration observed, and the learner after it."""
+    learner = make_learner(context)
+    seen = []
+    step = learner._step
+
+    def watched(on_step: Any) -> Any:
+        before, returns = step(on_step)
+        seen.append(before["obs"])
+        return before, returns
+
+    with mock.patch.object(learner, "_step", watched):
+        learner.iterate(1, lambda *_: None)
+    return torch.cat(seen), learner

@@ -1,0 +1,28 @@
+"""What each of two ranks does for the tests of this folder. Usage: worker_pair.py FOLDER."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.log import configure_logging
+from envlab.distributed.seeding import seed_everything
+from tests.fast_sac.updates import first_gradients, observed
+
+
+def main() -> None:
+    context = DistributedContext.create(distributed=True, device="cpu")
+    configure_logging(context.rank, context.world_size)
+    found = {"gradients": first_gradients(context)}
+    seed_everything(1 + context.rank)
+    seen, learner = observed(context)
+    found |= {"seen": seen, "model": learner.model_state(), "updates": learner._num_updates}
+    torch.save(found, Path(sys.argv[1], f"rank{context.rank}.pt"))
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

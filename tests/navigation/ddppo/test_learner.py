@@ -1,0 +1,163 @@
+"""Training with DD-PPO on one process: exact resume, time limits, any task, what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.cli import play, train
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.preemption import Preemption, needed
+from envlab.registry import get_task, load_env_cfg
+from envlab_navigation.ddppo.build import model_of, pipeline_of
+from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_navigation.ddppo.learner import DdppoLearner
+from tests.trained import metrics_of, only_run
+from tests.rsl_rl.test_resume import resumed_exactly
+
+SMALL = [
+    *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),
+    *("agent.num_steps_per_env=8", "agent.algorithm.num_mini_batches=2"),
+    *("agent.algorithm.num_learning_epochs=2", "agent.model.hidden_dim=16"),
+    *("agent.save_interval=2", "agent.keep_checkpoints=0"),
+]
+
+
+def train_in(folder: Path, *arguments: str) -> int:
+    with contextlib.chdir(folder):
+        return train("ddppo", arguments)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ddppo")
+    assert train_in(folder, *SMALL, "--max_iterations=4") == 0
+    return only_run(folder)
+
+
+def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
+    resumed_exactly(train_in, SMALL, trained, tmp_path)
+
+
+def test_metrics_hold_the_steps_of_each_rank(trained: Path):
+    assert [one["details"]["rank_steps"] for one in metrics_of(trained)] == [[8]] * 4
+    assert {"ppo/surrogate", "ppo/value", "ppo/entropy", "grad_norm"} <= {
+        *metrics_of(trained)[0]["losses"]
+    }
+
+
+def test_a_budget_in_frames_ends_the_run(tmp_path: Path):
+    assert train_in(tmp_path, *SMALL, "--max_frames=300") == 0
+    assert [one["frames"] for one in metrics_of(only_run(tmp_path))] == [128, 256, 384]
+
+
+def test_what_was_trained_plays(trained: Path, capsys):
+    checkpoint = trained / "checkpoints/model_4.pt"
+    words = [SMALL[0], f"--checkpoint={checkpoint}", "--num_envs=4", "--headless", "--device=cpu"]
+    with contextlib.chdir(trained):
+        assert play("ddppo", words) == 0
+    assert "over 4 episodes" in capsys.readouterr().out
+    script = torch.jit.load(str(trained / "exported/policy.pt"))
+    memory, last_actions = torch.randn(3, 16), torch.zeros(3, 1)
+    obs, goes_on = torch.randn(3, 4), torch.zeros(3, dtype=torch.bool)
+    actions, new_memory = script(obs, memory, last_actions, goes_on)
+    assert actions.shape == (3, 1)
+    assert new_memory.shape == (3, 16)
+    begins, _ = script(obs, memory, last_actions, ~goes_on)
+    assert not torch.equal(begins, actions)  # the memory counts, where no episode begins
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(trained / "exported/policy.onnx"))
+    assert [one.name for one in session.get_inputs()] == [
+        *("policy", "memory", "last_actions", "starts")
+    ]
+    values = (obs, memory, last_actions, goes_on)
+    named = zip(session.get_inputs(), values, strict=True)
+    found = session.run(None, {one.name: value.numpy() for one, value in named})
+    torch.testing.assert_close(torch.from_numpy(found[0]), actions)
+    torch.testing.assert_close(torch.from_numpy(found[1]), new_memory)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--task=Isaac-Cartpole-Depth-Camera-Direct-v0", "agent.precision=bfloat16"],
+        ["--task=gym:CartPole-v1", "agent.model.memory=lstm"],
+        ["--task=Isaac-Cart-Double-Pendulum-Direct-v0", "agent.model.memory=none"],
+    ],
+)
+def test_tasks_of_all_kinds_train(flags: list[str], tmp_path: Path):
+    assert train_in(tmp_path, *SMALL, *flags, "--max_iterations=1") == 0
+    (record,) = metrics_of(only_run(tmp_path))
+    assert record["frames"] == 16 * 8
+
+
+def test_time_limits_bootstrap_from_the_final_observation_and_memory():
+    task, context = get_task("Isaac-Cartpole-v0"), DistributedContext.single("cpu")
+    torch.manual_seed(0)
+    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
+    env = task.make(env_cfg, context=context)
+    changes = {"num_steps_per_env": 3, "model": {"hidden_dim": 8}}
+    cfg = merge(DdppoCfg(), changes, "agent")
+    learner = DdppoLearner(
+        env,
+        cfg,
+        context,
+        model=model_of(cfg, env, context),
+        pipeline=pipeline_of(cfg),
+        preemption=Preemption(context),
+    )
+    limit = env.max_episode_length
+    env.episode_length_buf = torch.tensor([0, limit - 2, 5, limit - 2])
+    seen = []
+    step = env.step
+
+    def watched(actions):
+        result = step(actions)
+        memory = learner._memory.clone()
+        seen.append((result[1].clone(), result[4].get("final_obs"), memory, actions.clone()))
+        return result
+
+    env.step = watched
+    with torch.no_grad():
+        learner._collect(learner.pipeline.stage, 1, lambda rewards, ended, info: None)
+        rewards, final, memory, actions = seen[1]
+        prepared = {name: one.unsqueeze(0) for name, one in learner.model.prepare(final).items()}
+        goes_on = torch.zeros(1, 4, dtype=torch.bool)
+        output, _ = learner.model(prepared, actions.unsqueeze(0), goes_on, memory)
+    ends = torch.tensor([0.0, 1.0, 0.0, 1.0])
+    expected = rewards + 0.99 * output.values[0] * ends
+    torch.testing.assert_close(learner._rollouts["rewards"][1], expected)
+    torch.testing.assert_close(learner._rollouts["rewards"][0], seen[0][0])
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "world_size", "expected"),
+    [
+        *((0.7, 2, 1), (0.7, 3, 2), (0.6, 2, 1), (0.6, 5, 3), (0.7, 10, 7), (0.55, 20, 11)),
+        *((0.99, 8, 7), (0.1, 8, 1), (1.0, 8, None), (0.7, 1, None)),
+    ],
+)
+def test_enough_ranks_are_a_share_and_never_all(threshold, world_size, expected):
+    assert needed(threshold, world_size) == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--preemption_threshold=0"], "agent.preemption_threshold is 0.0, but must be"),
+        (["--preemption_threshold=1.5"], "agent.preemption_threshold is 1.5, but must be"),
+        (["agent.algorithm.num_mini_batches=17"], "only 16 environments per process"),
+        (["--grad_sync=library"], "no way of its own to average gradients"),
+        (["agent.model.channels=[8,8]"], "three convolutions"),
+        (["--replay_rollouts=nowhere"], "metrics.jsonl cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(flags, words, tmp_path: Path, capsys):
+    assert train_in(tmp_path, *SMALL, *flags) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "logs").exists()

@@ -1,0 +1,124 @@
+"""Random changes of what agents see, and episodes in the mirror."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
+
+from envlab.errors import ConfigurationError
+from envlab_navigation.augmentation import Augmentation
+from envlab_navigation.expert import Expert
+from envlab_navigation.nav_cfg import AugmentationCfg
+from tests.navigation.test_nav_env import draw, make
+
+GREY = torch.tensor([0.299, 0.587, 0.114])
+ALL = {"brightness": 0.4, "contrast": 0.4, "saturation": 0.4, "hue": 0.4, "noise": 0.05}
+
+
+def change(**fields) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return 50 pictures of medium colours before and after, ``(50, 16, 16, 3)``."""
+    generator = torch.Generator().manual_seed(0)
+    before = torch.randint(110, 140, (50, 16, 16, 3), dtype=torch.uint8, generator=generator)
+    augmentation = Augmentation(AugmentationCfg(**fields), 50, torch.device("cpu"))
+    everyone = torch.ones(50, dtype=torch.bool)
+    augmentation.draw(torch.randint(1 << 62, (50,), generator=generator), everyone)
+    after = before.clone()
+    augmentation.apply(after, everyone)
+    return before.double(), after.double()
+
+
+def test_brightness_is_one_factor_a_picture_in_the_range():
+    before, after = change(brightness=0.4)
+    factor = (after.sum((1, 2, 3)) / before.sum((1, 2, 3))).view(-1, 1, 1, 1)
+    assert (after - factor * before).abs().max() <= 0.6  # rounded
+    assert 0.6 <= factor.min() < 0.7
+    assert 1.3 < factor.max() <= 1.4
+
+
+def test_contrast_keeps_the_mean_and_saturation_the_grey_of_each_pixel():
+    before, after = change(contrast=0.5)
+    mean = (before @ GREY.double()).mean((1, 2))
+    assert ((after @ GREY.double()).mean((1, 2)) - mean).abs().max() < 0.2
+    share = (after - mean.view(-1, 1, 1, 1)).std((1, 2, 3)) / before.std((1, 2, 3))
+    assert 0.5 <= share.min() < 0.6
+    assert 1.4 < share.max() < 1.55
+    before, after = change(saturation=0.5)
+    assert ((after - before) @ GREY.double()).abs().max() < 0.6
+
+
+def test_hue_turns_about_grey_and_keeps_the_sum_of_a_pixel():
+    before, after = change(hue=0.5)
+    assert (after.sum(3) - before.sum(3)).abs().max() < 2.0
+    radius = [(values - values.mean(3, keepdim=True)).norm(dim=3) for values in (before, after)]
+    assert (radius[0] - radius[1]).abs().max() < 1.0
+    assert (after - before).abs().amax((1, 2, 3)).max() > 10
+
+
+def test_noise_has_the_deviation_that_was_asked_for_and_no_mean():
+    before, after = change(noise=0.05)
+    noise = after - before
+    assert noise.mean().abs() < 0.3
+    assert noise.std() == pytest.approx(0.05 * 255, rel=0.05)
+    assert not torch.equal(noise[0], noise[1])
+
+
+def test_changes_belong_to_the_environments_and_survive_a_resume():
+    fields = {"images": ["rgb"], "augmentation": ALL, "max_episode_length": 4}
+    actions = draw(9, 4)
+    whole = make(4, **fields)
+    plain = make(4, **fields | {"augmentation": {}})
+    halves = [make(2, rank=rank, world_size=2, **fields) for rank in range(2)]
+    assert not torch.equal(whole.obs_buf["rgb"], plain.obs_buf["rgb"])
+    for action in actions[:5]:
+        expected = whole.step(action)[0]["rgb"]
+        parts = [env.step(action[2 * rank : 2 * rank + 2])[0] for rank, env in enumerate(halves)]
+        assert torch.equal(expected, torch.cat([part["rgb"] for part in parts]))
+    whole.reset(options={"reset_mask": [True, False, False, True]})
+    resumed = make(4, seed=9, **fields)
+    resumed.set_state(whole.state())
+    assert torch.equal(resumed.obs_buf["rgb"], whole.obs_buf["rgb"])
+    for action in actions[5:]:
+        assert torch.equal(whole.step(action)[0]["rgb"], resumed.step(action)[0]["rgb"])
+
+
+def test_an_episode_in_the_mirror_is_the_episode_with_left_and_right_exchanged():
+    fields = {"camera": {"width": 17, "height": 16, "headings_deg": [0.0, 60.0, -60.0]}}
+    fields |= {"images": ["rgb", "labels"], "max_episode_length": 5}
+    true, mirrored = make(6, **fields), make(6, **fields, augmentation={"mirror": 1.0})
+    left_right = torch.tensor([0, 2, 1, 3, 4, 5])
+    names = true.policy_names()
+    sign = torch.ones(len(names))
+    for name in ("goal_direction_sin", "gps_y", "compass_sin"):
+        sign[names.index(name)] = -1.0
+    for action in draw(12, 6):
+        there, reward, *_ = true.step(action)
+        here, same_reward, *_ = mirrored.step(left_right[action])
+        assert torch.equal(reward, same_reward)
+        assert torch.allclose(here["policy"], there["policy"] * sign, atol=1e-6)
+        labels = there["labels"].flip(2)[..., [0, 2, 1]]
+        assert torch.equal(here["labels"], labels)
+        rgb = there["rgb"].unflatten(3, (3, 3)).flip(2)[..., [0, 2, 1], :].flatten(3)
+        assert torch.equal(here["rgb"], rgb)
+
+
+def test_a_share_of_the_episodes_is_mirrored_and_the_expert_finds_its_way_in_them():
+    env = make(40, augmentation={"mirror": 0.5}, images=[])
+    assert 10 < int(env.agents.mirrored.sum()) < 30
+    expert, done = Expert(env), torch.zeros(40, dtype=torch.bool)
+    success = torch.zeros(40)
+    while not done.all():
+        *_, info = env.step(expert.act())
+        if "episodes" in info:
+            first = info["_final_obs"] & ~done
+            success[first] = info["episodes"]["success"][first]
+            done |= first
+    assert success.all()
+
+
+def test_colours_of_no_picture_cannot_change():
+    with pytest.raises(ConfigurationError, match=r"augmentation changes colours, but env.images"):
+        make(2, augmentation={"noise": 0.1})
+    with pytest.raises(ConfigurationError, match=r"augmentation.hue is 0.6"):
+        make(2, images=["rgb"], augmentation={"hue": 0.6})

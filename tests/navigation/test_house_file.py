@@ -1,0 +1,243 @@
+"""House files: what they make, what is refused, and playing in them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
+
+from envlab.cli import main
+from envlab.errors import ConfigurationError
+from envlab_navigation.furniture import CLASSES, OTHER, TARGETS
+from envlab_navigation.house import CELL
+from envlab_navigation.house_cache import HouseCache
+from envlab_navigation.house_file import parse_house
+from envlab_navigation.house_files import HouseFiles
+from tests.navigation.houses import make_set
+from tests.navigation.test_nav_env import make
+
+FLAT = {
+    "rooms": [
+        {"name": "living", "corners": [[0, 0], [5, 4]], "floor_colour": [0.6, 0.4, 0.2]},
+        {"name": "hall", "corners": [[0, 4], [5, 4], [5, 5.5], [2, 5.5], [2, 7], [0, 7]]},
+    ],
+    "doors": [{"at": [3, 4]}],
+    "objects": [
+        {"kind": "Table", "at": [1, 1], "turn": 90},
+        {"kind": "Mug", "at": [1, 1.3]},
+        {"kind": OTHER, "at": [4.5, 0.5], "size": [0.6, 0.4, 1.8]},
+    ],
+}
+
+
+def changed(**changes) -> dict:
+    """Return the flat with other values; ``rooms__1__corners`` goes into lists and mappings."""
+    values = copy.deepcopy(FLAT)
+    for path, value in changes.items():
+        *way, last = [int(key) if key.isdigit() else key for key in path.split("__")]
+        node = values
+        for key in way:
+            node = node[key]
+        node[last] = value
+    return values
+
+
+def write(folder, values: dict, name: str = "flat.yaml") -> str:
+    path = folder / name
+    path.write_text(json.dumps(values) if name.endswith("json") else yaml.safe_dump(values))
+    return str(path)
+
+
+def rows_of(house, name: str) -> np.ndarray:
+    """Return the primitives of a class."""
+    return house.primitives[house.primitives[:, 7] == CLASSES.index(name)]
+
+
+@pytest.fixture
+def flat(tmp_path):
+    """The house of the flat, and what is added to its coordinates."""
+    return HouseFiles([write(tmp_path, FLAT)]).make(0), 0.1
+
+
+def test_a_file_makes_rooms_walls_and_a_door(flat):
+    house, shift = flat
+    tops = [0.0 + shift, 4.0 + shift]
+    upper = house.walls[(house.walls[:, 3] < 0.06) & np.isclose(house.walls[:, 1], tops[1])]
+    gap = sorted((x - half, x + half) for x, _, half, _ in upper.tolist())
+    assert gap[0] == pytest.approx((shift - 0.049, shift + 3 - 0.475), abs=1e-5)
+    assert gap[1] == pytest.approx((shift + 3 + 0.475, shift + 5.049), abs=1e-5)
+    assert len(rows_of(house, "Door")) == 1
+    assert house.room_of[int(6.5 / CELL), int(1 / CELL)] == 1
+    assert not house.free[int(6.5 / CELL), int(4 / CELL)]  # beside the L of the hall
+    assert np.allclose(house.paints[0, 0, :3], [0.6, 0.4, 0.2])
+    assert (house.starts == house.free).all()
+
+
+def test_objects_stand_on_what_is_below_them_and_have_their_size(flat):
+    house, shift = flat
+    (mug,), (other,) = rows_of(house, "Mug"), rows_of(house, OTHER)
+    assert mug[:2] == pytest.approx([1 + shift, 1.3 + shift])
+    assert mug[4] == pytest.approx(0.72)  # a table's height
+    assert other[:6] == pytest.approx([4.5 + shift, 0.5 + shift, 0.3, 0.2, 0.0, 1.8])
+    table = rows_of(house, "Table")[0]
+    assert table[3] > table[2]  # turned by 90 degrees
+    (higher,) = rows_of(_made(changed(objects__1__z=1.5)), "Mug")
+    assert higher[4] == 1.5
+
+
+def _made(values: dict):
+    layout = parse_house(values, "flat.yaml")
+    return layout.build(np.random.default_rng(0), layout.size())
+
+
+def test_episodes_begin_where_a_file_says_and_look_for_what_it_has(tmp_path):
+    path = write(tmp_path, FLAT | {"starts": [[1, 6], [4, 1.5]]})
+    env = make(12, goal="object", houses={"files": [path]}, camera={"width": 32, "height": 32})
+    begun = env.start[:, :2].unique(dim=0)
+    assert {tuple(round(float(value), 2) for value in at) for at in begun} <= {
+        (1.15, 6.15),
+        (4.15, 1.65),
+    }
+    assert set(env.goal.tolist()) == {TARGETS.index("Mug")}
+    assert env.houses.name_of(0) == "flat"
+    # Nearer to the mug there are free places, but no starts.
+    with pytest.raises(ConfigurationError, match=r"has a goal of this task that is 0 to 0\.5 m"):
+        make(1, goal="object", houses={"files": [path]}, start_range_m=[0.0, 0.5])
+
+
+def test_a_folder_holds_houses_of_one_size_that_are_cached_by_what_they_say(tmp_path):
+    small = {"rooms": [{"name": "only", "corners": [[-1, -1], [2, 2]]}]}
+    write(tmp_path, FLAT, "b.json")
+    write(tmp_path, small, "a.yaml")
+    (tmp_path / "read.me").write_text("no house")
+    cache = HouseCache(tmp_path / "cache", [str(tmp_path)])
+    assert cache.files.names == ["a", "b"]
+    houses = [cache.load("", number) for number in range(2)]
+    assert houses[0]["free"].shape == houses[1]["free"].shape == (72, 52)
+    assert len(list((tmp_path / "cache").rglob("*.npz"))) == 2
+    again = HouseCache(tmp_path / "cache", [str(tmp_path)]).load("", 1)
+    assert all(np.array_equal(again[name], values) for name, values in houses[1].items())
+    assert make_set(1000, files=[str(tmp_path)]).num_houses == 2
+    write(tmp_path, FLAT | {"doors": [{"at": [2, 4]}]}, "b.json")
+    with pytest.raises(ConfigurationError, match=r"b\.json has changed since the run began"):
+        cache.files.make(1)
+
+
+BAD = {
+    "overlapping rooms": ({"rooms__1__corners": [[0, 3], [5, 6]]}, r"overlap by 5.0 m²"),
+    "walls beside one another": (
+        {"rooms__1__corners": [[5.04, 0], [8, 4]]},
+        r"a wall of the room 'living' and a wall of the room 'hall' overlap for 4.00 m, at x = 5",
+    ),
+    "a wall in a wall": (
+        {"walls": [{"start": [0, 4], "end": [2, 4]}]},
+        r"a wall of the room 'living' and walls.0 overlap for 2.00 m",
+    ),
+    "an oblique wall": ({"walls": [{"start": [1, 1], "end": [2, 2]}]}, "along neither x nor y"),
+    "no wall": ({"walls": [{"start": [1, 1], "end": [1, 1]}]}, "walls.0 ends where it starts"),
+    "an oblique room": ({"rooms__0__corners": [[0, 0], [5, 0], [4, 4]]}, "along neither x nor y"),
+    "a corner": ({"rooms__0__corners": [[0, 0]]}, "needs two opposite corners"),
+    "no rooms": ({"rooms": []}, "rooms is empty"),
+    "a room without a door": ({"doors": []}, "the room 'hall' is walled in"),
+    "a door in no wall": ({"doors__0__at": [3, 3]}, r"is in no wall: the nearest is 1.00 m away"),
+    "a door to the outside": ({"doors__0__at": [5, 2]}, "leads out of the house"),
+    "a door in a corner": ({"doors__0__at": [0.2, 4]}, "does not fit into its wall"),
+    "a narrow door": ({"doors__0__width": 0.4}, "is 0.4 m wide, but an agent needs 0.6 m"),
+    "two doors in one": ({"doors": [{"at": [3, 4]}, {"at": [3.5, 4]}]}, "overlaps another door"),
+    "an unknown class": ({"objects__1__kind": "Mugg"}, "'Mugg', which is no class. .* mean Mug?"),
+    "an object outside": ({"objects__1__at": [4, 6]}, "a Mug at .*, is in no room"),
+    "a box without a size": ({"objects__2__size": None}, "needs its size"),
+    "an odd angle": ({"objects__0__turn": 45}, "turn must be one of 0, 90, 180, 270"),
+    "an unknown key": ({"objects__0__colr": [0, 0, 0]}, "Did you mean .*colour"),
+    "a start in a table": ({"starts": [[1, 1]]}, r"starts.0 of .*, \[1.0, 1.0\], is walled in"),
+    "a start beside a room": ({"starts": [[4, 6]]}, r"starts.0, \[4.0, 6.0\], is in no room"),
+    "a start far outside": ({"starts": [[1, 6], [1, 90]]}, r"starts.1, .* is in no room"),
+    "a start before the first cell": ({"starts": [[-2, -2]]}, r"starts.0, .* is in no room"),
+    "an object in the sky": ({"objects__1__z": 900}, r"objects.1.z is 900.*less than 2.6"),
+    "crossing sides": (
+        {"rooms__0__corners": [[0, 0], [5, 0], [5, 4], [2, 4], [2, -2], [0, -2]]},
+        "the room 'living': two of its sides cross",
+    ),
+    "too large": ({"rooms__0__corners": [[0, -90], [5, 4]]}, "has at most 29.8 m along x and y"),
+    "no number": ({"doors__0__at": [float("inf"), 0]}, "doors.0.at.*inf"),
+    "no place": (
+        {"rooms": [{"name": "box", "corners": [[0, 0], [0.4, 0.4]]}], "doors": [], "objects": []},
+        "has no place where an agent fits",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_that_makes_no_house_is_refused_in_a_sentence(tmp_path, capsys, name):
+    changes, message = BAD[name]
+    path = write(tmp_path, changed(**changes))
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        HouseFiles([path])
+    assert path in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("house.json", "{", "house.json is not valid JSON"),
+        ("house.json", "[1]", "holds list, but a house is a mapping"),
+        ("house.yaml", "rooms: [", "is not valid YAML"),
+        ("house.txt", "", "no house file: its name must end in one of .json, .yaml, .yml"),
+        ("house.json", "[" * 100_000, "nests too deeply"),
+        (None, "", "holds no house file"),
+        ("missing.yaml", None, "cannot be read|no file"),
+    ],
+)
+def test_what_is_no_house_file_is_refused(tmp_path, name, content, message):
+    path = tmp_path / (name or "")
+    if name is not None and content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigurationError, match=message):
+        HouseFiles([str(path)])
+
+
+def test_what_could_be_read_without_end_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(ConfigurationError, match="is no regular file"):
+        HouseFiles([str(tmp_path / "pipe.json")])
+
+
+def test_a_target_that_no_file_has_and_a_first_file_beyond_the_last_are_refused(tmp_path):
+    path = write(tmp_path, FLAT)
+    with pytest.raises(ConfigurationError, match=r"names 'Apple', but no house file .* have Mug"):
+        make(goal="object", targets=["Apple"], houses={"files": [path]})
+    with pytest.raises(ConfigurationError, match="first_house is 1, but there are 1 house files"):
+        make(houses={"files": [path], "first_house": 1})
+
+
+def test_the_command_checks_and_draws_a_file(tmp_path, capsys):
+    path = write(tmp_path, changed(objects__1__z=2.2))
+    pictures = tmp_path / "pictures"
+    assert main(["nav", "houses", "--file", path, "--pictures", str(pictures)]) == 0
+    printed = capsys.readouterr().out
+    assert f"{path}: nothing is left out." in printed
+    assert "Mug in a house" in printed
+    assert [one.name for one in pictures.iterdir()] == ["flat.png"]
+    assert main(["nav", "houses", "--file", write(tmp_path, changed(doors=[]), "bad.yaml")]) == 2
+    assert "the room 'hall' is walled in" in capsys.readouterr().err
+
+
+def test_the_documented_file_is_the_one_in_the_docs():
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "houses/flat.yaml").read_text()
+    assert f"```yaml\n{text}```" in (docs / "navigation.md").read_text()
+    files = HouseFiles([str(docs / "houses")])
+    assert files.classes == {"Bowl", "GarbageCan", "HousePlant", "Mug", "Television"}
+
+
+def test_a_house_of_too_many_things_is_refused_before_they_are_looked_at():
+    values = changed(objects=[None] * 60_000)
+    with pytest.raises(ConfigurationError, match="objects has 60,000 entries, but a house has at"):
+        parse_house(values, "flat.yaml")

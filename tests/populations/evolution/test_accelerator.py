@@ -1,0 +1,82 @@
+"""Accelerate's processes: as many as were launched, or one is told."""
+
+from __future__ import annotations
+
+import logging
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from envlab.errors import LaunchError
+from envlab_populations.evolution.accelerator import make_accelerator
+from envlab_populations.evolution.member import Member
+from envlab_populations.evolution.mutations import Mutations
+from envlab_populations.evolution.tournament import TournamentSelection
+from tests.launcher import ROOT, run, torchrun
+from tests.populations.evolution.populations import nursery
+
+SCRIPTS = ROOT / "scripts/reinforcement_learning/evolution"
+SHORT = ["--task=gym:CartPole-v1", "--max_episodes=2", "--max_steps=40", "--evo_epochs=1"]
+
+accelerate = pytest.importorskip("accelerate", reason="Accelerate is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Accelerate keeps what it found of a process for the life of it."""
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "ACCELERATE_USE_CPU"):
+        monkeypatch.delenv(name, raising=False)
+    yield
+    accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_the_demo_trains_on_two_processes(tmp_path: Path):
+    script = SCRIPTS / "demo_online_distributed.py"
+    code, output = run(torchrun(2, script, *SHORT), tmp_path)
+    assert code == 0, output
+    assert output.count("Training on 2 x cpu") == 1
+    assert "Episode 2/2, 5,120 steps" in output
+    assert output.count("Fitnesses: ") == 2
+
+
+def test_accelerate_forgets_the_models_of_earlier_generations():
+    """``prepare`` keeps each model and optimizer until ``free_memory``."""
+    evolve = runpy.run_path(str(SCRIPTS / "demo_online_distributed.py"))["evolve"]
+    accelerator, made_with = make_accelerator(), nursery("ddqn")
+    population = [Member.first(made_with, index) for index in range(3)]
+    for member in population:
+        member.prepare(accelerator)
+        member.fitness.append(0.0)
+    for _ in range(4):
+        population = evolve(
+            population, TournamentSelection(2, True, 3, rand_seed=0), Mutations(), accelerator
+        )
+    assert len(population) == len(accelerator._models) == len(accelerator._optimizers) == 3
+
+
+@pytest.mark.long
+def test_accelerates_own_launcher_starts_several_processes(tmp_path: Path):
+    script, config = SCRIPTS / "demo_online_distributed.py", SCRIPTS / "accelerate.yaml"
+    words = ["accelerate", "launch", "--config_file", config, "--num_processes=2", script, *SHORT]
+    code, output = run(words, tmp_path)
+    assert code == 0, output
+    assert "Training on 2 x cpu" in output
+
+
+def test_a_launch_that_starts_one_process_in_silence_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Accelerate launch --cpu --num_processes 2."""
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
+    with caplog.at_level(logging.WARNING, logger="envlab"):
+        assert make_accelerator().num_processes == 1
+    assert "To start two: accelerate launch --config_file scripts/" in caplog.text
+
+
+def test_processes_that_accelerate_does_not_see_are_missed(monkeypatch: pytest.MonkeyPatch):
+    make_accelerator()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(LaunchError, match="2 processes were launched, but Accelerate sees 1"):
+        make_accelerator()

@@ -1,0 +1,245 @@
+"""A population on two real ranks, and on one: equal where it must be, and exactly resumable."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from envlab.cli import play, train
+from envlab_populations.evolution.learner import EvolutionLearner
+from tests.launcher import run, torchrun
+from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
+from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
+from tests.rsl_rl.test_resume import digests
+
+HERE = Path(__file__).parent
+ALONE = [word for word in SMALL if word != "--distributed"]
+FLAGS = ["agent.population.generation_iterations=2", "agent.save_interval=1"]
+
+
+@dataclass
+class Pair:
+    """What two ranks found, and where their runs are."""
+
+    folder: Path
+    ranks: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("evolution")
+    code, output = run(torchrun(2, HERE / "worker_pair.py", folder), folder)
+    assert code == 0, output
+    return Pair(folder, [torch.load(folder / f"rank{rank}.pt") for rank in range(2)])
+
+
+def train_in(folder: Path, *arguments: str) -> int:
+    """Train a population in this process and in a folder; return the exit code."""
+    folder.mkdir(exist_ok=True)
+    with contextlib.chdir(folder):
+        return train("evolution", [*ALONE, *arguments])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run directory of two generations and a half on one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert train_in(folder, DISCRETE, "--algorithm=dqn", *FLAGS, "--max_iterations=5") == 0
+    return only_run(folder)
+
+
+def test_ranks_hold_the_same_population_after_each_kind_of_mutation(pair: Pair):
+    first, second = (rank["dqn"] for rank in pair.ranks)
+    assert first["digests"] == second["digests"]
+    texts = [" ".join(generation[1:]) for generation in first["mutations"]]
+    wanted = ("units", "parameters", "elu", "lr", "none")
+    for text, word in zip(texts, wanted, strict=True):
+        assert word in text or (word in ("units", "lr", "elu") and "none" not in text)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
+def test_skrls_agents_outlive_a_tournament_on_two_ranks(pair: Pair, algorithm: str):
+    """AgileRL 2.58 loses the attributes of what it has wrapped, and 2.9 hangs."""
+    first, second = (rank[algorithm] for rank in pair.ranks)
+    assert first["digests"] == second["digests"]
+    assert first["mutations"] == second["mutations"] != [["none"] * 4]
+
+
+def test_what_ranks_decide_goes_through_no_shared_folder(pair: Pair):
+    """AgileRL's rank 0 pickles the population into one, which the others must see."""
+    ours = {"rank0.pt", "rank1.pt", "whole", "resumed"}
+    assert {path.name for path in pair.folder.iterdir() if path.suffix != ".txt"} == ours
+
+
+def test_fitness_is_the_mean_over_all_ranks_episodes(pair: Pair):
+    """AgileRL's is what rank 0 happened to measure."""
+    first, second = (rank["dqn"] for rank in pair.ranks)
+    told = [one["fitness"] for each in first["generations"] for one in each["members"]]
+    both = zip(told, first["played"], second["played"], strict=True)
+    for fitness, mine, other in both:
+        assert mine != other, "both ranks played the same episodes"
+        assert fitness == pytest.approx(sum([*mine, *other]) / 4, rel=1e-6)
+
+
+def test_frames_are_those_of_all_ranks(pair: Pair):
+    generations = pair.ranks[0]["dqn"]["generations"]
+    assert [one["frames"] for one in generations] == [2 * 8 * 8 * n for n in range(1, 6)]
+    assert {one["frames"] for one in generations[0]["members"]} == {2 * 8 * 8 // 4}
+
+
+def test_each_rank_draws_whole_batches_from_its_own_memory(pair: Pair):
+    """Accelerate's dispatcher gives both ranks what rank 0 remembers."""
+    for number, rank in enumerate(pair.ranks):
+        assert rank["sampled"]["own"].tolist() == [number] * 6
+        assert set(rank["sampled"]["prepared"].tolist()) == {0.0}
+
+
+def test_two_ranks_take_the_gradient_of_one_with_the_same_batch(pair: Pair):
+    alone = on_one_thread(first_gradient)
+    for rank in pair.ranks:
+        assert gradient_error(alone, rank["gradient"]) < 1e-5
+
+
+def test_a_gathered_memory_holds_the_steps_of_all_ranks(pair: Pair):
+    for rank in pair.ranks:
+        assert rank["gathered"]["rewards"].tolist() == pytest.approx([0.1, 0.2, 1.1, 1.2])
+        assert rank["gathered"]["actions"].tolist() == [0, 7, 1, 7]
+
+
+def test_members_apart_go_on_from_within_a_generation_bit_by_bit(pair: Pair):
+    first, second = (checkpoint_of(only_run(pair.folder / n), 3) for n in ("whole", "resumed"))
+    assert digests(first) == digests(second)
+    assert len(first["model"]["generations"]) == 1
+    trained = [sorted(rank["learner"]["members"]) for rank in first["ranks"]]
+    assert trained == [[0, 2], [1, 3]]
+
+
+def test_a_population_resumes_within_a_generation_bit_by_bit(whole: Path, tmp_path: Path):
+    path = whole / "checkpoints/model_3.pt"
+    resumed = ["--resume", f"--checkpoint={path}", "--max_iterations=5"]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *FLAGS, *resumed) == 0
+    again = only_run(tmp_path)
+    assert digests(checkpoint_of(again, 5)) == digests(checkpoint_of(whole, 5))
+    assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
+
+
+def test_lineage_tells_who_came_from_whom(whole: Path):
+    first, second = json.loads((whole / "lineage.json").read_text())
+    assert [member["index"] for member in first["members"]] == [0, 1, 2, 3]
+    assert {member["parent"] for member in first["members"]} == {None}
+    assert [member["index"] for member in second["members"]] == [first["elite"], 4, 5, 6]
+    assert {member["parent"] for member in second["members"][1:]} <= {0, 1, 2, 3}
+    assert (first["frames"], second["frames"]) == (2 * 8 * 8, 4 * 8 * 8)
+    scores = {member["index"]: member["fitness"] for member in first["members"]}
+    assert scores[first["elite"]] == max(scores.values())
+
+
+@pytest.mark.parametrize("mutates", [False, True])
+def test_the_fittest_goes_on_as_it_is_unless_told_otherwise(tmp_path: Path, mutates: bool):
+    """AgileRL mutates what elitism has kept, too."""
+    words = ["agent.mutations.no_mutation=0", f"agent.mutations.mutate_elite={mutates}", *FLAGS]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words, "--max_iterations=2") == 0
+    before, after = (checkpoint_of(only_run(tmp_path), n)["model"] for n in (1, 2))
+    assert after["members"][0]["index"] == after["elite"]
+    assert (after["members"][0]["mutation"] == "none") != mutates
+    assert {one["mutation"] for one in before["members"]} == {"none"}
+    assert "none" not in {one["mutation"] for one in after["members"][1:]}
+
+
+def test_the_fittest_plays_and_is_exported(whole: Path, capsys: pytest.CaptureFixture[str]):
+    words = [DISCRETE, "--algorithm=dqn", "--device=cpu", "--num_envs=2"]
+    path = f"--checkpoint={whole / 'checkpoints/latest.pt'}"
+    assert play("evolution", [*words, path, "env.episode_length_s=0.5"]) == 0
+    assert "Mean return" in capsys.readouterr().out
+    policy = torch.jit.load(str(whole / "exported/policy.pt"))
+    assert policy(torch.zeros(3, 4)).shape == (3, 1)
+
+
+def test_another_size_of_population_is_refused_on_resume(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["--resume", f"--checkpoint={whole / 'checkpoints/latest.pt'}", "--max_iterations=9"]
+    words += ["--population_size=2"]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *FLAGS, *words) == 2
+    assert "of a population of 4, but --population_size is 2" in capsys.readouterr().err
+
+
+def test_training_ends_when_a_member_is_fit_enough(tmp_path: Path):
+    words = ["agent.population.target_fitness=-1000", *FLAGS, "--max_iterations=9"]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words) == 0
+    checkpoint = torch.load(only_run(tmp_path) / "checkpoints/latest.pt", weights_only=True)
+    assert checkpoint["iteration"] == 2
+
+
+@pytest.mark.long
+def test_memory_is_flat_over_200_generations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    used: list[float] = []
+    evolve = EvolutionLearner._evolve
+
+    def watched(learner: EvolutionLearner, number: int) -> None:
+        evolve(learner, number)
+        used.append(psutil.Process().memory_info().rss / 2**20)
+
+    monkeypatch.setattr(EvolutionLearner, "_evolve", watched)
+    words = ["--max_iterations=200", "agent.save_interval=1000", "agent.mutations.activation=0.2"]
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words) == 0
+    print(f"MiB after 20, 100 and 200 generations: {used[19]:.0f}, {used[99]:.0f}, {used[199]:.0f}")
+    assert used[199] - used[99] < 10.0
+
+
+def test_members_share_one_memory(whole: Path):
+    replay = checkpoint_of(whole, 5)["ranks"][0]["learner"]["replay"]
+    assert replay["tensors"]["observations"].shape == (5 * 8 * 4, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--algorithm=sac"], "--algorithm is SAC, but the task's actions are Discrete"),
+        (["--num_envs=6"], "6 environments per process, which 4 members cannot share equally"),
+        (["--population_size=1"], "tournament_size is 2, but there are only 1 members"),
+        (
+            ["agent.mutations.rl_hp_selection.lr.min=1"],
+            "goes from 1 to 0.01: its ends are swapped",
+        ),
+        (
+            ["agent.mutations.rl_hp_selection.batch_size.min=0"],
+            "batch_size.min is 0, but must be greater than 0",
+        ),
+        (
+            ["+agent.mutations.rl_hp_selection.learning_rat.min=1"],
+            "names no hyper-parameter of DQN; it has lr, .* Did you mean learning_rate",
+        ),
+        (
+            [f"agent.mutations.{name}=0" for name in ("no_mutation", "architecture", "parameters")]
+            + ["agent.mutations.rl_hp=0"],
+            "sum to zero",
+        ),
+        (
+            ["agent.network.max_units=50"],
+            "hidden_dims is 64, but agent.network.max_units is 50",
+        ),
+        (["--grad_sync=library"], "--grad_sync is library, which has no effect"),
+        (
+            ["--parallel=members", "agent.population.replay=gathered"],
+            "no effect with --parallel members",
+        ),
+        (["agent.models.policy=1"], "agent.models"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert train_in(tmp_path, DISCRETE, "--algorithm=dqn", *words) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert "Traceback" not in error
+    assert not list(tmp_path.glob("logs/*"))

@@ -1,0 +1,132 @@
+"""Children inherit weights, moments and counters, and share nothing with their parents."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import gc
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.distributed.audit import flatten
+from envlab.distributed.digest import digest
+from envlab_populations.evolution.cfg import ALGORITHMS
+from envlab_populations.evolution.member import Genes, Member
+from tests.populations.evolution.populations import IMAGE, nursery, outputs, train, trained
+
+TOLERANCE = 2e-6
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def digests(member: Member) -> dict[str, str]:
+    names = ("index", "parent")
+    state = {key: value for key, value in member.state().items() if key not in names}
+    return {name: digest(value) for name, value in flatten(state).items()}
+
+
+def grown(member: Member) -> Genes:
+    """Return genes with a wider layer and another one."""
+    shape = dataclasses.replace(member.genes.architecture, hidden=(96, 64, 64))
+    return dataclasses.replace(member.genes, architecture=shape)
+
+
+def moments(member: Member) -> list[torch.Tensor]:
+    return [
+        value
+        for optimizer in member._optimizers().values()
+        for state in optimizer.state.values()
+        for value in state.values()
+    ]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_clone_is_its_parent_bit_by_bit_and_shares_no_tensor(algorithm: str):
+    parent = trained(nursery(algorithm))
+    child = parent.clone(7)
+    assert (child.index, child.parent) == (7, 0)
+    assert digests(child) == digests(parent)
+    before = digests(parent)
+    train(child, 32, first=48)
+    assert digests(parent) == before
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_child_with_larger_networks_computes_the_same_and_learns_on(algorithm: str):
+    member = trained(nursery(algorithm))
+    before = outputs(member)
+    steps = min(float(value) for value in moments(member) if value.dim() == 0)
+    member.become(grown(member), "grown", seed=1)
+    after = outputs(member)
+    assert before.keys() == after.keys()
+    assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
+    train(member, 32, first=48)
+    counts = [float(value) for value in moments(member) if value.dim() == 0]
+    assert min(counts) > steps, "Adam began anew"
+
+
+def test_images_are_seen_by_convolutions_that_grow(monkeypatch: pytest.MonkeyPatch):
+    member = trained(nursery("dqn", seen=IMAGE), steps=16)
+    before = outputs(member)
+    shape = member.genes.architecture
+    assert shape.channels == (32, 64)
+    genes = dataclasses.replace(
+        member.genes,
+        architecture=dataclasses.replace(
+            shape, channels=(40, 64, 64), kernels=(5, 3, 3), strides=(3, 2, 1)
+        ),
+    )
+    member.become(genes, "grown", seed=1)
+    after = outputs(member)
+    assert max(float((after[role] - before[role]).abs().max()) for role in before) < TOLERANCE
+    train(member, 8, first=16)
+
+
+def test_a_childs_learning_rate_is_its_own_and_not_its_parents():
+    """``Optimizer.load_state_dict`` would bring the parent's along, and its very tensors."""
+    member = trained(nursery("sac"))
+    rates = {"learning_rate": 5e-3, "batch_size": 64}
+    member.become(dataclasses.replace(member.genes, hyperparameters=rates), "lr", seed=1)
+    for optimizer in member._optimizers().values():
+        assert [group["lr"] for group in optimizer.param_groups] == [5e-3]
+    assert member.agent.cfg.batch_size == 64
+
+
+def test_loading_an_optimizer_the_librarys_way_would_share_its_moments():
+    """What :meth:`Member.inherit` is there for; if torch mends it, that can become shorter."""
+    first = trained(nursery("dqn"))
+    naive = Member.first(first.nursery, 1)
+    naive.agent.optimizer.load_state_dict(first.agent.optimizer.state_dict())
+    assert any(a is b for a in moments(first) for b in moments(naive) if a.dim())
+
+
+def test_a_restored_member_goes_on_as_the_saved_one_would_have():
+    made_with = nursery("sac")
+    member = trained(made_with)
+    saved, replay = copy.deepcopy(member.state()), copy.deepcopy(made_with.memory.state())
+    other = nursery("sac")
+    restored = Member.of(other, saved)
+    other.memory.set_state(replay)
+    ends: list[Any] = []
+    for one in (member, restored):
+        torch.manual_seed(5)
+        train(one, 8, first=48)
+        ends.append(digests(one))
+    assert ends[0] == ends[1]
+
+
+def test_members_that_are_gone_are_gone_from_memory():
+    """skrl's agents sit in circles of references, which only the collector frees."""
+    made_with = nursery("dqn")
+    member = trained(made_with, steps=4)
+    for index in range(1, 20):
+        member = member.clone(index)
+        member.become(grown(member), "grown", seed=index)
+    gc.collect()
+    agents = [one for one in gc.get_objects() if isinstance(one, type(member.agent))]
+    assert len([one for one in agents if one.memory is made_with.memory]) == 1

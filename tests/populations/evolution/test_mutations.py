@@ -1,0 +1,180 @@
+"""Tournaments and mutations draw what AgileRL's do."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from envlab.errors import ConfigurationError
+from envlab_populations.evolution.architecture import Architecture, NetworkCfg
+from envlab_populations.evolution.cfg import BoundsCfg
+from envlab_populations.evolution.member import Member
+from envlab_populations.evolution.mutations import Mutations
+from envlab_populations.evolution.tournament import TournamentSelection
+from tests.populations.evolution.populations import nursery, outputs
+
+ONLY = {"no_mutation": 0.0, "architecture": 0.0, "parameters": 0.0, "rl_hp": 0.0}
+LR = {"lr": BoundsCfg(min=1e-4, max=1e-2)}
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def test_the_fittest_stays_and_the_winner_of_each_draw_has_a_child():
+    tournament = TournamentSelection(2, True, 5, rand_seed=0)
+    scores = [3.0, 1.0, 5.0, 2.0, 4.0]
+    parents = [tournament.draw(scores) for _ in range(2000)]
+    assert {elite for elite, _ in parents} == {2}
+    counts = collections.Counter(parent for _, drawn in parents for parent in drawn)
+    # Of two draws with replacement from five, the one of rank r wins with (2 r - 1) / 25.
+    ranks = {0: 3, 1: 1, 2: 5, 3: 2, 4: 4}
+    for position, rank in ranks.items():
+        assert counts[position] / 8000 == pytest.approx((2 * rank - 1) / 25, abs=0.02)
+
+
+def test_children_get_new_indices_and_the_elite_keeps_its_own():
+    made_with = nursery("dqn")
+    population = [Member.first(made_with, index) for index in (4, 7, 5)]
+    for member, score in zip(population, (1.0, 2.0, 0.0), strict=True):
+        member.fitness = [9.0, score]
+    elite, following = TournamentSelection(2, True, 3, rand_seed=1).select(population)
+    assert elite is following[0] is population[1]
+    assert [member.index for member in following] == [7, 8, 9]
+    assert {member.parent for member in following[1:]} <= {4, 5, 7}
+
+
+def test_fitness_is_the_mean_of_the_last_evaluations():
+    member = Member.first(nursery("dqn"), 0)
+    member.fitness = [100.0, 1.0, 3.0]
+    assert TournamentSelection(1, True, 1, evo_step=2).fitness(member) == 2.0
+
+
+def test_classes_are_drawn_by_relative_probabilities():
+    member = Member.first(nursery("dqn"), 0)
+    odds = {"no_mutation": 4.0, "architecture": 2.0, "parameters": 2.0, "activation": 1.0}
+    mutations = Mutations(**odds, rl_hp=1.0, rl_hp_selection=LR, rand_seed=0)
+    drawn = collections.Counter()
+    for _ in range(2000):
+        change = mutations.draw(member)
+        is_shape = change.genes.architecture.hidden != member.genes.architecture.hidden
+        drawn["architecture" if is_shape else change.text.split()[0]] += 1
+    shares = {name: count / 2000 for name, count in drawn.items()}
+    assert shares["none"] == pytest.approx(0.4, abs=0.04)
+    assert shares["architecture"] == pytest.approx(0.2, abs=0.04)
+    assert shares["parameters"] == pytest.approx(0.2, abs=0.04)
+    assert shares["elu"] + shares["gelu"] == pytest.approx(0.1, abs=0.03)
+    assert shares["lr"] == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_hyperparameter_grows_or_shrinks_within_its_bounds():
+    member = Member.first(nursery("dqn"), 0)
+    interval = {"learn_step": BoundsCfg(min=1, max=120, shrink=0.75, grow=1.5)}
+    for selection, key, now, expected in (
+        (LR, "learning_rate", 1e-3, {0.8e-3, 1.2e-3}),
+        (LR, "learning_rate", 9e-3, {0.8 * 9e-3, 1e-2}),
+        (interval, "update_interval", 100, {75, 120}),
+        (interval, "update_interval", 1, {1, 2}),
+    ):
+        values = {**member.genes.hyperparameters, key: now}
+        member.genes = dataclasses.replace(member.genes, hyperparameters=values)
+        mutations = Mutations(**ONLY | {"rl_hp": 1.0}, rl_hp_selection=selection, rand_seed=0)
+        new = {mutations.draw(member).genes.hyperparameters[key] for _ in range(40)}
+        assert sorted(new) == pytest.approx(sorted(expected))
+
+
+def test_noise_changes_a_tenth_of_some_matrices_of_the_policy_alone():
+    member = Member.first(nursery("sac"), 0)
+    before = {
+        role: [p.detach().clone() for p in model.net.parameters()]
+        for role, model in member.agent.models.items()
+    }
+    mutations = Mutations(**ONLY | {"parameters": 1.0}, mutation_sd=0.1, rand_seed=4)
+    change = mutations.draw(member)
+    mutations.apply(member, change)
+    for role, model in member.agent.models.items():
+        changed = [
+            float((old != new).float().mean())
+            for old, new in zip(before[role], model.net.parameters(), strict=True)
+            if old.dim() == 2
+        ]
+        if role != "policy":
+            assert changed == [0.0] * len(changed)
+            continue
+        for position, share in enumerate(changed):
+            assert share == pytest.approx(0.1 if position in change.noise else 0.0, abs=0.04)
+
+
+def test_noise_has_three_bands():
+    weight = torch.full((400, 400), 2.0)
+    mutations = Mutations(mutation_sd=0.1)
+    mutations._add_noise(weight, torch.Generator().manual_seed(0))
+    changed = weight[weight != 2.0]
+    moved = (changed - 2.0).abs()
+    assert changed.numel() / weight.numel() == pytest.approx(0.1, abs=0.005)
+    # Small: sd 0.2; anew: around 0 with sd 1, so 2 away; super: sd 20.
+    assert float((moved < 0.8).float().mean()) == pytest.approx(0.91, abs=0.03)
+    assert float((moved > 6.0).float().mean()) == pytest.approx(0.05 * 0.76, abs=0.01)
+
+
+def test_shapes_stay_within_their_bounds_and_reach_them():
+    bounds = NetworkCfg(max_layers=3, max_units=200, min_units=32, max_channels=64)
+    rng = np.random.default_rng(0)
+    shape = Architecture(
+        hidden=(64,), activation="relu", channels=(16,), kernels=(3,), strides=(2,)
+    )
+    seen = [shape]
+    for _ in range(600):
+        shape, text = shape.mutated(bounds, 0.3, rng)
+        assert shape != seen[-1], text
+        seen.append(shape)
+    layers = [len(one.hidden) for one in seen]
+    units = [size for one in seen for size in one.hidden]
+    channels = [size for one in seen for size in one.channels]
+    assert (min(layers), max(layers), min(units), max(units)) == (1, 3, 32, 200)
+    assert (min(channels), max(channels)) == (16, 64)
+    assert {kernel for one in seen for kernel in one.kernels} == {3, 5, 7}
+    assert all(len(one.channels) == len(one.kernels) == len(one.strides) for one in seen)
+
+
+@pytest.mark.parametrize(("algorithm", "changes"), [("dqn", True), ("ppo", False), ("td3", False)])
+def test_activations_change_where_agilerl_changes_them(algorithm: str, changes: bool):
+    member = Member.first(nursery(algorithm), 0)
+    before = outputs(member)
+    mutations = Mutations(**ONLY, activation=1.0, rand_seed=0)
+    mutations.mutation([member])
+    assert (
+        (member.genes.architecture.activation != "relu") == changes == (member.mutation != "none")
+    )
+    for role, values in outputs(member).items():
+        assert torch.equal(values, before[role]) != changes
+
+
+def test_seeds_of_evolution_leave_the_generators_of_training_alone():
+    """AgileRL's ``rand_seed`` seeds those of the whole process."""
+    population = [Member.first(nursery("dqn"), 0)]
+    before = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    TournamentSelection(1, True, 1, rand_seed=1)
+    mutations = Mutations(**ONLY | {"architecture": 0.5, "parameters": 0.5}, rand_seed=1)
+    for _ in range(4):
+        mutations.mutation(population)
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1] == before[1]).all()
+    assert random.getstate() == before[2]
+
+
+@pytest.mark.parametrize("selection", [{}, LR])
+def test_probabilities_that_sum_to_zero_are_refused(selection: dict[str, BoundsCfg]):
+    with pytest.raises(ConfigurationError, match="sum to zero"):
+        Mutations(**ONLY, rl_hp_selection=selection)
+
+
+def test_a_tournament_larger_than_the_population_is_refused():
+    with pytest.raises(ConfigurationError, match="tournament_size is 2, but must be from 1 to"):
+        TournamentSelection(2, True, 1)

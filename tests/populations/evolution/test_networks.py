@@ -1,0 +1,101 @@
+"""Networks that grow compute what they did before."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from envlab_populations.evolution.architecture import Architecture
+from envlab_populations.evolution.networks import (
+    SHIFTS,
+    EvolvableNetwork,
+    grafted,
+    moved,
+    preserves_function,
+)
+
+TOLERANCE = 2e-6
+MLP = Architecture(hidden=(48, 32), activation="relu")
+CNN = Architecture(
+    hidden=(32,), activation="relu", channels=(16, 24), kernels=(5, 3), strides=(3, 1)
+)
+GROWN = {
+    "units": (MLP, {"hidden": (48, 64)}),
+    "layer": (MLP, {"hidden": (48, 32, 32)}),
+    "channels of the first": (CNN, {"channels": (32, 24)}),
+    "channels of the last": (CNN, {"channels": (16, 40)}),
+    "kernel": (CNN, {"kernels": (5, 5)}),
+    "convolution": (
+        CNN,
+        {"channels": (16, 24, 24), "kernels": (5, 3, 3), "strides": (3, 1, 1)},
+    ),
+    "layer after convolutions": (CNN, {"hidden": (32, 32)}),
+}
+
+
+def gap(old_shape: Architecture, new_shape: Architecture, num_extra: int = 0) -> float:
+    """Return the largest difference that a change of shape makes to the outputs."""
+    torch.manual_seed(0)
+    shape = (12, 12, 3) if old_shape.channels else (9,)
+    old = EvolvableNetwork(shape, num_extra, 4, old_shape)
+    new = EvolvableNetwork(shape, num_extra, 4, new_shape)
+    values = grafted(old.state_dict(), new.state_dict(), new_shape.activation, num_extra)
+    new.load_state_dict(values)
+    obs = torch.rand(128, math.prod(shape))
+    extra = torch.rand(128, num_extra) if num_extra else None
+    with torch.no_grad():
+        return float((old(obs, extra) - new(obs, extra)).abs().max())
+
+
+@pytest.mark.parametrize("activation", SHIFTS)
+@pytest.mark.parametrize("change", GROWN)
+@pytest.mark.parametrize("num_extra", [0, 2])
+def test_what_is_added_changes_nothing_at_first(change: str, activation: str, num_extra: int):
+    shape, grown = GROWN[change]
+    before = dataclasses.replace(shape, activation=activation)
+    assert gap(before, dataclasses.replace(before, **grown), num_extra) < TOLERANCE
+
+
+def test_an_identity_alone_would_change_what_smooth_activations_compute(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(SHIFTS, "elu", 0.0)
+    before = Architecture(hidden=(48, 32), activation="elu")
+    assert gap(before, dataclasses.replace(before, hidden=(48, 32, 32))) > 1e-3
+
+
+def test_a_layer_with_tanh_is_told_apart():
+    before = Architecture(hidden=(48, 32), activation="tanh")
+    assert gap(before, dataclasses.replace(before, hidden=(48, 32, 32))) > 1e-3
+    assert gap(before, dataclasses.replace(before, hidden=(64, 32))) < TOLERANCE
+    assert [name for name in ("relu", "elu", "gelu", "tanh") if preserves_function(name)] == [
+        *SHIFTS
+    ]
+
+
+def test_what_both_shapes_have_is_kept_where_a_network_shrinks():
+    old = EvolvableNetwork((9,), 0, 4, MLP)
+    new = EvolvableNetwork((9,), 0, 4, dataclasses.replace(MLP, hidden=(32, 32)))
+    values = grafted(old.state_dict(), new.state_dict(), "relu")
+    torch.testing.assert_close(values["hidden.0.weight"], old.hidden[0].weight[:32])
+    torch.testing.assert_close(values["hidden.1.weight"], old.hidden[1].weight[:, :32])
+
+
+def test_moments_follow_their_weights_and_are_zero_for_new_ones():
+    old = torch.arange(6.0).reshape(2, 3) + 1.0
+    expected = torch.tensor([[1.0, 2.0, 3.0, 0.0], [4.0, 5.0, 6.0, 0.0], [0.0] * 4])
+    torch.testing.assert_close(moved(old, torch.Size((3, 4))), expected)
+    kernels = torch.full((1, 1, 3, 3), 2.0)
+    grown = moved(kernels, torch.Size((1, 1, 5, 5)))
+    assert grown[0, 0, 1:4, 1:4].eq(2.0).all()
+    assert float(grown.sum()) == 18.0
+
+
+def test_moments_are_not_shared_with_the_parent():
+    old = torch.ones(2, 2)
+    kept = moved(old, old.shape)
+    kept += 1.0
+    assert old.eq(1.0).all()

@@ -1,0 +1,174 @@
+"""What each of two ranks does for the tests of this folder, in one launch.
+
+Usage: worker_pair.py FOLDER; it writes ``rank<i>.pt`` there, and runs of both kinds below it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.utils.data import DataLoader
+
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digest
+from envlab.distributed.interrupt import InterruptFlag
+from envlab.distributed.log import configure_logging
+from envlab.train.training import prepare, train_session
+from envlab_populations.evolution import member as module
+from envlab_populations.evolution.accelerator import make_accelerator
+from envlab_populations.evolution.member import Member
+from envlab_populations.evolution.replay import ReplayDataset, ReplayMemory, Sampler
+from tests.trained import session_of
+from tests.populations.evolution.populations import nursery
+
+DISCRETE = "--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
+CONTINUOUS = "--task=Isaac-Cartpole-v0"
+SMALL = [
+    *("--headless", "--device=cpu", "--distributed", "--num_envs=8", "--population_size=4"),
+    *("agent.num_steps_per_env=8", "agent.agent.batch_size=16", "agent.agent.learning_starts=2"),
+    *("agent.population.generation_iterations=1", "agent.population.eval_episodes=2"),
+    *("agent.memory.memory_size=4096", "env.episode_length_s=0.5"),
+]
+REPLAYED = ("agent.agent.", "agent.memory.", "agent.num_steps_per_env")
+"""What PPO has not."""
+KINDS = ("architecture", "parameters", "activation", "rl_hp", "none")
+BATCH = 64
+
+
+def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return digests of the population after generations of one kind of mutation each."""
+    words = [*flags, *SMALL]
+    if "--algorithm=ppo" in flags:
+        words = [word for word in words if not word.startswith(REPLAYED)]
+        words.append("agent.agent.rollouts=8")
+    session = session_of("evolution", words)
+    prepared = prepare(session, context, session.library.load("build"))
+    learner: Any = prepared.learner
+    learner.start(len(kinds))
+    found: dict[str, Any] = {"digests": [], "mutations": [], "played": []}
+    evaluate = module.evaluate
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        played = evaluate(*arguments, **named)
+        found["played"].append(played.returns.tolist())
+        return played
+
+    with mock.patch.object(module, "evaluate", watched):
+        for number, kind in enumerate(kinds, 1):
+            learner.mutations._odds = {name: float(name == kind) for name in KINDS}
+            learner.iterate(number, lambda *_: None)
+            state = learner.model_state()
+            found["digests"].append({k: digest(v) for k, v in flatten(state).items()})
+            found["mutations"].append([member.mutation for member in learner.members])
+    found["generations"] = learner._generations
+    return found
+
+
+def batch(part: slice) -> list[torch.Tensor | None]:
+    """Return some rows of a fixed batch, as a memory would."""
+    generator = torch.Generator().manual_seed(11)
+    obs, following = (torch.randn(BATCH, 5, generator=generator) for _ in range(2))
+    actions = torch.randint(4, (BATCH, 1), generator=generator)
+    rewards = torch.randn(BATCH, 1, generator=generator)
+    ended = torch.rand(BATCH, 1, generator=generator) < 0.1
+    parts = [obs, None, actions, rewards, following, None, ended]
+    return [None if one is None else one[part] for one in parts]
+
+
+def first_gradient(context: DistributedContext) -> dict[str, torch.Tensor]:
+    """Return the gradient of a first update, of which each rank sees its share of the batch."""
+    torch.manual_seed(0)
+    wide = {"agent": {"grad_norm_clip": 1e9, "batch_size": BATCH}}
+    member = Member.first(nursery("ddqn", context=context, values=wide), 0)
+    size = BATCH // context.world_size
+    own = slice(context.rank * size, (context.rank + 1) * size)
+    with mock.patch.object(ReplayMemory, "sample", return_value=[batch(own)]):
+        member.agent.update(timestep=0, timesteps=1)
+    return {name: p.grad.clone() for name, p in member.policy.named_parameters()}
+
+
+def sampled(context: DistributedContext) -> dict[str, torch.Tensor]:
+    """Return batches from memories that hold the ranks' own numbers: ours, and Accelerate's."""
+    memory = ReplayMemory(64, 2, torch.device("cpu"), None)
+    memory.create_tensor("rewards", size=1, dtype=torch.float32)
+    memory.add_samples(rewards=torch.full((2, 1), float(context.rank)))
+    dataset = ReplayDataset(memory, 8, ["rewards"])
+    loader = DataLoader(dataset, batch_size=None)
+    return {
+        "own": Sampler(dataset, loader).sample(6)[0].flatten(),
+        "prepared": next(iter(make_accelerator().prepare(loader)))[0].flatten(),
+    }
+
+
+def gathered(context: DistributedContext) -> dict[str, torch.Tensor]:
+    """Return what a gathered memory holds after one step of each rank."""
+    memory = ReplayMemory(64, 2, torch.device("cpu"), context)
+    memory.create_tensor("rewards", size=1, dtype=torch.float32)
+    memory.create_tensor("actions", size=1, dtype=torch.int64)
+    rank = context.rank
+    memory.add_samples(
+        rewards=torch.tensor([[0.1 + rank], [0.2 + rank]]), actions=torch.tensor([[rank], [7]])
+    )
+    return {name: values[0].flatten() for name, values in memory.tensors.items()}
+
+
+def train(context: DistributedContext, folder: Path, *arguments: str) -> Path:
+    """Train in a folder, with an audit in each iteration; return the run's directory."""
+    context.once(lambda: folder.mkdir(exist_ok=True))
+    os.chdir(folder)
+    words = [*SMALL, "agent.audit_interval=1", "agent.save_interval=1", *arguments]
+    return train_session(session_of("evolution", words), context, InterruptFlag())
+
+
+def members(context: DistributedContext, folder: Path) -> None:
+    """Train members apart, through a tournament, and go on from within a generation."""
+    flags = [
+        *(CONTINUOUS, "--algorithm=sac", "--parallel=members"),
+        *("--max_iterations=3", "agent.population.generation_iterations=2"),
+    ]
+    whole = train(context, folder / "whole", *flags)
+    path = whole / "checkpoints/model_1.pt"
+    with mock.patch.dict(os.environ):
+        resume(context, folder / "resumed", path, flags)
+
+
+def resume(context: DistributedContext, folder: Path, path: Path, flags: list[str]) -> None:
+    """Train on from a checkpoint, each rank with its own part of it."""
+    context.once(lambda: folder.mkdir(exist_ok=True))
+    os.chdir(folder)
+    from envlab.cli import train as command
+
+    words = [*SMALL, "agent.audit_interval=1", "agent.save_interval=1", *flags]
+    with (
+        mock.patch.object(DistributedContext, "create", return_value=context),
+        mock.patch.object(DistributedContext, "close", return_value=None),
+    ):
+        assert command("evolution", [*words, "--resume", f"--checkpoint={path}"]) == 0
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    context = DistributedContext.create(distributed=True, device="cpu")
+    configure_logging(context.rank, context.world_size)
+    found = {
+        "dqn": forced(context, DISCRETE, "--algorithm=dqn", kinds=KINDS),
+        "ppo": forced(context, CONTINUOUS, "--algorithm=ppo", kinds=KINDS[:1]),
+        "sac": forced(context, CONTINUOUS, "--algorithm=sac", kinds=KINDS[:1]),
+        "sampled": sampled(context),
+        "gradient": first_gradient(context),
+        "gathered": gathered(context),
+    }
+    torch.save(found, folder / f"rank{context.rank}.pt")
+    members(context, folder)
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""What sessions share: one piece of memory, without locks, in real processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+import torch
+import torch.multiprocessing
+
+from envlab_populations.hogwild.sharing import RunningStandardScaler, Shared, SharedScaler, make_optimizer
+
+STEPS = 3000
+DEADLINE_S = 120.0
+
+
+class Agent:
+    """As much of skrl's agents as is looked at: a network, its target, its optimizer, a scaler."""
+
+    def __init__(self, seed: int, kind: str = "adam") -> None:
+        torch.manual_seed(seed)
+        self.models = {"q": Follower(3, 2), "target_q": Follower(3, 2)}
+        weight, bias = self.models["q"].parameters()
+        groups = [{"params": [weight]}, {"params": [bias], "lr": 3e-2}]
+        self.optimizer = make_optimizer(kind, groups, 1e-2, eps=1e-2)
+        scaler = SharedScaler(3, device="cpu")
+        self.checkpoint_modules: dict[str, Any] = {"optimizer": self.optimizer, "scaler": scaler}
+
+    def learn(self) -> None:
+        self.optimizer.zero_grad()
+        self.models["q"](torch.ones(4, 3)).square().mean().backward()
+        self.optimizer.step()
+
+
+class Follower(torch.nn.Linear):
+    def update_parameters(self, model: Any, *, polyak: float) -> None:
+        with torch.no_grad():
+            for own, other in zip(self.parameters(), model.parameters(), strict=True):
+                own.lerp_(other, polyak)
+
+
+def work(number: int, shared: Shared) -> None:
+    torch.set_num_threads(1)
+    agent = Agent(seed=number)
+    shared.join(agent, synced=False)
+    agent.models["q"].bias.data[number] = 100.0 + number
+    deadline = time.monotonic() + DEADLINE_S
+    # The other's write is seen, without any message; it may have taken steps from there already.
+    while time.monotonic() < deadline:
+        if agent.models["q"].bias.data[1 - number] > 50.0:
+            break
+        time.sleep(0.01)
+    else:
+        raise SystemExit(3)
+    for _ in range(STEPS):
+        agent.learn()
+
+
+@pytest.mark.slow
+def test_two_processes_write_one_piece_of_memory_and_lose_few_steps():
+    shared = Shared.of(Agent(seed=9), "adam")
+    context = torch.multiprocessing.get_context("spawn")
+    processes = [context.Process(target=work, args=(one, shared)) for one in range(2)]
+    try:
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(DEADLINE_S)
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.exitcode for process in processes] == [0, 0]
+    weight, bias = shared.parameters["optimizer"]
+    assert bool(weight.isfinite().all())
+    assert bool((bias.abs() < 105.0).all())
+    for state in shared.states["optimizer"]:
+        # Increments may be lost, by design: once 12, as a process was set aside within its step.
+        assert 0.99 * 2 * STEPS <= float(state["step"]) <= 2 * STEPS
+        assert float(state["exp_avg_sq"].sum()) > 0.0
+    makers = {str(pid) for pid in (os.getpid(), *(process.pid for process in processes))}
+    names = [name.split("_") for name in os.listdir("/dev/shm") if name.startswith("torch_")]
+    assert not [words for words in names if words[1] in makers]
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "radam", "rmsprop"])
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_lone_session_takes_the_same_steps_as_one_that_shares_nothing(kind: str, synced: bool):
+    agents = [Agent(seed=1, kind=kind), Agent(seed=1, kind=kind)]
+    Shared.of(agents[1], kind).join(agents[1], synced=synced)
+    agents[1].optimizer = agents[1].checkpoint_modules["optimizer"]
+    for agent in agents:
+        for _ in range(5):
+            agent.learn()
+    alone, sharing = (agent.models["q"].state_dict() for agent in agents)
+    for name in alone:
+        assert torch.equal(alone[name], sharing[name])
+
+
+def test_gradients_of_a_synced_session_do_not_accumulate():
+    agent, shared = Agent(seed=1), Shared.of(Agent(seed=1), "adam")
+    shared.join(agent, synced=True)
+    optimizer, network = agent.checkpoint_modules["optimizer"], agent.models["q"]
+    norms = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        network(torch.ones(4, 3)).sum().backward()  # a constant gradient
+        norms.append(float(network.weight.grad.norm()))
+        optimizer.step()
+    assert norms == [norms[0]] * 4
+    assert network.weight.data_ptr() != shared.parameters["optimizer"][0].data_ptr()
+    assert torch.equal(network.weight, shared.parameters["optimizer"][0])
+
+
+def test_a_synced_session_pulls_what_others_have_pushed():
+    shared = Shared.of(Agent(seed=1), "adam")
+    agents = [Agent(seed=2), Agent(seed=3)]
+    for agent in agents:
+        shared.join(agent, synced=True)
+        agent.optimizer = agent.checkpoint_modules["optimizer"]
+    agents[0].learn()
+    assert not torch.equal(agents[0].models["q"].weight, agents[1].models["q"].weight)
+    agents[1].learn()
+    assert torch.equal(agents[1].models["q"].weight, shared.parameters["optimizer"][0])
+    assert float(shared.states["optimizer"][0]["step"]) == 2.0
+
+
+def test_targets_begin_equal_to_the_shared_networks():
+    agent = Agent(seed=2)
+    shared = Shared.of(Agent(seed=1), "adam")
+    shared.join(agent, synced=False)
+    assert torch.equal(agent.models["target_q"].weight, shared.parameters["optimizer"][0])
+    assert not agent.models["target_q"].weight.is_shared()
+
+
+def test_a_shared_scaler_writes_in_place_what_skrls_computes():
+    mine, skrls = SharedScaler(3, device="cpu"), RunningStandardScaler(3, device="cpu")
+    tensors = dict(mine.named_buffers())
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        batch = torch.randn(16, 3, generator=generator) * 2.0 + 1.0
+        assert torch.equal(mine(batch, train=True), skrls(batch, train=True))
+    for name, buffer in mine.named_buffers():
+        assert buffer is tensors[name]
+        assert torch.equal(buffer, skrls.get_buffer(name))
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_what_is_loaded_is_what_sessions_share(synced: bool):
+    trained, loading = Agent(seed=1), Agent(seed=2)
+    for _ in range(3):
+        trained.learn()
+    shared = Shared.of(Agent(seed=2), "adam")
+    shared.join(loading, synced=synced)
+    optimizer = loading.checkpoint_modules["optimizer"]
+    loading.models["q"].load_state_dict(trained.models["q"].state_dict())
+    optimizer.load_state_dict(trained.optimizer.state_dict())
+    shared.take(loading)
+    for mine, theirs in zip(
+        shared.parameters["optimizer"], trained.models["q"].parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+        assert mine.is_shared()
+    wanted = trained.optimizer.state[trained.models["q"].weight]
+    state = shared.states["optimizer"][0]
+    assert float(state["step"]) == 3.0
+    assert torch.equal(state["exp_avg"], wanted["exp_avg"])
+    (first, *_) = (one for group in optimizer.param_groups for one in group["params"])
+    assert optimizer.state[first]["exp_avg"] is state["exp_avg"]  # its next step is shared again

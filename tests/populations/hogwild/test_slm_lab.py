@@ -1,0 +1,344 @@
+"""What SLM-Lab's specs ask for is what its sources do, and trains."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import vector
+from torch import nn
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.train.training import prepare
+from envlab_populations.hogwild.learner import HogwildLearner, build
+from envlab_populations.hogwild.rewards import RewardNormaliser
+from envlab_populations.hogwild.session import check_learned, compose_session, trained_values
+from envlab_populations.hogwild.spec import make_spec
+from envlab_populations.hogwild.translation import Plan, make_plan
+
+DQN: dict[str, Any] = {
+    "agent": {
+        "algorithm": {
+            "name": "DQN",
+            "action_policy": "epsilon_greedy",
+            "explore_var_spec": {"name": "no_decay", "start_val": 1.0},
+            "gamma": 0.9,
+            "training_frequency": 4,
+            "training_start_step": 16,
+        },
+        "memory": {"name": "Replay", "batch_size": 8, "max_size": 1000},
+        "net": {
+            "hid_layers": [8],
+            "hid_layers_activation": "tanh",
+            "update_type": "replace",
+            "update_frequency": 8,
+        },
+    },
+    "env": {"name": "CartPole-v1", "num_envs": 2, "max_frame": 100},
+    "meta": {"log_frequency": 50},
+}
+PPO: dict[str, Any] = {
+    "agent": {
+        "algorithm": {"name": "PPO", "gamma": 0.9, "lam": 0.9, "time_horizon": 10},
+        "memory": {"name": "OnPolicyBatchReplay"},
+        "net": {"hid_layers": [8], "hid_layers_activation": "tanh"},
+    },
+    "env": {"name": "CartPole-v1", "num_envs": 5, "max_frame": 100},
+    "meta": {"log_frequency": 50},
+}
+
+
+def changed(spec: dict[str, Any], **parts: dict[str, Any]) -> dict[str, Any]:
+    """Return a spec with other values of ``algorithm``, ``memory``, ``net`` or ``env``."""
+    result = deepcopy(spec)
+    for part, values in parts.items():
+        (result[part] if part in result else result["agent"][part]).update(values)
+    return result
+
+
+def plan_of(spec: dict[str, Any]) -> Plan:
+    return make_plan(make_spec("mine", spec, origin="a test"))
+
+
+def learner_of(spec: dict[str, Any]) -> HogwildLearner:
+    session = compose_session(plan_of(spec), device="cpu")
+    context = DistributedContext(device=torch.device("cpu"))
+    learner = prepare(session, context, build).learner
+    learner.start(session.agent_cfg.max_iterations)
+    return learner
+
+
+def trained(spec: dict[str, Any]) -> HogwildLearner:
+    """Return a learner after a hundred frames, which have changed all that it trains."""
+    learner = learner_of(spec)
+    before = trained_values(learner)
+    for number in range(1, learner._session_cfg.max_iterations + 1):
+        learner.iterate(number, lambda *_: None)
+    check_learned(before, trained_values(learner))
+    return learner
+
+
+def arc(*layers: Any, **graph: Any) -> dict[str, Any]:
+    return {
+        "type": "TorchArcNet",
+        "arc": {
+            "modules": {"body": {"Sequential": list(layers)}},
+            "graph": {"input": "x", "modules": {"body": ["x"]}, "output": "body"} | graph,
+        },
+    }
+
+
+def test_an_architecture_is_torchs_layers_in_their_order():
+    layers = (
+        {"Flatten": None},
+        {"LazyLinear": {"out_features": 6}},
+        {"LayerNorm": {"normalized_shape": [6]}},
+        {"SiLU": None},
+        {"LazyLinear": {"out_features": 3}},
+        "Tanh",
+    )
+    network = trained(changed(DQN, net=arc(*layers))).agent.q_network._net
+    expected = (nn.Linear, nn.LayerNorm, nn.SiLU, nn.Linear, nn.Tanh, nn.Linear)
+    assert [type(layer) for layer in network] == list(expected)
+    shapes = [tuple(one.weight.shape) for one in network if hasattr(one, "weight")]
+    assert shapes == [(6, 4), (6,), (3, 6), (2, 3)]  # CartPole has 4 observations, 2 actions
+
+
+def test_modules_of_a_chain_come_in_the_graphs_order():
+    net = arc()
+    net["arc"] = {
+        "modules": {"last": {"Tanh": None}, "first": {"LazyLinear": {"out_features": 5}}},
+        "graph": {"input": "x", "modules": {"last": ["first"], "first": ["x"]}, "output": "last"},
+    }
+    assert plan_of(changed(PPO, net=net)).agent.net.layers == [5, "tanh"]
+
+
+@pytest.mark.parametrize(
+    ("net", "words"),
+    [
+        (arc({"Tahn": None}), "Did you mean Tanh?"),
+        (arc({"Module": None}), "layers must be of LazyLinear"),
+        (arc({"LazyConv2d": {"out_channels": 8}}), "convolutions need images"),
+        (arc({"LazyLinear": {"out_features": 0}}), "must be {out_features: SIZE}"),
+        (arc(*[{"LazyLinear": {"out_features": 10**5}}] * 2), "makes more than 134,217,728"),
+        (arc({"LayerNorm": {"normalized_shape": [8]}}), "after a layer"),
+        (arc({"Tanh": {"x": 1}}), "activations have no arguments here"),
+        (arc({"Tanh": None}, modules={"body": ["x", "y"]}), "only a chain is made here"),
+        (arc({"Tanh": None}, modules={"body": ["body"]}), "only a chain is made here"),
+        ({"type": "TorchArcNet", "arc_file": "mine.yaml"}, "architectures are read from the spec"),
+        ({"type": "TorchArcNet"}, "must have modules and a graph"),
+    ],
+)
+def test_an_architecture_that_is_not_made_is_told_in_a_sentence(net: Any, words: str):
+    with pytest.raises(ConfigurationError) as refusal:
+        plan_of(changed(DQN, net=net))
+    assert words in str(refusal.value)
+
+
+def test_layers_are_normalised_before_their_activation():
+    network = trained(changed(PPO, net={"layer_norm": True})).agent.policy._net
+    expected = (nn.Linear, nn.LayerNorm, nn.Tanh, nn.Linear)
+    assert [type(layer) for layer in network] == list(expected)
+
+
+@pytest.mark.parametrize("name", ["PPO", "ActorCritic"])
+def test_actor_and_critic_learn_at_rates_of_their_own(name: str):
+    net = {
+        "actor_optim_spec": {"name": "RMSprop", "lr": 0.001, "alpha": 0.9, "eps": 0.01},
+        "critic_optim_spec": {"name": "RMSprop", "lr": 0.003, "alpha": 0.9, "eps": 0.01},
+    }
+    algorithm = {"name": name, "training_frequency": 10}
+    agent = trained(changed(PPO, algorithm=algorithm, net=net)).agent
+    actor, critic = agent.optimizer.param_groups
+    assert [id(one) for one in actor["params"]] == [id(one) for one in agent.policy.parameters()]
+    assert [id(one) for one in critic["params"]] == [id(one) for one in agent.value.parameters()]
+    assert [(one["lr"], one["alpha"], one["eps"]) for one in (actor, critic)] == [
+        (0.001, 0.9, 0.01),
+        (0.003, 0.9, 0.01),
+    ]
+
+
+@pytest.mark.parametrize("name", ["AdamW", "RAdam"])
+def test_an_optimizers_settings_are_torchs(name: str):
+    given = {"name": name, "lr": 0.01, "betas": [0.5, 0.9], "eps": 1e-4, "weight_decay": 0.1}
+    optimizer = trained(changed(DQN, net={"optim_spec": given})).agent.optimizer
+    assert type(optimizer) is getattr(torch.optim, name)
+    group = optimizer.param_groups[0]
+    assert tuple(group["betas"]) == (0.5, 0.9)
+    assert (group["lr"], group["eps"], group["weight_decay"]) == (0.01, 1e-4, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "rates"),
+    [
+        # Iterations of 50 frames begin after 0, 50 and 100.
+        ({"name": "LinearToZero"}, [0.5, 0.25]),
+        ({"name": "LinearToZero", "frame": 200}, [0.5, 0.375]),
+        ({"name": "LinearToZero", "frame": 50}, [0.5, 0.0]),
+        ({"name": "StepLR", "step_size": 25, "gamma": 0.5}, [0.5, 0.125]),
+        ({"name": "MultiStepLR", "milestones": [20, 30, 60], "gamma": 0.2}, [0.5, 0.02]),
+    ],
+)
+def test_learning_rates_follow_the_frames_of_a_session(scheduler: Any, rates: list[float]):
+    net = {"lr_scheduler_spec": scheduler, "optim_spec": {"lr": 0.5}}
+    learner = learner_of(changed(DQN, net=net))
+    found = []
+    for number in (1, 2):
+        learner.iterate(number, lambda *_: None)
+        found.append(learner.learning_rate())
+    assert found == pytest.approx(rates)
+
+
+class Scripted(gymnasium.Env[Any, Any]):
+    """Rewards and ends as they are given, for ever anew."""
+
+    observation_space = spaces.Box(-1, 1, (1,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, steps: list[tuple[float, bool, bool]]) -> None:
+        self._steps = itertools.cycle(steps)
+
+    def reset(self, **_: Any) -> Any:
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(1, np.float32), *next(self._steps), {}
+
+
+def test_rewards_are_normalised_as_by_gymnasium():
+    steps = [
+        [(1.0, False, False), (5.0, False, False), (-2.0, True, False)],
+        [(0.5, False, False), (90.0, False, True), (3.0, False, False), (2.0, True, True)],
+    ]
+    made = SyncVectorEnv(
+        [functools.partial(Scripted, one) for one in steps],
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    env = vector.ClipReward(vector.NormalizeReward(made, gamma=0.9), -1.5, 1.5)
+    env.reset()
+    normaliser = RewardNormaliser(2, 0.9, [-1.5, 1.5], normalises=True)
+    for number in range(20):
+        own = [one[number % len(one)] for one in steps]
+        rewards, terminated, truncated = (
+            torch.tensor([one[column] for one in own]).unsqueeze(1) for column in range(3)
+        )
+        expected = env.step(np.zeros(2, np.int64))[1]
+        found = normaliser(rewards, terminated, truncated)
+        np.testing.assert_allclose(found.squeeze(1).numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spec", [DQN, PPO], ids=["DQN", "PPO"])
+def test_an_agent_learns_from_normalised_rewards(spec: dict[str, Any]):
+    learner = trained(changed(spec, env={"normalize_reward": True, "clip_reward": 0.25}))
+    # CartPole's rewards are 1, and its returns of 10 steps or so deviate by more than 1.
+    memory = learner.agent.memory
+    newest = memory.get_tensor_by_name("rewards")[memory.memory_index - 1]
+    assert newest.tolist() == [[0.25]] * len(newest)
+    other = learner_of(changed(spec, env={"normalize_reward": True, "clip_reward": 0.25}))
+    other.load_models({"model": learner.model_state()})
+    other.set_rank_state(learner.rank_state())
+    own, theirs = (dict(one.agent.reward_normaliser.named_buffers()) for one in (learner, other))
+    assert float(own["returns"].abs().sum()) > 0.0
+    for name, values in own.items():
+        assert torch.equal(values, theirs[name])
+
+
+def test_rewards_and_observations_are_clipped_at_ten_by_default():
+    plan = plan_of(changed(PPO, env={"normalize_reward": True, "normalize_obs": True}))
+    assert (plan.agent.normalize_rewards, plan.agent.reward_bounds) == (True, [-10.0, 10.0])
+    agent = learner_of(changed(PPO, env={"normalize_obs": True, "clip_reward": [-1, 2]})).agent
+    assert agent._observation_preprocessor.clip_threshold == 10.0
+    assert agent.reward_normaliser(torch.tensor([[9.0]]), *[torch.tensor([[False]])] * 2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"normalize_reward": True, "reward_scale": 2.0}, "normalize_reward undoes it"),
+        ({"clip_reward": [2, 1]}, "must be a number above 0, or two that rise"),
+        ({"clip_reward": "sign"}, "must be a number above 0, or two that rise"),
+        ({"clip_obs": 5}, "observations are clipped with normalize_obs only"),
+    ],
+)
+def test_what_rewards_and_observations_cannot_become_is_refused(env: Any, words: str):
+    with pytest.raises(ConfigurationError) as refusal:
+        plan_of(changed(PPO, env=env))
+    assert words in str(refusal.value)
+
+
+def boltzmann(start: float, end: Any) -> dict[str, Any]:
+    return {
+        "action_policy": "boltzmann",
+        "action_pdtype": "Categorical",
+        "explore_var_spec": {
+            "name": "linear_decay",
+            "start_val": start,
+            "end_val": end,
+            "start_step": 0,
+            "end_step": 100,
+        },
+    }
+
+
+@pytest.mark.parametrize("name", ["DQN", "DoubleDQN"])
+def test_boltzmann_draws_actions_by_their_values_over_the_temperature(name: str):
+    agent = trained(changed(DQN, algorithm={"name": name, **boltzmann(2.0, 0.5)})).agent
+    last = agent.q_network._net[-1]
+    with torch.no_grad():
+        last.weight.zero_()
+        last.bias.copy_(torch.tensor([0.0, 1.0]))
+    torch.manual_seed(0)
+    # The share of the second action is 1 / (1 + exp(-1 / temperature)); frames are twice the steps.
+    for timestep, share in ((0, 0.6225), (25, 0.6900), (50, 0.8808)):
+        actions, _ = agent.act(torch.zeros(20_000, 4), None, timestep=timestep, timesteps=50)
+        assert actions.shape == (20_000, 1)
+        assert float(actions.float().mean()) == pytest.approx(share, abs=0.012)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "words"),
+    [
+        (boltzmann(1.0, 0.0), "a temperature must be above 0"),
+        (boltzmann(1.0, None), "needs end_val, and an end_step after start_step"),
+        (boltzmann(1.0, 1.0) | {"explore_var_spec": None}, "explore_var_spec.start_val"),
+        (boltzmann(1.0, 1.0) | {"action_pdtype": "Argmax"}, "draws from 'Categorical' only"),
+        ({"action_policy": "greedy"}, "must be 'epsilon_greedy', 'boltzmann'"),
+        ({"name": "VanillaDQN"}, "VanillaDQN has no target network"),
+    ],
+)
+def test_exploration_that_cannot_be_had_is_refused(algorithm: Any, words: str):
+    with pytest.raises(ConfigurationError) as refusal:
+        plan_of(changed(DQN, algorithm=algorithm))
+    assert words in str(refusal.value)
+
+
+def test_vanilla_dqn_bootstraps_from_the_network_itself():
+    spec = changed(DQN, algorithm={"name": "VanillaDQN", "training_iter": 3})
+    del spec["agent"]["net"]["update_type"], spec["agent"]["net"]["update_frequency"]
+    agent = trained(spec).agent
+    pairs = zip(agent.q_network.parameters(), agent.target_q_network.parameters(), strict=True)
+    assert all(torch.equal(own, target) for own, target in pairs)
+
+
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pendulum-v1"])
+def test_a_random_agent_acts_at_random_and_learns_nothing(task: str):
+    spec = changed(DQN, env={"name": task})
+    spec["agent"] = {"algorithm": {"name": "Random"}, "memory": {"name": "OnPolicyReplay"}}
+    learner = trained(spec)
+    iteration = learner.iterate(3, lambda *_: None)
+    assert (iteration.losses, iteration.learning_rate) == ({}, 0.0)
+    actions = learner.agent.act(None, None, timestep=0, timesteps=1)[0]
+    assert len(actions) == 2
+    drawn = torch.cat([learner.agent.act(None, None)[0] for _ in range(500)])
+    least, most = (0.0, 1.0) if task == "CartPole-v1" else (-2.0, 2.0)
+    assert float(drawn.min()) == pytest.approx(least, abs=0.02)
+    assert float(drawn.max()) == pytest.approx(most, abs=0.02)

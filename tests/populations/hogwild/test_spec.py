@@ -1,0 +1,334 @@
+"""Spec files of both versions are read as they are; what is wrong in one is said in a sentence."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import main
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab_populations.hogwild import preparation
+from envlab_populations.hogwild.environments import read_heirs, with_heir
+from envlab_populations.hogwild.preparation import Options, check_cores, choose_device
+from envlab_populations.hogwild.spec import load_spec, make_spec, read_specs
+from envlab_populations.hogwild.translation import make_plan
+
+SPECS = Path("source/envlab_tasks/specs")
+SAC: dict[str, Any] = {
+    "agent": {
+        "name": "SoftActorCritic",
+        "algorithm": {
+            "name": "SoftActorCritic",
+            "gamma": 0.98,
+            "training_frequency": 16,
+            "training_iter": 2,
+            "training_start_step": 1000,
+        },
+        "memory": {"name": "Replay", "batch_size": 128, "max_size": 50_000, "use_cer": True},
+        "net": {
+            "type": "MLPNet",
+            "hid_layers": [64, 32],
+            "hid_layers_activation": "relu",
+            "init_fn": "orthogonal_",
+            "clip_grad_val": 0.5,
+            "loss_spec": {"name": "MSELoss"},
+            "optim_spec": {"name": "GlobalAdam", "lr": 1e-4},
+            "update_type": "polyak",
+            "polyak_coef": 0.01,
+            "gpu": False,
+        },
+    },
+    "env": {"name": "HalfCheetah-v5", "num_envs": 4, "max_t": None, "max_frame": 1e5},
+    "meta": {"distributed": "shared", "max_session": 4, "log_frequency": 2000, "max_trial": 1},
+}
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """Return a spec with another value at a path."""
+    spec = deepcopy(SAC)
+    *folders, last = path.split(".")
+    inner = spec
+    for folder in folders:
+        inner = inner[folder]
+    inner[last] = value
+    return spec
+
+
+def plan_of(spec: dict[str, Any], *settings: str, dev: bool = False) -> Any:
+    return make_plan(make_spec("mine", spec, settings, origin="a test"), dev=dev)
+
+
+def test_versions_4_and_5_are_the_same_run():
+    of_4 = deepcopy(SAC)
+    of_4["agent"], of_4["env"] = [of_4["agent"]], [of_4["env"]]
+    of_4["body"] = {"product": "outer", "num": 1}
+    assert plan_of(of_4) == plan_of(SAC)
+
+
+def test_a_spec_in_envlabs_terms():
+    plan = plan_of(SAC)
+    agent, settings = plan.agent, plan.agent.settings
+    assert (plan.task, plan.env) == ("gym:HalfCheetah-v5", {"scene": {"num_envs": 4}})
+    assert (agent.algorithm, agent.distributed, agent.num_sessions) == ("sac", "shared", 4)
+    # 100,000 frames of 4 sessions; iterations of 2,000 frames in 4 environments.
+    assert (agent.num_steps_per_env, agent.max_iterations) == (500, 12)
+    # An update every 16 frames, so every 4 steps of the environments, of 2 gradient steps.
+    assert (agent.update_interval, settings["gradient_steps"]) == (4, 2)
+    assert (settings["learning_starts"], settings["random_timesteps"]) == (250, 250)
+    assert (settings["discount_factor"], settings["polyak"]) == (0.98, 0.01)
+    assert (settings["batch_size"], settings["grad_norm_clip"]) == (128, 0.5)
+    assert (settings["learning_rate"], agent.optimizer) == (1e-4, "adam")
+    assert (agent.replay.size, agent.replay.use_cer) == (50_000, True)
+    assert (agent.net.hidden_layers, agent.net.init) == ([64, 32], "orthogonal")
+    assert (agent.precision, plan.without_effect) == ("float32", ())
+    assert plan_of(SAC, "agent.net.bfloat16=true").agent.precision == "auto"
+
+
+def test_a_variable_decays_by_frames_of_the_session():
+    algorithm = {
+        "name": "DQN",
+        "explore_var_spec": {
+            "name": "linear_decay",
+            "start_val": 1.0,
+            "end_val": 0.1,
+            "start_step": 100,
+            "end_step": 500,
+        },
+    }
+    spec = changed("agent.algorithm", algorithm)
+    formula = plan_of(spec).agent.settings["exploration_scheduler"]
+    values = [eval(formula, {"timestep": step, "min": min, "max": max}) for step in (0, 75, 200)]
+    assert values == pytest.approx([1.0, 0.55, 0.1])  # at 0, 300 and 800 frames of 4 environments
+
+
+@pytest.mark.parametrize(
+    ("net", "interval", "polyak"),
+    [
+        # Two gradient steps every 8 frames, which are two steps of 4 environments.
+        ({"update_type": "replace", "update_frequency": 80}, 20, 1.0),
+        ({"update_type": "replace", "update_frequency": 3}, 2, 1.0),
+        ({"update_type": "polyak", "polyak_coef": 0.1}, 2, 0.19),
+    ],
+)
+def test_targets_of_dqn_follow_by_frames(net, interval: int, polyak: float):
+    algorithm = {"name": "DQN", "training_frequency": 8, "training_iter": 2}
+    spec = changed("agent.algorithm", algorithm)
+    spec["agent"]["net"] = net
+    settings = plan_of(spec).agent.settings
+    assert settings["target_update_interval"] == interval
+    assert settings["polyak"] == pytest.approx(polyak)
+
+
+def test_placeholders_take_the_only_choice_or_what_is_set():
+    spec = changed("env.name", "${env}-v5") | {"spec_params": {"env": ["Ant"]}}
+    spec["env"]["max_frame"] = "${frames}"
+    assert plan_of(spec, "frames=1e4").task == "gym:Ant-v5"
+    assert plan_of(spec, "frames=1e4", "env=Hopper").max_frame == 10_000
+    with pytest.raises(ConfigurationError, match=r"leaves \$\{frames\} open.*-s frames=VALUE"):
+        plan_of(spec)
+
+
+def test_spec_files_are_read_as_slm_lab_reads_them(tmp_path: Path):
+    """Its JSON reader takes trailing commas; YAML files begin with parts that specs refer to."""
+    text = json.dumps({"mine": SAC}).replace("}}", ",},}")[:-1] + ", // a comment\n}"
+    (tmp_path / "spec.json").write_text(text)
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text)
+    assert read_specs(tmp_path / "spec.json") == {"mine": SAC}
+    (tmp_path / "spec.yaml").write_text(f"_env: &env {json.dumps(SAC['env'])}\nmine: {{env: *env}}")
+    assert read_specs(tmp_path / "spec.yaml") == {"mine": {"env": SAC["env"]}}
+
+
+def test_broken_json_is_told_by_line_and_column(tmp_path: Path):
+    (tmp_path / "spec.json").write_text('{"mine": {\n  "agent": [1,, 2]}}')
+    with pytest.raises(ConfigurationError, match=r"no JSON: .* at line 2, column 15\. Correct it"):
+        read_specs(tmp_path / "spec.json")
+
+
+def test_a_name_without_a_path_is_set_where_the_spec_has_it_once():
+    spec = make_spec("mine", SAC, ["max_frame=3e6", "gamma=0.9"], origin="a test")
+    assert spec.env["max_frame"] == 3e6
+    assert spec.agent["algorithm"]["gamma"] == 0.9
+    with pytest.raises(ConfigurationError, match="'name' is neither a placeholder of the spec nor"):
+        make_spec("mine", SAC, ["name=Ant-v5"], origin="a test")  # there are several
+
+
+def test_environments_that_are_gone_have_heirs_which_a_user_can_name(tmp_path: Path, caplog):
+    def heir_of(name: str, file: Path | None = None) -> tuple[str, str | None]:
+        spec = with_heir(make_spec("mine", changed("env.name", name), origin="x"), read_heirs(file))
+        return spec.env["name"], spec.replaced_env
+
+    assert heir_of("RoboschoolHumanoid-v1") == ("Humanoid-v5", "RoboschoolHumanoid-v1")
+    assert "RoboschoolHumanoid-v1 is gone: Humanoid-v5 takes its place." in caplog.text
+    assert heir_of("LunarLander-v2") == ("LunarLander-v3", "LunarLander-v2")
+    assert heir_of("HalfCheetah-v4") == ("HalfCheetah-v4", None)  # Gymnasium still has it
+    assert heir_of("NoSuchThing-v0") == ("NoSuchThing-v0", None)
+    (tmp_path / "mine.yaml").write_text(
+        "NoSuchThing-v0: Ant-v5\nRoboschoolHumanoid-v1: Humanoid-v4\n"
+    )
+    assert heir_of("NoSuchThing-v0", tmp_path / "mine.yaml")[0] == "Ant-v5"
+    assert heir_of("RoboschoolHumanoid-v1", tmp_path / "mine.yaml")[0] == "Humanoid-v4"
+    (tmp_path / "mine.yaml").write_text("NoSuchThing-v0: [Ant-v5]\n")
+    with pytest.raises(ConfigurationError, match=r"each line must be OLD: NEW"):
+        read_heirs(tmp_path / "mine.yaml")
+
+
+def test_slm_labs_own_settings_are_no_misspellings_of_others():
+    spec = changed("meta.eval_frequency", 1000)
+    spec["meta"]["log_freqency"] = 3
+    told = make_plan(make_spec("mine", spec, origin="a test")).without_effect
+    assert "meta.eval_frequency" in told
+    assert "meta.log_freqency Did you mean log_frequency?" in told
+
+
+def test_a_value_is_set_by_its_path():
+    assert plan_of(SAC, "agent.net.hid_layers=[8]").agent.net.hidden_layers == [8]
+    with pytest.raises(ConfigurationError, match=r"Did you mean meta\.max_session"):
+        plan_of(SAC, "metta.max_session=2")
+    with pytest.raises(ConfigurationError, match="must be KEY=VALUE"):
+        plan_of(SAC, "max_session")
+
+
+def test_dev_is_one_session_that_is_long_enough_to_learn():
+    plan = plan_of(SAC, dev=True)
+    frames = plan.agent.max_iterations * plan.agent.num_steps_per_env * 4
+    assert plan.agent.num_sessions == 1
+    assert 1000 < frames <= 4000
+
+
+def test_ranges_to_search_are_found_however_deep_they_are_written():
+    spec = deepcopy(SAC)
+    spec["search"] = {
+        "agent": [{"algorithm": {"gamma__uniform": [0.9, 0.999]}}],
+        "agent.net.optim_spec.lr__loguniform": [1e-5, 1e-3],
+    }
+    assert make_spec("mine", spec, origin="a test").search == {
+        "agent.algorithm.gamma__uniform": [0.9, 0.999],
+        "agent.net.optim_spec.lr__loguniform": [1e-5, 1e-3],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("agent.algorithm.name", "Sarsa", "no counterpart; use one of SoftActorCritic"),
+        ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
+        ("agent.memory.name", "PrioritizedReplay", "sac learns from 'Replay' here"),
+        ("agent.net.type", "ConvNet", "only 'MLPNet' and 'TorchArcNet' are made here"),
+        ("agent.net.shared", True, "set it to false"),
+        ("agent.net.optim_spec", {"name": "SGD"}, "cannot be shared"),
+        ("agent.net.optim_spec", {"lr": -1}, "must be a number above 0"),
+        ("agent.net.optim_spec", {"name": "RMSprop", "betas": [0, 0]}, "only lr, alpha, eps"),
+        ("agent.net.optim_spec", {"betas": [0.5, 1]}, "must be from 0 to less than 1"),
+        ("agent.net.optim_spec", {"betas": [0.5]}, "must be a list of two numbers"),
+        ("agent.net.optim_spec", {"eps": "small"}, "must be a number of at least 0"),
+        ("agent.net.critic_optim_spec", {"name": "AdamW"}, "differs in lr alone"),
+        ("agent.net.lr_scheduler_spec", {"name": "CosineLR"}, "the scheduler must be"),
+        ("agent.net.lr_scheduler_spec", {"name": "StepLR"}, "must be frames, at least 1"),
+        ("agent.net.hid_layers", [64, 0], "must be a list of sizes"),
+        ("agent.net.hid_layers", [10**5, 10**5], "makes more than 134,217,728 parameters"),
+        ("agent.net.init_fn", "orthogonal", "Did you mean orthogonal_?"),
+        ("agent.net.init_fn", ["orthogonal_"], "must be one of"),
+        ("agent.net.optim_spec", {"name": []}, "cannot be shared"),
+        ("agent.net.loss_spec", {"name": {}}, "the loss must be"),
+        ("agent.net.hid_layers_activation", "rellu", "Did you mean relu"),
+        ("agent.net.update_type", "replace", "follow by 'polyak'"),
+        ("env.name", "HalfCheeta-v5", "Did you mean"),
+        ("env.max_frame", None, "env.max_frame is absent"),
+        ("env.max_frame", 1.5, "must be a whole number"),
+        ("meta.distributed", "async", "must be false, 'shared' or 'synced'"),
+        ("meta.max_session", 0, "must be a number of at least 1"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_by_name(path: str, value: Any, words: str):
+    with pytest.raises(EnvlabError) as refusal:
+        plan_of(changed(path, value))
+    assert words in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_keys_without_effect_are_named():
+    spec = changed("meta.rigorous_eval", 0)
+    spec["agent"]["algorithm"]["gama"] = 0.9
+    assert plan_of(spec).without_effect == (
+        "agent.algorithm.gama Did you mean gamma?",
+        "meta.rigorous_eval",
+    )
+
+
+def test_mistakes_in_the_command_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"mine": SAC}))
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"mine":\n {"agent" 1}}')
+    text = tmp_path / "list.json"
+    text.write_text("[1]")
+    for words, answer in (
+        ((path, "mien", "train"), "Did you mean mine?"),
+        ((broken, "mine", "train"), "at line 2, column 11"),
+        ((text, "mine", "train"), "holds list, but must hold specs by name"),
+        ((tmp_path / "no.json", "mine", "train"), "cannot be read"),
+        ((path, "mine", "trian"), "Did you mean train"),
+        ((path, "mine", "search"), "has no search key"),
+        ((path, "mine", "enjoy"), "The mode is 'enjoy', but must be one of"),
+        ((path, "mine", f"enjoy@{tmp_path}"), "is no run directory"),
+        ((path, "mine", "train@latest"), "There is no run with a checkpoint"),
+        ((path, "mine", "train", "--sessions"), "--sessions"),
+    ):
+        assert main(["lab", "run", *map(str, words)]) == 2
+        error = capsys.readouterr().err
+        assert answer in error
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1
+
+
+def test_what_only_a_trial_can_tell_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text(json.dumps({"mine": changed("env.name", "CartPole-v1")}))
+    Path("empty").mkdir()
+    Path("empty", "run.json").write_text(json.dumps({"library": "hogwild"}))
+    for mode, answer in (
+        ("train", "SAC needs actions of a Box space"),
+        ("enjoy@empty", "'empty' has no model"),
+    ):
+        assert main(["lab", "run", "mine.json", "mine", mode]) == 2
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("error: ")
+        assert answer in error
+    assert not list(Path().glob("logs/hogwild/*/*"))
+
+
+def test_more_sessions_than_cores_are_told_with_both_numbers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(preparation, "usable_cores", lambda: 3)
+    check_cores(plan_of(SAC, "meta.max_session=3"))
+    assert not caplog.messages
+    check_cores(plan_of(SAC))
+    assert "4 sessions for 3 cores" in caplog.text
+
+
+def test_sessions_synchronise_on_processors_only(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preparation, "resolve_device", lambda *_: torch.device("cuda:0"))
+    options = Options(device="cuda", timeout_s=1.0)
+    assert choose_device(plan_of(SAC), options) == "cuda:0"
+    with pytest.raises(ConfigurationError, match="'synced' on a GPU"):
+        choose_device(plan_of(SAC, "meta.distributed=synced"), options)
+
+
+def test_all_shipped_specs_can_be_planned():
+    paths = sorted(SPECS.rglob("*.json"))
+    assert paths
+    for path in paths:
+        for name in read_specs(path):
+            plan = make_plan(load_spec(path, name))
+            assert plan.without_effect == ()

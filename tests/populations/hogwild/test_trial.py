@@ -1,0 +1,286 @@
+"""Trials of real sessions: what they leave, how they go on, and how they end where one dies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import main, train
+from envlab.config import load_yaml
+from envlab.errors import ConfigurationError
+from envlab_populations.hogwild.learner import GRADIENT_STEPS
+from envlab_populations.hogwild.records import mean_record
+from envlab_populations.hogwild.session import check_learned
+from tests.launcher import ROOT, Launch, run
+from tests.trained import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
+from tests.runs.test_directory import timeless
+from tests.skrl.torch.test_learner import timeless_digests
+
+DEADLINE_S = 240.0
+"""Each session imports all it needs by itself, on machines with other work."""
+SCRIPT = ROOT / "scripts/run_lab.py"
+SPEC: dict[str, Any] = {
+    "agent": {
+        "algorithm": {
+            "name": "SoftActorCritic",
+            "training_frequency": 8,
+            "training_iter": 1,
+            "training_start_step": 64,
+        },
+        "memory": {"name": "Replay", "batch_size": 16, "max_size": 2000},
+        "net": {"hid_layers": [16], "optim_spec": {"name": "GlobalAdam", "lr": 1e-3}},
+    },
+    "env": {"name": "Isaac-Cartpole-v0", "num_envs": 8, "max_frame": 8000},
+    "meta": {"distributed": "shared", "max_session": 2, "log_frequency": 400},
+}
+
+
+def lab(folder: Path, mode: str, *flags: str) -> list[str | Path]:
+    """Return the command that runs the spec of these tests."""
+    (folder / "spec.json").write_text(json.dumps({"small": SPEC}))
+    return [sys.executable, SCRIPT, "spec.json", "small", mode, *flags]
+
+
+def left_in_shared_memory(directory: Path) -> list[str]:
+    """Return segments that torch made for a trial; those of others on this machine are theirs."""
+    pids = {manifest_of(path.parent)["pid"] for path in directory.rglob("run.json")}
+    names = [name.split("_") for name in os.listdir("/dev/shm") if name.startswith("torch_")]
+    return ["_".join(words) for words in names if words[1] in map(str, pids)]
+
+
+@dataclass
+class FinishedTrial:
+    """A trial of two sessions that share parameters."""
+
+    folder: Path
+    output: str
+
+    @property
+    def directory(self) -> Path:
+        return only_run(self.folder)
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> FinishedTrial:
+    folder = tmp_path_factory.mktemp("trial")
+    code, output = run(lab(folder, "train"), folder, DEADLINE_S)
+    assert code == 0, output
+    return FinishedTrial(folder, output)
+
+
+@dataclass
+class KilledTrial:
+    """The same, gone on with until session 1 was killed."""
+
+    directory: Path
+    code: int
+    output: str
+    pid: int
+    left: dict[int, int | None]
+
+
+@pytest.fixture(scope="module")
+def killed(trial: FinishedTrial, tmp_path_factory: pytest.TempPathFactory) -> KilledTrial:
+    folder = tmp_path_factory.mktemp("killed") / "copy"
+    shutil.copytree(trial.folder, folder, symlinks=True)
+    directory = only_run(folder)
+    sessions = [directory / "sessions" / str(number) for number in range(2)]
+    launch = Launch(lab(folder, "train@latest", "-s", "env.max_frame=1e7"), folder)
+    try:
+        for session in sessions:
+            launch.wait_until(lambda one=session: len(metrics_so_far(one)) > 12, DEADLINE_S)
+        launch.wait_until(lambda: len(metrics_so_far(directory)) > 11, DEADLINE_S)
+        pid = manifest_of(sessions[1])["pid"]
+        os.kill(pid, signal.SIGKILL)
+        code, left = launch.wait(DEADLINE_S), launch.left()
+    finally:
+        launch.close()
+    return KilledTrial(directory, code, launch.output, pid, left)
+
+
+def critic_steps(session: Path) -> float:
+    """Return the steps that the shared optimizer of the critics has taken."""
+    checkpoint = torch.load(session / "checkpoints" / "latest.pt", weights_only=True)
+    state = checkpoint["model"]["modules"]["agent"]["critic_optimizer"]["state"]
+    return float(state[0]["step"])
+
+
+@pytest.mark.slow
+def test_frames_are_counted_over_all_sessions(trial: FinishedTrial):
+    manifest, records = manifest_of(trial.directory), metrics_of(trial.directory)
+    assert manifest["status"] == "finished"
+    assert (manifest["sessions"], manifest["max_frame"]) == (2, 8000)
+    assert [record["frames"] for record in records] == [800 * one for one in range(1, 11)]
+    for number in range(2):
+        own = metrics_of(trial.directory / "sessions" / str(number))
+        assert [record["frames"] for record in own] == [400 * one for one in range(1, 11)]
+    assert manifest["reproducible"] is False
+
+
+@pytest.mark.slow
+def test_both_sessions_step_one_optimizer(trial: FinishedTrial):
+    # Updates begin after 64 frames of 8 environments, and are one a step: 492 of each session.
+    steps = max(critic_steps(trial.directory / "sessions" / str(number)) for number in range(2))
+    assert 0.99 * 2 * 492 <= steps <= 2 * 492
+    assert metrics_of(trial.directory)[-1]["details"] == {GRADIENT_STEPS: 492}
+
+
+@pytest.mark.slow
+def test_nothing_is_left_in_shared_memory(trial: FinishedTrial, killed: KilledTrial):
+    assert left_in_shared_memory(trial.directory) == []
+    assert left_in_shared_memory(killed.directory) == []
+
+
+@pytest.mark.slow
+def test_sessions_differ_in_their_seed_and_what_they_saw(trial: FinishedTrial):
+    sessions = [trial.directory / "sessions" / str(number) for number in range(2)]
+    assert [manifest_of(session)["seed"] for session in sessions] == [0, 1000]
+    ends = [checkpoint_of(session, 10) for session in sessions]
+    memories = [end["ranks"][0]["learner"]["memories"]["memory"] for end in ends]
+    seen = [memory["tensors"]["observations"] for memory in memories]
+    assert not torch.equal(seen[0], seen[1])
+
+
+@pytest.mark.slow
+def test_a_trial_goes_on_with_networks_replay_and_counters(
+    trial: FinishedTrial, killed: KilledTrial
+):
+    records = metrics_of(killed.directory)
+    assert [record["frames"] for record in records[:12]] == [800 * one for one in range(1, 13)]
+    session = killed.directory / "sessions" / "0"
+    checkpoint = torch.load(session / "checkpoints" / "latest.pt", weights_only=True)
+    memory = checkpoint["ranks"][0]["learner"]["memories"]["memory"]
+    # 50 steps an iteration into a memory of 250.
+    assert memory["filled"]
+    assert memory["index"] == 50 * checkpoint["iteration"] % 250
+    own = 50 * checkpoint["iteration"] - 8  # what it alone has added since the beginning
+    assert critic_steps(session) >= 0.99 * (2 * 492 + own - 492)
+
+
+@pytest.mark.slow
+def test_a_trial_has_graphs_points_and_figures(trial: FinishedTrial):
+    for name in ("trial_graph_mean_returns_vs_frames", "trial_graph_mean_returns_ma_vs_frames"):
+        assert (trial.directory / f"{name}.png").stat().st_size > 5000
+    figures = json.loads((trial.directory / "trial_metrics.json").read_text())
+    assert {"strength", "sample_efficiency", "stability", "consistency"} <= figures.keys()
+    kept = json.loads((trial.folder / "logs/hogwild/random_baselines.json").read_text())
+    assert kept == {"Isaac-Cartpole-v0": figures["random_baseline"]}
+    assert trial.output.count("A random policy returns") == 1
+    lines = (trial.directory / "sessions/1/session_df_train.csv").read_text().splitlines()
+    frame, global_frame, *_ = lines[-1].split(",")
+    assert (int(frame), int(global_frame)) == (4000, 8000)
+
+
+@pytest.mark.slow
+def test_other_commands_work_on_a_trial(
+    trial: FinishedTrial, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(trial.folder)
+    assert main(["compare", "logs/hogwild", "--no_plot"]) == 0
+    assert "8,000" in (table := capsys.readouterr().out), table
+    assert main(["lab", "plot", str(trial.directory)]) == 0
+    assert "trial_graph_mean_returns_ma_vs_frames.png" in capsys.readouterr().out
+    place = f"enjoy@{trial.directory}"
+    assert main(["lab", "run", "spec.json", "small", place]) == 0
+    assert "Mean return" in capsys.readouterr().out
+    assert (trial.directory / "exported" / "policy.pt").is_file()
+    assert main(["lab", "run", "spec.json", "small", "train@latest"]) == 2
+    assert "has done its 10 iterations" in capsys.readouterr().err
+    spec = load_yaml(trial.directory / "params" / "spec.yaml")
+    assert spec["small"]["meta"] == SPEC["meta"]
+
+
+@pytest.mark.slow
+def test_a_killed_session_is_named_and_the_others_save_and_end(killed: KilledTrial):
+    assert killed.code == 70, killed.output
+    sentence = f"Session 1 (pid {killed.pid}) was killed by SIGKILL."
+    assert f"error: {sentence}\n" in killed.output
+    assert "Traceback" not in killed.output
+    assert manifest_of(killed.directory)["status"] == "failed"
+    assert sentence in manifest_of(killed.directory)["error"]
+    assert manifest_of(killed.directory / "sessions" / "0")["status"] == "preempted"
+    assert killed.left == {}
+
+
+@pytest.mark.long
+def test_a_session_that_hangs_is_named_and_the_others_may_go_on(tmp_path: Path):
+    flags = ("--timeout_s=2", "--on_session_failure=continue", "-s", "env.max_frame=8e4")
+    launch = Launch(lab(tmp_path, "train", *flags), tmp_path)
+    try:
+        launch.wait_until(
+            lambda: list(tmp_path.glob("logs/*/*/*/sessions/1/metrics.jsonl")), DEADLINE_S
+        )
+        session = only_run(tmp_path) / "sessions" / "1"
+        launch.wait_until(lambda: metrics_so_far(session), DEADLINE_S)
+        os.kill(manifest_of(session)["pid"], signal.SIGSTOP)
+        code = launch.wait(DEADLINE_S)
+    finally:
+        launch.close()
+    assert code == 70, launch.output
+    assert "Session 1" in launch.output
+    assert "made no progress for" in launch.output
+    assert manifest_of(session.with_name("0"))["status"] == "finished"
+
+
+def test_an_independent_session_resumes_bit_for_bit(tmp_path: Path):
+    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=8", "--max_iterations=4"]
+    flags += ["agent.save_interval=2", "agent.keep_checkpoints=0", "agent.update_interval=2"]
+    resume = ["--resume", f"--checkpoint={tmp_path}/whole/latest/checkpoints/model_2.pt"]
+    runs = []
+    for name, words in (("whole", []), ("resumed", resume)):
+        folder = tmp_path / name
+        folder.mkdir()
+        with contextlib.chdir(folder):
+            assert train("hogwild", [*flags, *words]) == 0
+        runs.append(only_run(folder))
+        (folder / "latest").symlink_to(runs[-1])
+    whole, resumed = (timeless_digests(checkpoint_of(run, 4)) for run in runs)
+    assert whole == resumed
+    assert timeless(runs[1]) == timeless(runs[0])[2:]
+
+
+def test_a_trials_record_sums_frames_and_averages_the_rest():
+    first = {
+        "iteration": 3,
+        "frames": 300,
+        "wall_s": 2.0,
+        "fps": 100.0,
+        "collect_s": 1.0,
+        "learn_s": 0.5,
+        "mean_return": 10.0,
+        "mean_episode_length": None,
+        "learning_rate": 1e-3,
+        "losses": {"Loss / Critic loss": 1.0},
+        "episode": {"Episode_Termination/time_out": 1.0},
+        "details": {GRADIENT_STEPS: 5},
+    }
+    second = {**first, "wall_s": 3.0, "mean_return": 20.0, "losses": {"Loss / Critic loss": 3.0}}
+    assert mean_record([first, second]) == {
+        **first,
+        "frames": 600,
+        "wall_s": 3.0,
+        "fps": 200.0,
+        "mean_return": 15.0,
+        "losses": {"Loss / Critic loss": 2.0},
+    }
+
+
+def test_dev_names_parameters_that_did_not_learn_or_are_no_numbers():
+    before = {"optimizer 0": torch.zeros(2), "optimizer 1": torch.zeros(2)}
+    check_learned(before, {name: values + 1.0 for name, values in before.items()})
+    with pytest.raises(ConfigurationError, match="not changed these parameters: optimizer 1"):
+        check_learned(before, {**before, "optimizer 0": torch.ones(2)})
+    with pytest.raises(ConfigurationError, match="no numbers: optimizer 1"):
+        check_learned(
+            before, {"optimizer 0": torch.ones(2), "optimizer 1": before["optimizer 1"] / 0}
+        )

@@ -1,0 +1,202 @@
+"""What rl_games cannot do here is one sentence, before anything is written."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.cli import train
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.rl_games.cfg import RlGamesCfg
+from envlab.rl_games.checks import check_supported
+from envlab.rl_games.learner import RlGamesLearner
+from tests.rl_games.first_update import agent_cfg
+
+TASK = "Isaac-Cartpole-v0"
+CONFIG = "agent.params.config"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ([f"{CONFIG}.minibatch_size=30"], f"Use {CONFIG}.minibatch_size=16."),
+        ([f"{CONFIG}.minibatch_size=0"], f"Use {CONFIG}.minibatch_size=1."),
+        ([f"{CONFIG}.seq_length=3"], "seq_length is 3, but must divide the 64 samples"),
+        ([f"{CONFIG}.mini_epochs=0"], "mini_epochs is 0, but must be greater than 0"),
+        ([f"{CONFIG}.horizon_length=0"], f"{CONFIG}.horizon_length is 0, but must be greater"),
+        ([f"{CONFIG}.max_epochs=0"], f"{CONFIG}.max_epochs is 0"),
+        ([f"{CONFIG}.max_frames=100"], "max_frames is 100, but only -1 is supported: use --max_f"),
+        ([f"{CONFIG}.normalize_rms_advantage=true"], "rl_games 1.6.5 fails with it"),
+        ([f"{CONFIG}.use_action_masks=true"], "have no action masks"),
+        ([f"{CONFIG}.self_play_config={{update_score: 1}}"], "self-play needs an environment"),
+        ([f"{CONFIG}.epochs_between_resets=2"], "set env.episode_length_s"),
+        ([f"{CONFIG}.population_based_training=true"], "population_based_training is True"),
+        (["agent.params.load_checkpoint=true"], "use --resume and --checkpoint"),
+        ([f"{CONFIG}.mini_epoch=2"], f"Did you mean {CONFIG}.mini_epochs?"),
+        (["agent.seed=7"], "Set agent.params.seed instead."),
+        (["agent.max_iterations=7"], f"Set {CONFIG}.max_epochs instead."),
+        (["agent.gamma=0.9"], f"Did you mean {CONFIG}.gamma?"),
+        ([f"{CONFIG}.lr_schedule=adaptiv"], "lr_schedule must be"),
+        ([f"+{CONFIG}.reward_shaper.scal=1.0"], "rl_games refuses"),
+        (["+agent.params.network.space.discrete={}"], "rl_games refuses"),
+        (["agent.params.algo.name=a2c_continous"], "Did you mean a2c_continuous?"),
+        (["agent.params.algo.name=a2c_discrete"], "the task's actions are Box"),
+        (["agent.params.model.name=continuous_a2c"], "Choose a2c_continuous or sac with the model"),
+        (["agent.params.env.clip_actions=inf"], "actions in [-1, 1] are scaled to that bound"),
+        (["agent.params.network.name=unet"], "rl_games refuses the agent's configuration"),
+        (["agent.params.network.mlp.activation=gelux"], "rl_games refuses"),
+        (["agent.params.env.obs_groups={obs: [camera]}"], "the task observes policy"),
+        (["+agent.params.config.central_value_config={mini_epochs: 1}"], "obs_groups.states is"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: list[str], message: str
+):
+    if "minibatch_size" not in str(overrides):
+        overrides = [f"{CONFIG}.minibatch_size=64", *overrides]
+    error = error_of(tmp_path, capsys, *overrides)
+    assert message in error
+
+
+def test_the_error_names_a_size_of_minibatch_that_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Isaac Lab's number fits its number of environments, and few others."""
+    error = error_of(tmp_path, capsys)
+    assert "minibatch_size is 8192, but must divide the 64 samples per process" in error
+    assert error.endswith(f"Use {CONFIG}.minibatch_size=64.\n")
+
+
+def error_of(folder: Path, capsys: pytest.CaptureFixture[str], *overrides: str) -> str:
+    """Return the one line that train.py prints, and check that it has written nothing."""
+    with contextlib.chdir(folder):
+        flags = [f"--task={TASK}", "--device=cpu", "--num_envs=4"]
+        assert train("rl_games", [*flags, *overrides]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert list(folder.iterdir()) == []
+    return error
+
+
+@pytest.fixture(scope="module")
+def env() -> VectorEnv:
+    cfg = merge(load_env_cfg(get_task(TASK)), {"scene": {"num_envs": 4}, "seed": 1}, "env")
+    return get_task(TASK).make(cfg, context=DistributedContext.single("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"algo": {"name": "sac"}, "model": {"name": "soft_actor_critic"}},
+            "which rl_games trains on one process only: 2 processes",
+        ),
+        ({"config": {"torch_compile": True}}, "on one process only"),
+        ({"network": {"normalization": "batch_norm"}}, "Use layer_norm"),
+        (
+            {"config": {"central_value_config": {"network": {"normalization": "batch_norm"}}}},
+            "central_value_config.network.normalization",
+        ),
+    ],
+)
+def test_what_differs_between_ranks_is_refused(env: VectorEnv, values: dict, message: str):
+    ranks = DistributedContext(rank=0, world_size=2)
+    cfg = merge(RlGamesCfg(), {"params": {"env": {"clip_actions": 1.0}}}, "agent")
+    cfg = merge(cfg, {"params": values}, "agent", given_keys=True)
+    check_supported(merge(RlGamesCfg(), {"params": {"env": {"clip_actions": 1.0}}}), env, ranks)
+    with pytest.raises(ConfigurationError, match=message):
+        check_supported(cfg, env, ranks)
+
+
+def test_settings_of_the_process_are_left_alone(env: VectorEnv):
+    """The library's Runner, which sets them, is not even imported."""
+
+    def settings() -> list[object]:
+        backends = torch.backends
+        return [
+            torch.get_num_threads(),
+            torch.get_float32_matmul_precision(),
+            backends.cudnn.benchmark,
+            backends.cudnn.allow_tf32,
+            backends.cuda.matmul.allow_tf32,
+            str(torch.tensor([1 / 3])),
+        ]
+
+    before = settings()
+    RlGamesLearner(env, agent_cfg(4), DistributedContext.single("cpu"), grad_sync="ddp")
+    assert settings() == before
+    assert "rl_games.torch_runner" not in sys.modules
+
+
+def test_a_tasks_file_replaces_networks_as_a_whole():
+    values = load_agent_values(get_task(TASK), "rl_games")
+    assert values is not None
+    values["params"]["network"] = {"name": "resnet_actor_critic", "cnn": {"conv_depths": [16]}}
+    cfg = RlGamesCfg().with_task_values(values)
+    assert cfg.params.network == values["params"]["network"]
+    assert cfg.params.config.critic_coef == 4.0
+
+
+def test_the_librarys_save_frequency_sets_ours_unless_that_is_given():
+    values = {"params": {"config": {"save_frequency": 25}}}
+    assert RlGamesCfg().with_task_values(values).save_interval == 25
+    assert RlGamesCfg().with_task_values({**values, "save_interval": 10}).save_interval == 10
+
+
+def test_keys_of_isaac_labs_files_are_known():
+    """The parts of them that differ from task to task, all at once."""
+    config = {
+        "name": "ant_direct",
+        "env_name": "rlgpu",
+        "device": "cuda:0",
+        "device_name": "cuda:0",
+        "multi_gpu": False,
+        "ppo": True,
+        "mixed_precision": True,
+        "num_actors": -1,
+        "schedule_type": "legacy",
+        "score_to_win": 20000,
+        "save_best_after": 100,
+        "save_frequency": 50,
+        "central_value_config": {
+            "minibatch_size": 32768,
+            "mini_epochs": 4,
+            "learning_rate": 5e-4,
+            "lr_schedule": "adaptive",
+            "schedule_type": "standard",
+            "kl_threshold": 0.016,
+            "clip_value": True,
+            "normalize_input": True,
+            "truncate_grads": True,
+            "network": {"name": "actor_critic", "central_value": True},
+        },
+        "env_config": None,  # "env_config:" with nothing behind it
+        "player": {"deterministic": True, "games_num": 100000, "print_stats": True},
+    }
+    values = {"params": {"config": config, "load_checkpoint": False, "load_path": ""}}
+    cfg = RlGamesCfg().with_task_values(values)
+    assert (cfg.experiment_name, cfg.save_interval) == ("ant_direct", 50)
+    library = cfg.for_library()["config"]
+    assert library["central_value_config"]["minibatch_size"] == 32768
+    assert "env_config" not in library  # rl_games would unpack null
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"seed": 3}, "agent.seed is derived .* Set agent.params.seed instead"),
+        ({"gamma": 0.9}, "no 'agent.gamma'. Did you mean agent.params.config.gamma"),
+    ],
+)
+def test_a_key_at_the_wrong_depth_of_a_file_is_answered_with_the_right_one(values, said: str):
+    with pytest.raises(ConfigurationError, match=said):
+        RlGamesCfg().with_task_values(values)

@@ -1,0 +1,141 @@
+"""play.py on briefly trained policies of rl_games, and networks that are not plain."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.cli import play, train
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.envs import VectorEnv
+from envlab.registry import get_task, load_env_cfg
+from envlab.rl_games.learner import RlGamesLearner
+from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
+from tests.trained import checkpoint_of, only_run
+from tests.rl_games.first_update import agent_cfg
+from tests.rl_games.worker import CARTPOLE, SMALL
+
+OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+
+
+def train_and_play(folder: Path, *arguments: str) -> tuple[Path, str]:
+    """Return the run directory and what play.py printed."""
+    with contextlib.chdir(folder):
+        assert train("rl_games", [*arguments, "--max_iterations=2"]) == 0
+        with (folder / "out.txt").open("w") as file, contextlib.redirect_stdout(file):
+            flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
+            assert play("rl_games", flags) == 0
+    return only_run(folder), (folder / "out.txt").read_text()
+
+
+def onnx_of(run: Path, obs: torch.Tensor) -> torch.Tensor:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(run / "exported/policy.onnx"))
+    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
+    return torch.from_numpy(actions)
+
+
+def hidden_of(state: dict[str, torch.Tensor], obs: torch.Tensor) -> torch.Tensor:
+    """Return the last hidden layer for observations, computed by hand from a checkpoint."""
+    variance = state["running_mean_std.running_var"].float()
+    mean = state["running_mean_std.running_mean"].float()
+    hidden = ((obs.clamp(-5.0, 5.0) - mean) / (variance + 1e-5).sqrt()).clamp(-5.0, 5.0)
+    for layer in (0, 2):
+        name = f"a2c_network.actor_mlp.{layer}"
+        hidden = hidden @ state[f"{name}.weight"].T + state[f"{name}.bias"]
+        hidden = torch.nn.functional.elu(hidden)
+    return hidden
+
+
+def test_exported_policies_act_like_the_trained_one(tmp_path: Path):
+    """Normaliser, both bounds and scaling are inside."""
+    space = "agent.params.network.space.continuous"
+    large = [f"{space}.mu_init.name=const_initializer", f"+{space}.mu_init.val=0.5"]
+    bound = "agent.params.env.clip_actions=0.05"
+    run, text = train_and_play(tmp_path, *CARTPOLE, *large, bound)
+    assert "(iteration 2, 1024 frames)" in text
+    assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 8 episodes$", text, re.M)
+    state = checkpoint_of(run, 2)["model"]["networks"]
+    mean = hidden_of(state, OBS) @ state["a2c_network.mu.weight"].T + state["a2c_network.mu.bias"]
+    expected = mean.clamp(-1.0, 1.0) * 0.05
+    assert 0 < int((expected.abs() == 0.05).sum()) < len(OBS)
+    files = sorted(path.name for path in (run / "exported").glob("policy.*"))
+    assert files == ["policy.onnx", "policy.pt"]
+    jit = torch.jit.load(str(run / "exported/policy.pt"))
+    torch.testing.assert_close(jit(OBS), expected, rtol=0.0, atol=1e-5)
+    torch.testing.assert_close(onnx_of(run, OBS), expected, rtol=0.0, atol=1e-5)
+
+
+def test_exported_choices_are_the_most_likely_ones(tmp_path: Path):
+    task = "--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
+    run, _ = train_and_play(tmp_path, task, *SMALL)
+    state = checkpoint_of(run, 2)["model"]["networks"]
+    weight, bias = state["a2c_network.logits.weight"], state["a2c_network.logits.bias"]
+    expected = (hidden_of(state, OBS) @ weight.T + bias).argmax(dim=1)
+    assert len(expected.unique()) > 1
+    jit = torch.jit.load(str(run / "exported/policy.pt"))
+    assert torch.equal(jit(OBS), expected)
+    assert torch.equal(onnx_of(run, OBS), expected)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["agent.params.network.separate=true", "agent.params.network.mlp.d2rl=true"],
+        ["agent.params.model.name=continuous_a2c_tanh"],
+        ["agent.params.config.clip_actions=false", "agent.params.env.clip_observations=inf"],
+    ],
+)
+def test_other_networks_are_exported_too(tmp_path: Path, overrides: list[str]):
+    """The export is checked against the policy as it is written."""
+    run, _ = train_and_play(tmp_path, *CARTPOLE, *overrides)
+    assert (run / "exported/policy.onnx").is_file()
+
+
+def test_other_networks_than_the_checkpoints_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with contextlib.chdir(tmp_path):
+        assert train("rl_games", [*CARTPOLE, "--max_iterations=1"]) == 0
+        capsys.readouterr()
+        flags = ["--device=cpu", "--num_envs=2", "agent.params.network.mlp.units=[8]"]
+        assert play("rl_games", [CARTPOLE[0], *flags]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: The checkpoint does not fit the configured networks")
+    assert error.count("\n") == 1
+
+
+class PictureEnv(CartpoleDirectEnv):
+    """Cartpole that is seen as pictures, ``(num_envs, 6, 5, 4)``, height before width."""
+
+    def _make_spaces(self) -> None:
+        VectorEnv._make_spaces(self)  # direct environments declare vectors
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        obs = super()._get_observations()["policy"]
+        return {"policy": obs[:, None, None, :].repeat(1, 6, 5, 1)}
+
+
+def test_pictures_go_through_convolutions():
+    context = DistributedContext.single("cpu")
+    env_cfg = load_env_cfg(get_task("Isaac-Cartpole-Direct-v0"))
+    env = PictureEnv(merge(env_cfg, {"scene": {"num_envs": 4}, "seed": 1}), context=context)
+    conv = {"filters": 3, "kernel_size": 3, "strides": 1, "padding": 0}
+    cnn = {"type": "conv2d", "activation": "elu", "initializer": {"name": "default"}}
+    network = agent_cfg(4).params.network | {"cnn": cnn | {"convs": [conv]}}
+    params = {"params": {"network": network}}
+    cfg = merge(agent_cfg(4), params, "agent", given_keys=True)
+    learner = RlGamesLearner(env, cfg, context, grad_sync="ddp")
+    model = learner.agent.model
+    before = model.a2c_network.actor_cnn[0].weight.clone()
+    assert before.shape == (3, 4, 3, 3)
+    learner.start(1)
+    learner.iterate(1, lambda rewards, ended, info: None)
+    assert not torch.equal(model.a2c_network.actor_cnn[0].weight, before)
+    assert model.running_mean_std.running_mean.shape == (6, 5, 4)
+    env.close()

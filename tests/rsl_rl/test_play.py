@@ -1,0 +1,101 @@
+"""play.py on a briefly trained policy with a normaliser."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.cli import play
+from tests.trained import TASK, checkpoint_of
+
+
+@pytest.fixture(scope="module")
+def played(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("played")
+    arguments = [
+        "--task=Isaac-Cartpole-v0",
+        "--device=cpu",
+        "--num_envs=4",
+        "--num_episodes=6",
+        f"--checkpoint={trained}/checkpoints/model_4.pt",
+    ]
+    with (
+        contextlib.chdir(folder),
+        (folder / "out.txt").open("w") as file,
+        contextlib.redirect_stdout(file),
+    ):
+        assert play("rsl_rl", arguments) == 0
+    return folder
+
+
+def test_returns_lengths_and_joints_are_printed(played: Path):
+    text = (played / "out.txt").read_text()
+    assert "(iteration 4, 2048 frames)" in text
+    assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 8 episodes$", text, re.M)
+    assert re.search(r"^Mean episode length \d+\.\d of 300 steps$", text, re.M)
+    assert re.search(r"slider_to_cart \d+\.\d+, cart_to_pole \d+\.\d+$", text, re.M)
+
+
+def test_policies_are_exported_as_single_files(played: Path, trained: Path):
+    assert {path.name for path in (trained / "exported").iterdir()} == {
+        "deploy.py",
+        "deploy.yaml",
+        "policy.onnx",
+        "policy.pt",
+        "scene.xml",
+    }
+
+
+def test_exported_policies_act_like_the_trained_one(played: Path, trained: Path):
+    """The normaliser is inside: the same network without it acts differently."""
+    state = checkpoint_of(trained, 4)["model"]["actor_state_dict"]
+    assert float(state["obs_normalizer._var"].max()) > 1.5
+    obs = 3.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+    std = state["obs_normalizer._std"] + 1e-2
+    hidden = (obs - state["obs_normalizer._mean"]) / std
+    for layer in (0, 2, 4):
+        hidden = hidden @ state[f"mlp.{layer}.weight"].T + state[f"mlp.{layer}.bias"]
+        if layer < 4:
+            hidden = torch.nn.functional.elu(hidden)
+    jit = torch.jit.load(str(trained / "exported/policy.pt"))
+    torch.testing.assert_close(jit(obs), hidden, rtol=0.0, atol=1e-5)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(trained / "exported/policy.onnx"))
+    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
+    torch.testing.assert_close(torch.from_numpy(actions), hidden, rtol=0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--num_envs=0", "--num_envs is 0"),
+        ("--num_episodes=-1", "--num_episodes is -1"),
+        ("--checkpoint=./none.pt", "There is no checkpoint"),
+    ],
+)
+def test_bad_input_is_one_sentence(trained: Path, tmp_path: Path, capsys, flag: str, message: str):
+    arguments = ["--task=Isaac-Cartpole-v0", f"--checkpoint={trained}/checkpoints/model_4.pt", flag]
+    with contextlib.chdir(tmp_path):
+        assert play("rsl_rl", arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_that_lies_alone_is_exported_beside_it(trained: Path, tmp_path: Path):
+    alone = tmp_path / "kept" / "model.pt"
+    alone.parent.mkdir()
+    shutil.copy(trained / "checkpoints/model_4.pt", alone)
+    flags = [TASK, "--device=cpu", "--num_envs=2", f"--checkpoint={alone}"]
+    networks = [f"agent.{name}.obs_normalization=true" for name in ("actor", "critic")]
+    assert play("rsl_rl", [*flags, *networks]) == 0
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"kept"}
+    assert (alone.parent / "exported/policy.pt").is_file()

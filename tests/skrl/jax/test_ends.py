@@ -1,0 +1,45 @@
+"""How runs under skrl's launcher for JAX end: never with 0 and never with workers left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jax", reason="skrl on JAX needs jax")
+pytest.importorskip("flax", reason="skrl on JAX needs flax")
+
+from tests.launcher import Launch, run
+from tests.trained import manifest_of, only_run
+from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, youngest
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_killed_rank_fails_the_launch_and_the_run(tmp_path: Path, compiled: Path):
+    with compiled_quickly(compiled):
+        flags = [*PPO, "--distributed", "--max_iterations=100000"]
+        launch = Launch(skrl_launch(2, TRAIN, *flags), tmp_path)
+    try:
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")), 180.0)
+        os.kill(youngest(launch, rank=1), signal.SIGKILL)
+        assert launch.wait() == -signal.SIGTERM
+        assert launch.left(10.0) == {}
+    finally:
+        launch.close()
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "failed", (manifest, launch.output)
+    assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+def test_bad_input_on_all_ranks_is_said_once(tmp_path: Path):
+    words = [*PPO, "--distributed", "agent.agent.kl_threshold=0.1"]
+    code, output = run(skrl_launch(2, TRAIN, *words), tmp_path)
+    assert code == -signal.SIGTERM
+    errors = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, output
+    assert "agent.agent.kl_threshold is 0.1, but on 2 processes" in errors[0]
+    assert "Traceback" not in output

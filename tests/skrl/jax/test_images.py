@@ -1,0 +1,74 @@
+"""Images through skrl's networks on JAX, and back to PyTorch for the export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("jax", reason="skrl on JAX needs jax")
+pytest.importorskip("flax", reason="skrl on JAX needs flax")
+
+from envlab.distributed.context import DistributedContext
+from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.jax.learner import make_learner
+from envlab.skrl.jax.models import _channels_last
+from envlab.skrl.jax.play import JaxPlayer, torch_parameters
+from tests.skrl.jax.runs import compiled_quickly
+
+TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
+
+
+@pytest.fixture(autouse=True)
+def quick(compiled: Path) -> Iterator[None]:
+    with compiled_quickly(compiled):
+        yield
+
+
+@pytest.mark.parametrize("read", ["OBSERVATIONS", "OBSERVATIONS['depth'] / 10"])
+def test_networks_written_for_pytorch_keep_their_channels_last(read: str):
+    convolution = {"out_channels": 4, "kernel_size": 8, "stride": 4, "padding": 0}
+    layers = [{"conv2d": convolution}, {"conv2d": [4, 3, 1]}, "flatten", 16]
+    source = f"permute( {read}, (0, 3, 1, 2))"
+    found = _channels_last({"name": "net", "input": source, "layers": layers})
+    assert found["input"] == f"({read})"
+    assert found["layers"] == [
+        {"conv2d": {"out_channels": 4, "kernel_size": [8, 8], "stride": [4, 4], "padding": 0}},
+        {"conv2d": [4, [3, 3], [1, 1]]},
+        "flatten",
+        16,
+    ]
+    assert layers[1] == {"conv2d": [4, 3, 1]}
+
+
+def test_a_dense_layer_after_convolutions_is_reordered():
+    """By hand: an image of 2 x 1 pixels and 3 channels; channels come first in PyTorch."""
+    kernel = torch.arange(4.0).view(1, 1, 1, 4)[..., :3]  # 1 x 1, from 1 channel to 3
+    dense = torch.tensor([[10.0], [11.0], [12.0], [20.0], [21.0], [22.0]])  # pixel by pixel
+    state = {
+        "net_container.layers_0.kernel": torch.tensor([[5.0]]),
+        "eye_container.layers_3.kernel": dense,
+        "eye_container.layers_0.kernel": kernel,
+        "eye_container.layers_0.bias": torch.zeros(3),
+    }
+    found = torch_parameters(state, ["eye_container", "net_container"])
+    assert found["eye_container.0.weight"].shape == (3, 1, 1, 1)
+    assert found["eye_container.3.weight"].tolist() == [[10.0, 20.0, 11.0, 21.0, 12.0, 22.0]]
+    assert found["net_container.0.weight"].tolist() == [[5.0]]
+
+
+def test_a_policy_on_images_acts_alike_on_both_frameworks():
+    """Its twin on PyTorch is what is exported."""
+    task = get_task(TASK)
+    cfg = SkrlCfg.of(ml_framework="jax").with_task_values(load_agent_values(task, "skrl"))
+    context = DistributedContext.single("cpu")
+    env = task.make(load_env_cfg(task), context=context, num_envs=2, seed=0)
+    player = JaxPlayer(make_learner(env, cfg.resolved(), context))
+    on_jax, twin = player._policy("agent"), player._traceable("agent")
+    images = 5.0 * torch.rand(7, 24, 96, 1, generator=torch.Generator().manual_seed(0))
+    actions = on_jax(images)
+    assert float(actions.detach().std()) > 1e-3
+    torch.testing.assert_close(twin(images), actions, rtol=0.0, atol=1e-5)

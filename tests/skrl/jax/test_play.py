@@ -1,0 +1,85 @@
+"""play.py on a policy that skrl trained on JAX, with a normaliser."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("jax", reason="skrl on JAX needs jax")
+pytest.importorskip("flax", reason="skrl on JAX needs flax")
+
+from envlab.cli import play
+from envlab.skrl.jax.play import torch_parameters
+from tests.trained import checkpoint_of, only_run
+from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, compiled_quickly, train_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick(compiled: Path) -> Iterator[None]:
+    with compiled_quickly(compiled):
+        yield
+
+
+@pytest.fixture(scope="module")
+def played(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two iterations that was played; what was printed lies beside it."""
+    folder = tmp_path_factory.mktemp("played")
+    assert train_in(folder, *PPO, "--max_iterations=2") == 0
+    arguments = [TASK, *FRAMEWORK, "--num_envs=4"]
+    with (
+        contextlib.chdir(folder),
+        (folder / "out.txt").open("w") as file,
+        contextlib.redirect_stdout(file),
+    ):
+        assert play("skrl", arguments) == 0
+    return folder
+
+
+def test_returns_are_printed_and_policies_written(played: Path):
+    text = (played / "out.txt").read_text()
+    assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 4 episodes$", text, re.M)
+    assert "Not exported" not in text
+    names = sorted(path.name for path in (only_run(played) / "exported").glob("policy.*"))
+    assert names == ["policy.onnx", "policy.pt"]
+
+
+def test_exported_policies_act_as_the_checkpoint_says(played: Path):
+    """By hand: the normaliser, a dense layer with elu, and another without."""
+    arrays = checkpoint_of(only_run(played), 2)["model"]["arrays"]
+    scaler = arrays["agent.observation_preprocessor"]
+    assert float((scaler["running_variance"] - 1.0).abs().max()) > 0.1
+    obs = 3.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+    hidden = (obs - scaler["running_mean"]) / (scaler["running_variance"].sqrt() + 1e-8)
+    hidden = hidden.clamp(-5.0, 5.0)
+    layers = arrays["agent.policy"]
+    for name in ("layers_0", "layers_2"):
+        weight, bias = (
+            layers[f"params.net_container.{name}.{part}"] for part in ("kernel", "bias")
+        )
+        hidden = hidden @ weight + bias
+        if name == "layers_0":
+            hidden = torch.nn.functional.elu(hidden)
+    exported = only_run(played) / "exported"
+    jit = torch.jit.load(str(exported / "policy.pt"))
+    torch.testing.assert_close(jit(obs), hidden, rtol=0.0, atol=1e-5)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(exported / "policy.onnx"))
+    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
+    torch.testing.assert_close(torch.from_numpy(actions), hidden, rtol=0.0, atol=1e-5)
+
+
+def test_parameters_change_their_layout_and_names():
+    state = {"net_container.layers_0.kernel": torch.arange(6.0).reshape(2, 3)}
+    (found,) = torch_parameters(state).items()
+    assert found[0] == "net_container.0.weight"
+    assert np.array_equal(found[1], [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]])
+    with pytest.raises(ValueError, match=r"shape \(3, 1, 4\), so it is neither dense nor"):
+        torch_parameters({"net_container.layers_0.kernel": torch.zeros(3, 1, 4)})

@@ -1,0 +1,243 @@
+"""skrl's configuration: filled up with its defaults, strict, and fluent in skrl 1.x."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from envlab.config import compose, from_dict, merge, to_dict
+from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_agent_values
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.library import ALGORITHMS, COMPONENTS, component, component_arguments
+from envlab.skrl.settings import library_settings, schedule
+
+
+def overridden(cfg: SkrlCfg, *overrides: str) -> SkrlCfg:
+    composed: SkrlCfg = compose({"agent": cfg}, overrides)["agent"]
+    return composed
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_has_a_whole_configuration_that_survives_a_file(algorithm: str):
+    cfg = SkrlCfg.of(algorithm).with_task_values({})
+    values = to_dict(cfg, "agent")
+    assert merge(SkrlCfg(), values, "agent", given_keys=True) == cfg
+    assert cfg.origin == {"algorithm": algorithm, "ml_framework": "torch"}
+    assert cfg.is_multi_agent == (algorithm in ("ippo", "mappo"))
+    assert cfg.resolved().num_steps_per_env > 0
+
+
+@pytest.mark.parametrize(
+    ("key", "task", "algorithm"),
+    [
+        ("skrl", "Isaac-Cartpole-v0", "ppo"),
+        ("skrl", "Isaac-Cartpole-Direct-v0", "ppo"),
+        ("skrl_dqn", "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "dqn"),
+        ("skrl_ippo", "Isaac-Cart-Double-Pendulum-Direct-v0", "ippo"),
+        ("skrl_mappo", "Isaac-Cart-Double-Pendulum-Direct-v0", "mappo"),
+    ],
+)
+def test_agent_files_name_their_own_algorithm(key: str, task: str, algorithm: str):
+    values = load_agent_values(get_task(task), key)
+    assert values is not None
+    cfg = SkrlCfg().with_task_values(values)
+    assert (cfg.algorithm, cfg.registry_key) == (algorithm, key)
+    assert cfg.resolved().run_name == f"{algorithm}_torch"
+
+
+def test_a_task_keeps_skrls_defaults_for_what_it_does_not_say():
+    cfg = SkrlCfg().with_task_values({"agent": {"class": "sac", "polyak": 0.1}})
+    assert (cfg.agent["polyak"], cfg.agent["batch_size"], cfg.agent["class"]) == (0.1, 64, "SAC")
+    assert set(cfg.models) > {"policy", "critic_1", "target_critic_2"}
+
+
+def test_a_scheduler_is_filled_up_with_its_own_defaults():
+    agent = {"learning_rate_scheduler": "KLAdaptiveLR", "learning_rate_scheduler_kwargs": None}
+    cfg = SkrlCfg().with_task_values({"agent": agent})
+    cfg = overridden(cfg, "agent.agent.learning_rate_scheduler_kwargs.min_lr=1e-5")
+    kwargs = cfg.agent["learning_rate_scheduler_kwargs"]
+    assert (kwargs["kl_threshold"], kwargs["min_lr"], kwargs["max_lr"]) == (0.008, 1e-5, 1e-2)
+
+
+def test_names_of_skrl_1_are_understood(caplog: pytest.LogCaptureFixture):
+    logging.getLogger("envlab").propagate = True
+    old = {
+        "class": "PPO",
+        "lambda": 0.9,
+        "clip_predicted_values": True,
+        "value_clip": 0.3,
+        "state_preprocessor": "RunningStandardScaler",
+        "state_preprocessor_kwargs": None,
+        "random_timesteps": 0,
+        "learning_starts": 0,
+    }
+    with caplog.at_level(logging.INFO):
+        agent = SkrlCfg().with_task_values({"agent": old}).agent
+    assert (agent["gae_lambda"], agent["value_clip"]) == (0.9, 0.3)
+    assert agent["observation_preprocessor"] == "RunningStandardScaler"
+    assert agent["state_preprocessor"] is None
+    assert "lambda is gae_lambda" in caplog.text
+    assert "random_timesteps has no meaning here" in caplog.text
+
+
+def test_1_x_names_for_other_meanings():
+    agent = {"clip_predicted_values": False, "shared_state_preprocessor": "RunningStandardScaler"}
+    cfg = SkrlCfg().with_task_values({"agent": agent})
+    assert cfg.agent["value_clip"] == 0.0
+    assert cfg.agent["state_preprocessor"] == "RunningStandardScaler"
+    both = {"state_preprocessor": None, "observation_preprocessor": "RunningStandardScaler"}
+    assert SkrlCfg().with_task_values({"agent": both}).agent["state_preprocessor"] is None
+
+
+def test_iterations_follow_timesteps_until_they_are_set():
+    cfg = overridden(SkrlCfg(), "agent.trainer.timesteps=2400", "agent.agent.rollouts=32")
+    assert cfg.resolved().max_iterations == 75
+    assert cfg.max_iterations is None
+    assert overridden(cfg, "agent.max_iterations=7").resolved().max_iterations == 7
+
+
+@pytest.mark.parametrize(
+    ("interval", "save_interval"), [("auto", 30), ("320", 20), ("0", 300), ("1", 1)]
+)
+def test_checkpoints_follow_skrls_interval_in_timesteps(interval: str, save_interval: int):
+    cfg = overridden(SkrlCfg(), f"agent.agent.experiment.checkpoint_interval={interval}")
+    assert cfg.resolved().save_interval == save_interval
+    assert overridden(cfg, "agent.save_interval=4").resolved().save_interval == 4
+
+
+def test_experiment_and_run_name_are_isaac_labs():
+    keys = ["agent.agent.experiment.directory=mine", "agent.agent.experiment.experiment_name=a"]
+    cfg = overridden(SkrlCfg(), *keys)
+    assert (cfg.experiment_name, cfg.run_name) == ("mine", "ppo_torch_a")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("agent.agent.learning_rat=1", "agent.agent.learning_rate"),
+        ("agent.agent.rollouts=many", "agent.agent.rollouts"),
+        ("agent.directory=a", "Did you mean agent.agent.experiment.directory"),
+        ("agent.experiment_name=a", r"Set agent\.agent\.experiment\.directory instead"),
+        ("agent.models.policy.initial_log_sd=0", "agent.models.policy.initial_log_std"),
+        ("agent.trainer.timestep=1", "agent.trainer.timesteps"),
+    ],
+)
+def test_an_unknown_setting_is_an_error_with_the_nearest(override: str, message: str):
+    with pytest.raises(ConfigurationError, match=message):
+        overridden(SkrlCfg(), override)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("agent.num_steps_per_env=8", "learns after agent.agent.rollouts = 16 steps"),
+        ("agent.agent.class=SAC", "Choose it by --algorithm sac"),
+        ("agent.agent.class=PPOO", "'PPOO', but must be one of .* Did you mean ppo"),
+        ("agent.agent.experiment.wandb=true", "add --logger wandb"),
+        ("agent.agent.experiment.store_separately=true", "a checkpoint is one file"),
+        ("agent.trainer.class=ParallelTrainer", "only 'SequentialTrainer' is supported"),
+    ],
+)
+def test_settings_that_contradict_or_have_no_effect_are_refused(override: str, message: str):
+    with pytest.raises(ConfigurationError, match=message):
+        overridden(SkrlCfg(), override).resolved()
+
+
+def test_mixed_precision_is_refused_on_jax():
+    cfg = overridden(SkrlCfg(), "agent.ml_framework=jax")
+    assert cfg.resolved().ml_framework == "jax"
+    with pytest.raises(ConfigurationError, match="which skrl has on PyTorch only"):
+        overridden(cfg, "agent.agent.mixed_precision=true").resolved()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"agent": {"gamma": 0.9}}, "agent.agent has no .*gamma|gamma"),
+        ({"agent": {"class": "PPPO"}}, "Did you mean ppo"),
+        ({"models": {"policy": {"class": "GausianMixin"}}}, "Did you mean GaussianMixin"),
+        ({"agent": {"learning_rate_scheduler": "KLAdaptive"}}, "Did you mean KLAdaptiveLR"),
+        ({"modles": {}}, "models"),
+    ],
+)
+def test_a_mistake_in_an_agent_file_is_one_sentence(values: dict[str, Any], message: str):
+    with pytest.raises(ConfigurationError, match=message):
+        SkrlCfg().with_task_values(values)
+
+
+def test_names_become_classes_and_formulas_functions_without_evaluation():
+    agent = {
+        "class": "DQN",
+        "learning_rate_scheduler": ["StepLR", None],
+        "learning_rate_scheduler_kwargs": {"step_size": 2},
+        "exploration_scheduler": "max(0.1, 1.0 - 2 * timestep / timesteps)",
+        "rewards_shaper": None,
+        "rewards_shaper_scale": 0.5,
+    }
+    settings = library_settings(agent, component)
+    assert [found and found.__name__ for found in settings["learning_rate_scheduler"]] == [
+        "StepLR",
+        None,
+    ]
+    assert settings["exploration_scheduler"](25, 100) == 0.5
+    assert settings["exploration_scheduler"](90, 100) == 0.1
+    assert settings["rewards_shaper"](4.0, 0, 0) == 2.0
+    assert "class" not in settings
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["__import__('os')", "timestep +", "steps", "[1]", "max(x=1)", "'a'", "timestep.real", "1; 2"],
+)
+def test_a_formula_can_only_calculate(formula: str):
+    with pytest.raises(ConfigurationError, match="must be a formula in timestep and timesteps"):
+        schedule(formula, "agent.agent.exploration_scheduler")
+
+
+def test_arguments_of_a_replaced_component_are_dropped_and_missing_ones_named():
+    filled = {"kl_threshold": 0.008, "min_lr": 1e-6}
+    path = "agent.agent.learning_rate_scheduler"
+    with pytest.raises(ConfigurationError, match="needs step_size"):
+        component_arguments("StepLR", filled, path)
+    arguments = component_arguments("StepLR", {**filled, "step_size": 3}, path)
+    assert arguments == {"step_size": 3, "gamma": 0.1}
+    with pytest.raises(ConfigurationError, match=r"kl_threshold is 0\.5, but StepLR takes only"):
+        component_arguments("StepLR", {"kl_threshold": 0.5, "step_size": 3}, path)
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_every_component_that_can_be_named_exists(name: str):
+    assert component(name, "agent").__name__ == name
+
+
+def test_both_ways_of_shaping_rewards_are_refused():
+    agent = {"class": "PPO", "rewards_shaper": "math:sqrt", "rewards_shaper_scale": 0.5}
+    with pytest.raises(ConfigurationError, match="are both set"):
+        library_settings(agent, component)
+
+
+def test_the_defaults_are_typed():
+    """skrl writes some numbers as integers that may be fractions."""
+    assert overridden(SkrlCfg(), "agent.models.policy.min_log_std=-5.5")
+    assert overridden(SkrlCfg.of("sac"), "agent.agent.grad_norm_clip=0.5")
+    assert from_dict(SkrlCfg, {"seed": 3}, "agent").seed == 3
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "value"), [("PPO", "OBSERVATIONS"), ("IPPO", "OBSERVATIONS"), ("MAPPO", "STATES")]
+)
+def test_networks_of_skrl_1_read_observations(algorithm: str, value: str):
+    network = [{"name": "net", "input": "STATES", "layers": [8], "activations": "elu"}]
+    models = {
+        "separate": True,
+        "policy": {"class": "GaussianMixin", "network": network, "output": "ACTIONS"},
+        "value": {"class": "DeterministicMixin", "network": network, "output": "ONE"},
+    }
+    values = {"models": models, "agent": {"class": algorithm, "lambda": 0.9}}
+    cfg = SkrlCfg().with_task_values(values)
+    assert cfg.models["policy"]["network"][0]["input"] == "OBSERVATIONS"
+    assert cfg.models["value"]["network"][0]["input"] == value
+    assert network[0]["input"] == "STATES"  # the file's values stay as they are

@@ -1,0 +1,35 @@
+"""A memory with cheap batches draws what skrl's would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from envlab.skrl.torch.memory import QuickMemory, RandomMemory
+
+
+def filled(kind: type[Any], **values: Any) -> Any:
+    memory = kind(memory_size=10, num_envs=3, device="cpu", **values)
+    memory.create_tensor("observations", size=2, dtype=torch.float32)
+    for step in range(7):
+        memory.add_samples(observations=torch.full((3, 2), float(step)))
+    return memory
+
+
+def test_samples_are_those_of_skrl_with_replacement():
+    mine, skrls = filled(QuickMemory), filled(RandomMemory, replacement=True)
+    batches = []
+    for memory in (mine, skrls):
+        torch.manual_seed(0)
+        batches.append(memory.sample(["observations", "states"], batch_size=500)[0])
+    assert torch.equal(batches[0][0], batches[1][0])
+    assert batches[0][1] is None
+    assert batches[0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_combined_experience_replay_holds_the_newest_step_of_each_environment():
+    memory = filled(QuickMemory, use_cer=True)
+    torch.manual_seed(0)
+    (batch,) = memory.sample(["observations"], batch_size=8)[0]
+    assert batch[:3, 0].tolist() == [6.0, 6.0, 6.0]

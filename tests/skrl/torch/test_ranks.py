@@ -1,0 +1,248 @@
+"""The parts of skrl on PyTorch that are corrected, one by one, on one process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from gymnasium.spaces import Box
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.checks import _check_clipping
+from envlab.skrl.env import Spaces, final_values
+from envlab.skrl.torch.learner import TorchLearner, make_learner
+from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler, pooled_batch
+from tests.skrl.jobs import step_to_a_time_limit
+from tests.skrl.torch.amp import train_amp
+
+CARTPOLE = "Isaac-Cartpole-v0"
+DISCRETE = "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
+PENDULUM = "Isaac-Cart-Double-Pendulum-Direct-v0"
+
+
+PLAIN = {"policy": {"class": "GaussianMixin"}}
+"""A policy of skrl's own, whose actions need no bounds."""
+
+
+def learner_of(algorithm: str = "ppo", task_id: str = CARTPOLE, **agent: Any) -> TorchLearner:
+    """Return a learner on four environments."""
+    context, task = DistributedContext.single("cpu"), get_task(task_id)
+    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 4}, "seed": 1}, "env")
+    values = load_agent_values(task, "skrl" if algorithm == "ppo" else f"skrl_{algorithm}") or {}
+    cfg = SkrlCfg.of(algorithm).with_task_values(values)
+    cfg = merge(cfg, {"agent": agent}, "agent").resolved()
+    torch.manual_seed(0)
+    return make_learner(task.make(env_cfg, context=context), cfg, context)
+
+
+def test_time_outs_bootstrap_from_the_final_observation_and_not_from_the_reset_one():
+    learner = learner_of(time_limit_bootstrap=True)
+    step, _ = step_to_a_time_limit(learner)
+    final, reset = step.final_observations, step.observations
+    assert step.truncated.squeeze(1).tolist() == [False, True, False, True]
+    same = (final == reset).all(dim=1).tolist()
+    assert same == [True, False, True, False]
+    agent, mask = learner.agent, step.truncated.float()
+
+    def bootstrapped(observations: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            values, _ = agent.value.act({"observations": observations}, role="value")
+        return step.returns.unsqueeze(1) + 0.99 * values * mask
+
+    recorded = agent.memory.get_tensor_by_name("rewards")[0]
+    torch.testing.assert_close(recorded, bootstrapped(final))
+    assert not torch.allclose(recorded, bootstrapped(reset))  # what skrl would have used
+
+
+def test_the_return_of_an_episode_holds_no_bootstrap():
+    step, _ = step_to_a_time_limit(learner_of(time_limit_bootstrap=True))
+    assert torch.equal(step.returns[[0, 2]], step.rewards[[0, 2], 0])
+    assert not torch.equal(step.returns[[1, 3]], step.rewards[[1, 3], 0])  # agents write into it
+
+
+def test_a_replay_memory_holds_the_final_observation():
+    learner = learner_of("sac")
+    step, observations = step_to_a_time_limit(learner)
+    recorded = learner.agent.memory.get_tensor_by_name("next_observations")[0]
+    assert torch.equal(recorded, step.final_observations)
+    assert not torch.equal(recorded[1], step.observations[1])
+    assert torch.equal(learner.agent.memory.get_tensor_by_name("observations")[0], observations)
+
+
+def test_every_agent_gets_its_own_final_observation_and_the_shared_state():
+    step, _ = step_to_a_time_limit(learner_of("mappo", PENDULUM))
+    final, states = step.final_observations, step.final_states
+    assert {name: tuple(values.shape) for name, values in final.items()} == {
+        "cart": (4, 4),
+        "pendulum": (4, 3),
+    }
+    joined = torch.cat([final["cart"], final["pendulum"]], dim=1)
+    assert torch.equal(states["cart"], joined)
+    assert torch.equal(states["pendulum"], joined)
+    assert not torch.equal(final["cart"][1], step.observations["cart"][1])
+    total = torch.stack([values.squeeze(1) for values in step.rewards.values()]).sum(dim=0)
+    torch.testing.assert_close(step.returns, total)
+
+
+def test_final_values_are_taken_where_episodes_ended_only():
+    obs = {"policy": torch.zeros(3, 2)}
+    info = {
+        "final_obs": {"policy": torch.ones(3, 2)},
+        "_final_obs": torch.tensor([False, True, False]),
+    }
+    assert final_values(obs, info)["policy"].tolist() == [[0, 0], [1, 1], [0, 0]]
+    assert final_values(obs, {})["policy"] is obs["policy"]
+
+
+def test_random_actions_are_new_in_every_step_and_known_from_the_seed():
+    learner = learner_of("dqn", DISCRETE)
+    network, inputs = learner.agent.q_network, {"observations": torch.zeros(64, 4)}
+    torch.manual_seed(3)
+    first, second = (network.random_act(inputs)[0] for _ in range(2))
+    torch.manual_seed(3)
+    assert torch.equal(network.random_act(inputs)[0], first)
+    assert not torch.equal(first, second)
+    assert set(first.flatten().tolist()) == {0, 1, 2}
+    stock = type(network).random_act  # what skrl would have done: the same again and again
+    assert torch.equal(stock(network, inputs)[0], stock(network, inputs)[0])
+
+
+def test_several_agents_keep_the_arguments_of_their_scalers():
+    kwargs = {"epsilon": 1e-8, "clip_threshold": 2.0}
+    learner = learner_of("mappo", PENDULUM, observation_preprocessor_kwargs=kwargs)
+    scalers = [learner.agent._observation_preprocessor[name] for name in ("cart", "pendulum")]
+    assert [scaler.clip_threshold for scaler in scalers] == [2.0, 2.0]
+    assert [len(scaler.running_mean) for scaler in scalers] == [4, 3]
+
+
+def test_several_agents_need_no_scheduler():
+    learner = learner_of(
+        "ippo", PENDULUM, learning_rate_scheduler=None, learning_rate=1e-3, mini_batches=2
+    )
+    assert learner.learning_rate() == 1e-3
+
+
+@pytest.mark.parametrize("shape", [(64, 3), (8, 8, 3)])
+def test_a_scaler_alone_is_skrls(shape: tuple[int, ...]):
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    ours = PooledScaler.of(DistributedContext.single("cpu"))(3)
+    stock = RunningStandardScaler(3)
+    torch.testing.assert_close(ours(values, train=True), stock(values, train=True))
+
+
+def test_pooled_batches_are_one_batch():
+    class TwoRanks:
+        """Sums what this rank and another one hold."""
+
+        def __init__(self, other: torch.Tensor) -> None:
+            self._other = iter(other)
+
+        def sum(self, values: torch.Tensor) -> torch.Tensor:
+            return values + next(self._other)
+
+    mine, theirs = (torch.randn(5, 2, dtype=torch.float64) + shift for shift in (0.0, 3.0))
+    both = torch.cat([mine, theirs])
+    mean = both.mean(dim=0)
+    sent = [
+        torch.stack([theirs.sum(dim=0), torch.full((2,), 5.0, dtype=torch.float64)]),
+        (theirs - mean).square().sum(dim=0).unsqueeze(0),
+    ]
+    context: Any = TwoRanks(sent)  # type: ignore[arg-type]
+    found, var, count = pooled_batch(mine.mean(dim=0), mine.var(dim=0), 5, context)
+    torch.testing.assert_close(found, mean)
+    torch.testing.assert_close(var, both.var(dim=0))
+    assert count == 10
+
+
+def means_of(algorithm: str) -> torch.Tensor:
+    """Return the mean actions of an untrained policy for one observation, asked for 100 times."""
+    task = get_task(CARTPOLE)
+    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 100}, "seed": 1}, "env")
+    context = DistributedContext.single("cpu")
+    env = task.make(env_cfg, context=context)
+    agent = make_learner(env, SkrlCfg.of(algorithm).with_task_values({}).resolved(), context).agent
+    inputs = {"observations": torch.ones(100, 4), "alpha": 0.5}
+    with torch.no_grad():
+        _, outputs = agent.policy.act(inputs, role="policy")
+        values, _ = agent.value.act(inputs, role="value")
+    env.close()
+    assert len(values.unique()) == 1  # the critic sees no noise
+    return outputs["mean_actions"]
+
+
+def test_rpo_perturbs_its_mean_actions_which_skrls_networks_alone_do_not():
+    means = means_of("rpo")
+    assert len(means.unique()) == 100
+    assert 0.8 < float(means.max() - means.min()) <= 1.0
+    assert len(means_of("ppo").unique()) == 1
+
+
+def test_amp_learns_from_motions_and_saves_its_memories():
+    learner, losses = train_amp(DistributedContext.single("cpu"))
+    assert "Loss / Discriminator loss" in losses
+    memories = learner.rank_state()["memories"]
+    assert set(memories) == {"motion_dataset", "reply_buffer"}
+    modules = learner.model_state()["modules"]["agent"]
+    assert {"discriminator", "amp_observation_preprocessor"} <= set(modules)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "task", "values", "message"),
+    [
+        ("ppo", CARTPOLE, {"agent": {"mini_batches": 65}}, "only 64 samples"),
+        ("ppo", CARTPOLE, {"memory": {"memory_size": 8}}, "agent.agent.rollouts = 16"),
+        ("ppo", CARTPOLE, {"memory": {"class": "SharedMemory"}}, "only 'RandomMemory'"),
+        ("sac", CARTPOLE, {"memory": {"memory_size": -1}}, "longer than a rollout"),
+        ("sac", CARTPOLE, {"agent": {"random_timesteps": 5}, "models": PLAIN}, "no bounds"),
+        ("ppo", CARTPOLE, {"models": {"policy": {"clip_actions": True}}}, "no bounds to clip to"),
+        ("ppo", CARTPOLE, {"models": {"policy": {"clip_mean_actions": True}}}, "Set it to false"),
+        ("ppo", CARTPOLE, {"models": {"value": {"clip_actions": True}}}, "gives values"),
+        ("mappo", PENDULUM, {"models": {"policy": {"clip_actions": True}}}, "no bounds to clip to"),
+        ("sac", DISCRETE, {}, "SAC needs actions of a Box space"),
+        ("dqn", CARTPOLE, {}, "DQN needs actions of a Discrete space"),
+        ("a2c", DISCRETE, {}, "Use CategoricalMixin"),
+        ("amp", CARTPOLE, {}, "collect_reference_motions"),
+        (
+            "ppo",
+            CARTPOLE,
+            {"agent": {"state_preprocessor": "RunningStandardScaler"}},
+            "observations for a critic alone",
+        ),
+        (
+            "ppo",
+            CARTPOLE,
+            {"models": {"policy": {"network": [{"name": "net", "input": "STATES"}]}}},
+            "Write OBSERVATIONS",
+        ),
+        (
+            "ppo",
+            CARTPOLE,
+            {"models": {"policy": {"network": [{"name": "net", "input": "OBS", "layers": [8]}]}}},
+            "input is 'OBS', but may only hold OBSERVATIONS",
+        ),
+    ],
+)
+def test_what_cannot_train_is_one_sentence(
+    algorithm: str, task: str, values: dict[str, Any], message: str
+):
+    found = get_task(task)
+    env_cfg = merge(load_env_cfg(found), {"scene": {"num_envs": 4}, "seed": 1}, "env")
+    context = DistributedContext.single("cpu")
+    cfg = merge(SkrlCfg.of(algorithm).with_task_values({}), values, "agent").resolved()
+    env = found.make(env_cfg, context=context)
+    with pytest.raises(ConfigurationError, match=message):
+        make_learner(env, cfg, context)
+    env.close()
+
+
+@pytest.mark.parametrize("high", [1.0, float("inf")])
+def test_actions_are_clipped_where_there_is_a_bound(high: float):
+    cfg = merge(SkrlCfg(), {"models": {"policy": {"clip_actions": True}}}, "agent")
+    spaces = Spaces(Box(-1.0, 1.0, (3,)), None, Box(-1.0, high, (2,)))
+    _check_clipping(cfg, SimpleNamespace(spaces={"agent": spaces}))  # type: ignore[arg-type]

@@ -1,0 +1,118 @@
+"""What each of two ranks does for the tests of skrl, in one launch.
+
+Usage: skrl_worker.py FOLDER; it trains once per entry of ``JOBS``, in a folder of that name, and
+writes ``first_update_rank<i>.pt``, ``amp_rank<i>.pt`` and ``<job>_rank<i>.pt``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.log import configure_logging
+from envlab.errors import EnvlabError
+from envlab.skrl.learner import SkrlLearner
+from envlab.skrl.torch import learner, ranks
+from tests.trained import NAVIGATION
+from tests.skrl.jobs import local_moments, train
+from tests.skrl.torch.amp import train_amp
+from tests.skrl.torch.first_update import first_update
+
+SMALL = ["--headless", "--device=cpu", "--num_envs=32", "agent.save_interval=2"]
+SCALERS = [
+    "agent.agent.observation_preprocessor=RunningStandardScaler",
+    "agent.agent.value_preprocessor=RunningStandardScaler",
+    "agent.memory.replacement=false",  # so that scalers see each sample once
+]
+CARTPOLE = ["--task=Isaac-Cartpole-v0", *SMALL]
+PPO = [*CARTPOLE, *SCALERS]
+REPLAY = ["agent.num_steps_per_env=8", "agent.agent.learning_starts=4"]
+SAC = [*CARTPOLE, "--algorithm=sac", *REPLAY, "agent.agent.batch_size=64"]
+PENDULUM = ["--task=Isaac-Cart-Double-Pendulum-Direct-v0", *SMALL]
+MAPPO = [*PENDULUM, "--algorithm=mappo", "agent.agent.mini_batches=2"]
+IPPO = [*PENDULUM, "--algorithm=ippo", "agent.agent.mini_batches=2"]
+DQN = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *REPLAY]
+
+LIBRARY = "--grad_sync=library"
+JOBS: dict[str, list[str]] = {
+    "ddp": [*PPO, "--max_iterations=4"],
+    "library": [*PPO, "--max_iterations=4", LIBRARY],
+    "stock_scalers": [*PPO, "--max_iterations=2"],
+    "sac": [*SAC, "--max_iterations=2"],
+    "sac_library": [*SAC, "--max_iterations=2", LIBRARY],
+    "stock_entropy": [*SAC, "--max_iterations=2"],
+    "mappo": [*MAPPO, "--max_iterations=4"],
+    "mappo_library": [*MAPPO, "--max_iterations=4", LIBRARY],
+    "ippo": [*IPPO, "--max_iterations=2"],
+    "dqn": [*DQN, "--algorithm=dqn", "--max_iterations=2"],
+    "ddqn": [*DQN, "--algorithm=ddqn", "--max_iterations=2"],
+    "td3": [*CARTPOLE, "--algorithm=td3", *REPLAY, "--max_iterations=2"],
+    "ddpg": [*CARTPOLE, "--algorithm=ddpg", *REPLAY, "--max_iterations=2"],
+    "a2c": [*CARTPOLE, "--algorithm=a2c", "--max_iterations=2"],
+    "rpo": [*CARTPOLE, "--algorithm=rpo", "--max_iterations=2"],
+    "images": [*NAVIGATION, "agent.agent.rollouts=8", "--max_iterations=2"],
+    "kl_threshold": [*CARTPOLE, "agent.agent.kl_threshold=0.01"],
+    "trpo": [*CARTPOLE, "--algorithm=trpo"],
+    "cem": [*DQN[:1], *SMALL, "--algorithm=cem"],
+}
+
+
+def stock_scalers() -> AbstractContextManager[Any]:
+    """Leave skrl's own scalers in place."""
+    stock = ranks.RunningStandardScaler._parallel_variance
+    return mock.patch.object(ranks.PooledScaler, "_parallel_variance", stock)
+
+
+def stock_entropy() -> AbstractContextManager[Any]:
+    """Leave the gradient of SAC's entropy coefficient as it is."""
+    return mock.patch.object(learner, "_averaging", return_value=lambda gradient: gradient)
+
+
+CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "stock_scalers": stock_scalers,
+    "stock_entropy": stock_entropy,
+}
+
+
+def observations(trained: SkrlLearner) -> torch.Tensor:
+    """Return what a rollout has left in the memory."""
+    found: torch.Tensor = trained.agent.memory.get_tensor_by_name("observations")
+    return found
+
+
+def first_updates(context: DistributedContext) -> dict[str, Any]:
+    """Return the first update as envlab makes it, and as skrl would in each respect."""
+    updates = {"pooled": first_update(context), "library": first_update(context, "library")}
+    with mock.patch.object(ranks, "pooled_moments", local_moments):
+        updates["local_advantages"] = first_update(context)
+    with stock_scalers():
+        updates["local_scalers"] = first_update(context)
+    return updates
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    context = DistributedContext.create(distributed=True, device="cpu")
+    configure_logging(context.rank, context.world_size)
+    torch.save(first_updates(context), folder / f"first_update_rank{context.rank}.pt")
+    amp = {sync: train_amp(context, grad_sync=sync)[0].model_state() for sync in ("ddp", "library")}
+    torch.save(amp, folder / f"amp_rank{context.rank}.pt")
+    for name, arguments in JOBS.items():
+        with CHANGES.get(name, nullcontext)():
+            try:
+                values = train(context, folder / name, arguments, observations)
+            except EnvlabError as error:
+                values = {"error": str(error)}
+        torch.save(values, folder / f"{name}_rank{context.rank}.pt")
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

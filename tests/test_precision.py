@@ -1,0 +1,106 @@
+"""Hidden layers in bfloat16: what stays float32, and what is said where a processor lacks it."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.seeding import seed_everything
+from envlab.errors import ConfigurationError
+from envlab.train.training import make_env
+from envlab.libraries import get_library
+from envlab.precision import compute_in, settle_precision
+from tests.trained import TASK, session_of
+
+BATCH = 64
+
+
+@pytest.fixture(params=[True, False], ids=["with bfloat16", "without"])
+def processor_has_it(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the processor says so; torch computes in bfloat16 on any, if slowly."""
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: request.param)
+    return bool(request.param)
+
+
+def networks() -> tuple[nn.Sequential, nn.Sequential]:
+    """Two equal ones, with an output of one value; the second's hidden layers are in bfloat16."""
+    plain = nn.Sequential(nn.Linear(8, 64), nn.ELU(), nn.Linear(64, 64), nn.ELU(), nn.Linear(64, 1))
+    mixed = copy.deepcopy(plain)
+    compute_in(mixed, torch.bfloat16)
+    return plain, mixed
+
+
+def test_hidden_layers_alone_are_in_bfloat16():
+    _, mixed = networks()
+    seen: list[torch.dtype] = []
+    for layer in mixed:
+        layer.register_forward_hook(lambda module, args, output: seen.append(output.dtype))
+    output = mixed(torch.randn(BATCH, 8))
+    assert seen == [torch.bfloat16] * 4 + [torch.float32]
+    assert output.dtype == torch.float32
+    # A value of 100 in bfloat16 would be a multiple of a half.
+    assert not torch.equal(output, output.bfloat16().float())
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_gradients_are_float32_and_nearly_those_of_float32():
+    plain, mixed = networks()
+    inputs = torch.randn(BATCH, 8)
+    for network in (plain, mixed):
+        network(inputs).square().mean().backward()
+    for one, other in zip(plain.parameters(), mixed.parameters(), strict=True):
+        assert one.grad is not None
+        assert other.grad is not None
+        assert other.grad.dtype == torch.float32
+        assert not torch.equal(one.grad, other.grad)
+        torch.testing.assert_close(other.grad, one.grad, rtol=0.1, atol=0.02 * one.grad.abs().max())
+
+
+def test_a_forward_pass_that_fails_leaves_no_autocast():
+    _, mixed = networks()
+    with pytest.raises(RuntimeError):
+        mixed(torch.randn(BATCH, 9))
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_auto_asks_the_processor_and_bfloat16_insists(processor_has_it: bool):
+    context = DistributedContext.single()
+    assert settle_precision("float32", context) == torch.float32
+    if processor_has_it:
+        assert settle_precision("auto", context) == torch.bfloat16
+        assert settle_precision("bfloat16", context) == torch.bfloat16
+        return
+    assert settle_precision("auto", context) == torch.float32
+    with pytest.raises(ConfigurationError, match=r"bfloat16.*Set it to float32, or to auto"):
+        settle_precision("bfloat16", context)
+
+
+def first_losses(library: str, precision: str) -> dict[str, float]:
+    """Return the losses of a first iteration of 16 environments."""
+    flags = [TASK, "--headless", "--device=cpu", "env.scene.num_envs=16", "env.seed=3"]
+    small = {"rl_games": ["agent.params.config.minibatch_size=64"]}
+    session = session_of(library, [*flags, *small.get(library, []), f"agent.precision={precision}"])
+    seed_everything(3)
+    context = DistributedContext.single("cpu")
+    env = make_env(session, context)
+    learner = get_library(library).load("build")(session, env, context)
+    learner.start(1)
+    losses = learner.iterate(1, lambda rewards, dones, infos: None).losses
+    env.close()
+    return {name: float(value) for name, value in losses.items()}
+
+
+@pytest.mark.parametrize("library", ["rsl_rl", "rl_games", "skrl"])
+def test_a_library_learns_nearly_the_same_in_bfloat16(
+    library: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: True)
+    plain, mixed = (first_losses(library, precision) for precision in ("float32", "auto"))
+    assert mixed.keys() == plain.keys()
+    assert mixed != plain
+    for name, loss in plain.items():
+        assert mixed[name] == pytest.approx(loss, rel=0.1, abs=0.05), name

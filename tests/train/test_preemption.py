@@ -1,0 +1,176 @@
+"""SIGTERM and SIGUSR1 end a run after its iteration, saved, with a code and a status of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
+from tests.launcher import TRAIN, Launch
+from tests.trained import (
+    SLOW_END,
+    SMALL,
+    EndedLaunch,
+    checkpoint_of,
+    end_launch,
+    manifest_of,
+    metrics_of,
+    only_run,
+    train_in,
+)
+
+HANDLED = "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1"
+
+
+def assert_saved(folder: Path, name: str) -> int:
+    """Check that the only run was saved after its last iteration, and return that."""
+    directory = only_run(folder)
+    manifest = manifest_of(directory)
+    assert (manifest["status"], manifest["error"]) == ("preempted", f"received {name}")
+    last = metrics_of(directory)[-1]["iteration"]
+    assert manifest["iteration"] == last
+    checkpoint = checkpoint_of(directory, last)
+    assert len(checkpoint["ranks"]) == manifest["world"]["size"]
+    return last
+
+
+@pytest.fixture(scope="module")
+def preempted(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
+    """Two ranks, of which rank 1 alone was told that its time is up; rank 0 takes seconds more."""
+    folder = tmp_path_factory.mktemp("preempted")
+    return end_launch(folder, 1, signal.SIGUSR1, script=SLOW_END)
+
+
+def test_a_signal_to_one_rank_saves_and_ends_all(preempted: EndedLaunch):
+    assert_saved(preempted.folder, "SIGUSR1")
+    assert preempted.left == {}
+    codes = [line for line in preempted.output.splitlines() if "exitcode" in line]
+    assert len(codes) == 3, preempted.output  # a heading, the first to fail, the other
+    assert all(f": {PREEMPTED_EXIT_CODE} " in line for line in codes[1:]), preempted.output
+    assert "Preempted: received SIGUSR1, and saved; exit code 75." in preempted.output
+
+
+def test_what_was_preempted_goes_on_from_there(preempted: EndedLaunch, tmp_path: Path):
+    directory = only_run(preempted.folder)
+    last = manifest_of(directory)["iteration"]
+    path = f"--checkpoint={directory}/checkpoints/model_{last}.pt"
+    assert train_in(tmp_path, *SMALL, "--resume", path, f"--max_iterations={last + 1}") == 0
+    assert [record["iteration"] for record in metrics_of(only_run(tmp_path))] == [last + 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
+def test_the_launcher_passes_the_signal_on_and_waits(tmp_path: Path, name: str):
+    """With the flag that the documentation gives; SIGUSR1 would otherwise kill it alone."""
+    launcher = [f"--signals_to_handle={HANDLED}", "--shutdown_timeout=60"]
+    ended = end_launch(tmp_path, None, signal.Signals[name], launcher=launcher)
+    assert ended.code != 0
+    assert ended.left == {}
+    assert_saved(tmp_path, name)
+
+
+def slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str) -> Path:
+    """Make a job of this process, with a ``scontrol`` that writes down what it is asked."""
+    asked = folder / "asked.txt"
+    command = folder / "bin/scontrol"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\necho "$@" >>"{asked}"\n{answer}\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    return asked
+
+
+def preempt_one_process(
+    folder: Path, *flags: str, by: signal.Signals = signal.SIGTERM
+) -> tuple[int, str]:
+    """Train until a checkpoint is written, and then send a signal."""
+    before = set(folder.glob("logs/*/*/*/checkpoints/model_*.pt"))
+    launch = Launch([sys.executable, TRAIN, *SMALL, "--max_iterations=100000", *flags], folder)
+    try:
+        launch.wait_until(lambda: set(folder.glob("logs/*/*/*/checkpoints/model_*.pt")) - before)
+        os.kill(launch.process.pid, by)
+        code = launch.wait(60)
+        assert launch.left() == {}
+        return code, launch.output
+    finally:
+        launch.close()
+
+
+@pytest.mark.slow
+def test_slurm_requeues_and_the_run_goes_on_in_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked = slurm(tmp_path, monkeypatch, "exit 0")
+    code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
+    assert code == PREEMPTED_EXIT_CODE
+    assert "Traceback" not in output
+    assert asked.read_text() == "requeue 77\n"
+    last = assert_saved(tmp_path, "SIGUSR1")
+    # What Slurm does then: the same command, in the same job. This time it is cancelled.
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    code, output = preempt_one_process(tmp_path, "--requeue")
+    assert code == PREEMPTED_EXIT_CODE, output
+    assert asked.read_text() == "requeue 77\n"
+    manifest = manifest_of(only_run(tmp_path))
+    (restart,) = manifest["restarts"]
+    assert (restart["iteration"], restart["after"]) == (last, "preempted")
+    iterations = [record["iteration"] for record in metrics_of(only_run(tmp_path))]
+    assert iterations == list(range(1, manifest["iteration"] + 1))
+
+
+def test_a_refused_requeue_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    slurm(tmp_path, monkeypatch, 'echo "Requested operation is presently disabled" >&2; exit 1')
+    code, output = preempt_one_process(tmp_path, "--requeue", by=signal.SIGUSR1)
+    assert code == PREEMPTED_EXIT_CODE
+    wanted = "Slurm does not requeue job 77 (Requested operation is presently disabled)"
+    assert wanted in output
+
+
+def test_requeue_without_slurm_is_refused(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert train_in(tmp_path, *SMALL, "--requeue") == 2
+    assert "SLURM_JOB_ID is not set, so this is no Slurm job" in capsys.readouterr().err
+
+
+def test_the_same_run_id_goes_on_in_the_same_directory(tmp_path: Path, capsys):
+    flags = [*SMALL, "--run_id=mine"]
+    code, _ = preempt_one_process(tmp_path, *flags)
+    assert code == PREEMPTED_EXIT_CODE
+    last = assert_saved(tmp_path, "SIGTERM")
+    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0
+    assert manifest_of(only_run(tmp_path))["status"] == "finished"
+    assert metrics_of(only_run(tmp_path))[-1]["iteration"] == last + 1
+    assert train_in(tmp_path, *flags, f"--max_iterations={last + 1}") == 0  # and once more
+    assert "finished already" in capsys.readouterr().err
+    assert train_in(tmp_path, *SMALL, "--run_id=other", "--max_iterations=1") == 0
+    assert len(list(tmp_path.glob("logs/*/*/*/run.json"))) == 2
+
+
+def test_a_signal_before_anything_is_written_ends_at_once(tmp_path: Path):
+    """As before the ranks have met: rank 1 of two never comes."""
+    code = (
+        "import os\n"
+        "from envlab.distributed import context\n"
+        "from envlab.distributed.interrupt import interruptible\n"
+        "os.environ |= dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='2', MASTER_ADDR='127.0.0.1',"
+        " MASTER_PORT='0')\n"
+        "meet = context.meet\n"
+        "def told(*words, **more):\n"
+        "    print('meeting', flush=True)\n"
+        "    return meet(*words, **more)\n"
+        "context.meet = told\n"
+        "with interruptible():\n"
+        "    context.DistributedContext.create(True, 'cpu')\n"
+    )
+    launch = Launch([sys.executable, "-c", code], tmp_path)
+    try:
+        launch.wait_until(lambda: "meeting" in launch.output)
+        launch.process.terminate()
+        assert launch.wait() == -signal.SIGTERM, launch.output
+    finally:
+        launch.close()

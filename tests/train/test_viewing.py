@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.train.arguments import play_parser, train_parser
+from envlab.train.isaac_lab import without_effect_line
+from envlab.libraries import get_library
+from envlab.train.viewing import check_viewing
+
+TASK = "--task=Isaac-Cartpole-v0"
+
+
+class Shown:
+    context = DistributedContext.single("cpu")
+    sim = None
+
+
+class Unshown:
+    context = DistributedContext.single("cpu")
+
+
+def parse(*words: str, parser_of=train_parser) -> Namespace:
+    return parser_of(get_library("rsl_rl")).parse_with_overrides([TASK, *words])[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--viz=wbe"], "--viz is 'wbe', but must be web or native. Did you mean web?"),
+        (["--viz_port=8000"], "--viz_port has no effect without --viz web"),
+        (["--viz=native", "--viz_port=8000"], "--viz_port has no effect without --viz web"),
+        (["--viz=web", "--viz_port=70000"], "--viz_port is 70000, but must be from 1 to 65535"),
+    ],
+)
+def test_bad_flags_are_refused(words: list[str], sentence: str):
+    with pytest.raises(ConfigurationError, match="viz") as refused:
+        parse(*words)
+    assert sentence in str(refused.value)
+
+
+def test_what_endless_playing_cannot_sum_up_is_refused():
+    with pytest.raises(ConfigurationError, match="--json has no effect on --viz without"):
+        parse("--viz=web", "--json=out.json", parser_of=play_parser)
+    assert parse("--viz=web", "--json=o.json", "--num_episodes=2", parser_of=play_parser).viz
+
+
+def test_isaac_labs_words_are_taken():
+    assert parse("--viz=viser", "--headless").viz == "web"
+    flags = parse("--visualizer", "newton")
+    assert flags.viz is None
+    assert "--viz newton" in str(without_effect_line(flags))
+
+
+def test_what_cannot_be_shown_is_refused_in_one_sentence(monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigurationError, match="this session has no display"):
+        check_viewing(Namespace(viz="native"), Shown())
+    with pytest.raises(ConfigurationError, match="MuJoCo model, and Unshown has none"):
+        check_viewing(Namespace(viz="web"), Unshown())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match="'viser' and 'mjviser'"):
+        check_viewing(Namespace(viz="web"), Shown())
+    check_viewing(Namespace(viz=None), Unshown())

@@ -1,0 +1,199 @@
+"""Trained runs that several tests look at: each fixture trains once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import train
+from envlab.distributed.context import DistributedContext
+from envlab.train.arguments import train_parser
+from envlab.train.session import Session, compose_session
+from envlab.libraries import get_library
+from tests.launcher import TRAIN, Launch, run, torchrun
+
+HERE = Path(__file__).parent
+SLOW_END = HERE / "worker_slow_end.py"
+TASK = "--task=Isaac-Cartpole-v0"
+# Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.
+SMALL = [
+    TASK,
+    "--headless",
+    "--device=cpu",
+    "--num_envs=32",
+    "agent.save_interval=2",
+    "agent.keep_checkpoints=0",
+    "agent.actor.obs_normalization=true",
+    "agent.critic.obs_normalization=true",
+]
+
+
+NAVIGATION = [
+    "--task=Nav-PointNav-Depth-v0",
+    "--headless",
+    "--device=cpu",
+    "--num_envs=4",
+    "env.camera.width=40",
+    "env.camera.height=40",
+    "env.houses.num_houses=2",
+    "env.houses.cache_dir=null",
+    "env.max_episode_length=6",  # so that time limits end episodes
+]
+"""A small depth image beside a vector."""
+
+
+@pytest.fixture(autouse=True)
+def _restore_process() -> Iterator[None]:
+    """A script configures the log and torch's threads of its process, which here is pytest's."""
+    log = logging.getLogger("envlab")
+    state = (log.handlers[:], log.propagate, log.level)
+    threads = torch.get_num_threads()
+    yield
+    log.handlers[:], log.propagate = state[0], state[1]
+    log.setLevel(state[2])
+    torch.set_num_threads(threads)
+
+
+def only_run(folder: Path) -> Path:
+    """Return the one run directory under a folder."""
+    (manifest,) = folder.glob("logs/*/*/*/run.json")
+    return manifest.parent
+
+
+def manifest_of(run_directory: Path) -> dict[str, Any]:
+    return json.loads((run_directory / "run.json").read_text())
+
+
+def metrics_of(run_directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run_directory / "metrics.jsonl").open()]
+
+
+def metrics_so_far(run_directory: Path) -> list[dict[str, Any]]:
+    """Return the metrics of a run that may be writing some."""
+    path = run_directory / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def checkpoint_of(run_directory: Path, iteration: int) -> dict[str, Any]:
+    path = run_directory / "checkpoints" / f"model_{iteration}.pt"
+    return torch.load(path, weights_only=True)
+
+
+def train_in(folder: Path, *arguments: str) -> int:
+    """Run train.py in this process and in a folder; return its exit code."""
+    with contextlib.chdir(folder):
+        return train("rsl_rl", arguments)
+
+
+def session_of(name: str, arguments: Sequence[str]) -> Session:
+    """Return the session that a library's train.py composes from its arguments."""
+    library = get_library(name)
+    flags, overrides = train_parser(library).parse_with_overrides(arguments)
+    return compose_session(flags, overrides, library)
+
+
+@dataclass
+class TrainedPair:
+    """A run of 4 iterations on two ranks, once per ``--grad_sync``."""
+
+    folder: Path
+    output: str
+    first_update: list[dict[str, Any]]
+    ends: dict[str, list[dict[str, Any]]]
+
+    def run(self, grad_sync: str) -> Path:
+        return only_run(self.folder / grad_sync)
+
+
+@pytest.fixture(scope="session")
+def trained_pair(tmp_path_factory: pytest.TempPathFactory) -> TrainedPair:
+    folder = tmp_path_factory.mktemp("pair")
+    flags = [*SMALL, "--distributed", "--max_iterations=4"]
+    code, output = run(torchrun(2, HERE / "rsl_rl" / "worker_pair.py", folder, *flags), folder)
+    assert code == 0, output
+
+    def load(name: str) -> list[dict[str, Any]]:
+        files = [folder / f"{name}_rank{rank}.pt" for rank in range(2)]
+        return [torch.load(file, weights_only=False) for file in files]
+
+    ends = {name: load(name) for name in ("ddp", "library")}
+    return TrainedPair(folder, output, load("first_update"), ends)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run directory of 4 iterations on one process."""
+    folder = tmp_path_factory.mktemp("trained")
+    assert train_in(folder, *SMALL, "--max_iterations=4") == 0
+    return only_run(folder)
+
+
+@dataclass
+class EndedLaunch:
+    """A launch of two ranks, one of which was killed, or which was signalled."""
+
+    folder: Path
+    code: int
+    output: str
+    left: dict[int, int | None]
+
+
+def end_launch(
+    folder: Path,
+    rank: int | None,
+    signal_number: int,
+    *options: str,
+    launcher: Sequence[str] = (),
+    script: Path = TRAIN,
+) -> EndedLaunch:
+    """Train on two ranks and, after the first checkpoint, signal a rank (None: the launcher)."""
+    flags = [*SMALL, "--distributed", "--max_iterations=100000", *options]
+    python, *command = torchrun(2, script, *flags)
+    where = command.index(script)
+    launch = Launch([python, *command[:where], *launcher, *command[where:]], folder)
+    try:
+        launch.wait_until(lambda: list(folder.glob("logs/*/*/*/checkpoints/model_2.pt")))
+        pid = launch.process.pid if rank is None else launch.pid_of_rank(rank)
+        os.kill(pid, signal_number)
+        code = launch.wait()  # torchrun waits 30 s before it kills what does not end
+        return EndedLaunch(folder, code, launch.output, launch.left())
+    finally:
+        launch.close()
+
+
+@pytest.fixture(scope="session")
+def killed_pair(tmp_path_factory: pytest.TempPathFactory) -> EndedLaunch:
+    """A launch whose rank 1 was killed, and whose rank 0 takes its time to leave."""
+    folder = tmp_path_factory.mktemp("killed")
+    return end_launch(folder, 1, signal.SIGKILL, script=SLOW_END)
+
+
+def gradient_error(expected: dict[str, torch.Tensor], actual: dict[str, torch.Tensor]) -> float:
+    """Return the largest difference, as a share of the largest element of its tensor."""
+    assert expected.keys() == actual.keys()
+    errors = [
+        float((actual[name] - values).abs().max() / values.abs().max())
+        for name, values in expected.items()
+    ]
+    return max(errors)
+
+
+def on_one_thread(update: Callable[[DistributedContext], dict[str, Any]]) -> dict[str, Any]:
+    """Return an update of one process, on one thread as each of several ranks has."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return update(DistributedContext.single("cpu"))
+    finally:
+        torch.set_num_threads(threads)
