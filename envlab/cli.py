@@ -9,9 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from envlab_cluster.interrupts import INTERRUPTED
+from envlab.commands import commands
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
+from envlab.libraries import get_library, libraries
 from envlab.registry import get_task, load_entry_point
+from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.runs.pretrained import SELECTOR
 from envlab.train.arguments import (
     ArgumentParser,
     export_parser,
@@ -20,9 +23,7 @@ from envlab.train.arguments import (
 )
 from envlab.train.flag_checks import check_any_run, checkpoint_file, given_config
 from envlab.train.isaac_lab import without_effect_line
-from envlab.libraries import get_library, libraries
-from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
-from envlab.runs.pretrained import SELECTOR
+from envlab_cluster.interrupts import INTERRUPTED
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
@@ -31,27 +32,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
-COMMANDS = {
-    "list": "envlab.tools.listing:main",
-    "new": "envlab.tools.new:main",
-    "runs": "envlab.tools.runs:main",
-    "terms": "envlab.tools.terms:main",
-    "random": "envlab.tools.agents:random_main",
-    "zero": "envlab.tools.agents:zero_main",
-    "warm": "envlab.tools.warm:main",
-    "validate": "envlab.train.validate:main",
-    "compare": "envlab.runs.compare.command:main",
-    "dashboard": "envlab_web.dashboard.command:main",
-    "lineage": "envlab.tools.lineage:main",
-    "deploy": "envlab.tools.deploy:main",
-    "doctor": "envlab.doctor.command:main",
-    "lab": "envlab_populations.hogwild.command:main",
-    "nav": "envlab_navigation.command:main",
-    "isaacgym": "envlab_isaacgym.check:main",
-    "cluster": "envlab_cluster.verbs:main",
-    "completion": "envlab.completion:main",
-}
-"""What runs a command, but for those which a library's name follows."""
 OF_LIBRARIES = {
     "train": "envlab.train.launch:run_training",
     "play": "envlab.train.play:run_playing",
@@ -72,33 +52,17 @@ ELSEWHERE = {
 
 USAGE = """usage: envlab COMMAND ...
 
-  list [--keyword WORD]            tasks, and the libraries they are configured for
   train LIBRARY --task ID ...      train; what scripts/reinforcement_learning/LIBRARY/train.py does
   play LIBRARY --task ID ...       run and export a trained policy; of train and play, LIBRARY may
                                    also be given as --rl_library LIBRARY, or left out
   export LIBRARY --task ID ...     write a policy and all that belongs to it, to run it elsewhere
-  deploy DIRECTORY                 run what was exported in MuJoCo alone, without torch
   config LIBRARY --task ID ...     print the configuration that train would start with, as YAML
-  new task NAME                    write a package with a task, to be changed into your own
-  runs [FOLDER]                    run directories: how far each is, and how it ended
-  terms [KIND]                     what tasks are made of: observations, rewards, events, ...
   view --task ID [--checkpoint C]  watch a task live in a browser; latest, best or a file plays
-  random | zero --task ID ...      step a task with random or zero actions
-  warm --task ID ...               compile the GPU kernels of a task ahead of its first run
-  validate RUN                     judge a run's checkpoints by episodes it was not trained in
-  compare RUN...                   runs of any library as a table and a picture, over seeds
-  dashboard [LOGS]                 runs in the browser: curves, ranks, checkpoints, videos, logs
-  lab run SPEC NAME MODE           run a spec file in sessions, as SLM-Lab does; plot | list
-  lineage RUN                      who came from whom in a population
-  nav houses | evaluate            houses to navigate; what an expert or chance reaches there
-  isaacgym check PATH              what code for Isaac Gym uses, and whether it is there
-  cluster VERB                     train on several machines by ssh, or by Slurm
-  doctor                           what this machine, or these ranks, can do, and what is wrong
-  completion bash | zsh            print what makes the shell complete these commands
+{commands}
 
 Each command has --help. Libraries:
 
-"""
+{libraries}"""
 
 
 def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
@@ -142,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
         from envlab.completion import complete
 
-        complete([*COMMANDS, *OF_LIBRARIES, "view"])
+        complete([*OF_LIBRARIES, "view"])
     given = sys.argv[1:] if arguments is None else arguments
     return _supervised(lambda: guarded(_dispatch, given))
 
@@ -169,12 +133,13 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return _call(command, *_library_first(command, rest))
     if command in ELSEWHERE:
         raise ConfigurationError(f"There is no command {command!r}. Use {ELSEWHERE[command]}.")
-    if command not in COMMANDS:
-        names = [*COMMANDS, *OF_LIBRARIES, "view"]
+    known = commands()
+    if command not in known:
+        names = [*known, *OF_LIBRARIES, "view"]
         raise ConfigurationError(
             f"There is no command {command!r}.{did_you_mean(command, names)} See envlab --help."
         )
-    code: int = load_entry_point(COMMANDS[command])(rest)
+    code: int = load_entry_point(known[command].main)(rest)
     return code
 
 
@@ -255,8 +220,10 @@ def _say(line: str) -> None:
 
 
 def _print_usage() -> int:
-    rows = [f"  {library.name:<32} {library.description}" for library in libraries().values()]
-    print(USAGE + "\n".join(rows))
+    described = {one.usage: one.description for one in commands().values() if one.usage}
+    rows = [f"  {usage:<32} {description}" for usage, description in described.items()]
+    ways = [f"  {library.name:<32} {library.description}" for library in libraries().values()]
+    print(USAGE.format(commands="\n".join(rows), libraries="\n".join(ways)))
     return 0
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import argcomplete
 
-from envlab_cluster.verbs import VERBS
+from envlab.commands import commands
 from envlab.errors import ConfigurationError
+from envlab.libraries import libraries
 from envlab.registry import list_tasks
 from envlab.train.arguments import agent_parser, export_parser, play_parser, train_parser
-from envlab.libraries import libraries
-from envlab.tools.terms import KINDS
 
 SHELLS = ("bash", "zsh")
 _START_ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -u -D }"
@@ -29,12 +28,16 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def complete(commands: Iterable[str]) -> None:
+def complete(of_libraries: Iterable[str]) -> None:
     """Tell the shell what the words so far may become, and exit; without a shell, do nothing."""
     parser = argparse.ArgumentParser(prog="envlab")
     children = parser.add_subparsers()
-    for name in commands:
+    for name in of_libraries:
         children.add_parser(name)
+    for command in commands().values():
+        child = children.add_parser(command.name)
+        if command.words:
+            child.add_argument("word", choices=command.words)
     of_library = {
         "train": train_parser,
         "play": play_parser,
@@ -50,10 +53,6 @@ def complete(commands: Iterable[str]) -> None:
             below.choices[library.name] = _with_tasks(parser_of(library))
     for name in ("random", "zero"):
         children.choices[name] = _with_tasks(agent_parser(name))
-    children.choices["terms"].add_argument("kind", choices=KINDS)
-    children.choices["cluster"].add_argument("verb", choices=VERBS)
-    children.choices["new"].add_argument("what", choices=("task",))
-    children.choices["completion"].add_argument("shell", choices=SHELLS)
     argcomplete.autocomplete(parser, always_complete_options="long")
 
 

@@ -8,17 +8,13 @@ Reading the table imports no library and no torch.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.plugins import load_plugins
 from envlab.registry import load_entry_point, packages_of
-
-logger = logging.getLogger(__name__)
 
 ENTRY_POINT_GROUP = "envlab.libraries"
 
@@ -46,8 +42,12 @@ class Library:
     """Whether ``--population_size`` trains several learners of it at once, see
     :mod:`envlab.train.population`."""
     prepare: str | None = None
-    """``(command, words) -> words``: what the words after ``train``, ``play`` or ``config LIBRARY``
-    stand for, where the library has more to say than flags and overrides, such as a file."""
+    """``(command, words, num_nodes=None) -> words``: the flags and overrides that the words after
+    ``train``, ``play`` or ``config LIBRARY`` stand for, where a file says what to train."""
+    file_flag: str | None = None
+    """The flag that names this file, in place of ``--task``. The file may also come first."""
+    file_flags: tuple[str, ...] = ()
+    """Flags with arguments of the file."""
 
     def default_cfg(self, flags: argparse.Namespace) -> Any:
         """Return the configuration that a task's own values and overrides are laid over."""
@@ -62,8 +62,27 @@ class Library:
         function: Callable[..., Any] = load_entry_point(getattr(self, part))
         return function
 
+    def with_file_flag(self, words: Sequence[str]) -> list[str]:
+        """Return words in which a Python file that comes first is given by its flag."""
+        first = words[0].partition(":")[0] if words else ""
+        if self.file_flag and first.endswith(".py") and not first.startswith("-"):
+            return [f"--{self.file_flag}={words[0]}", *words[1:]]
+        return list(words)
 
-BUILT_IN = (
+    def file_values(self, flags: argparse.Namespace) -> dict[str, Any]:
+        """Return the flags that name a file and its arguments, as far as they are given."""
+        names = (self.file_flag, *self.file_flags) if self.file_flag else ()
+        return {
+            name: value for name in names if (value := getattr(flags, name)) not in (None, False)
+        }
+
+    def file_words(self, flags: argparse.Namespace) -> list[str]:
+        """Return :meth:`file_values` as words."""
+        given = self.file_values(flags).items()
+        return [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
+
+
+CORE = (
     Library(
         name="rsl_rl",
         cfg="envlab.rsl_rl.cfg:default_cfg",
@@ -99,32 +118,6 @@ BUILT_IN = (
         player="envlab.fast_sac.play:FastSacPlayer",
         description="FastSAC: off-policy learning from many environments, by envlab's own code",
     ),
-    Library(
-        name="ddppo",
-        cfg="envlab_navigation.ddppo.cfg:default_cfg",
-        build="envlab_navigation.ddppo.build:build",
-        player="envlab_navigation.ddppo.play:DdppoPlayer",
-        flags="envlab_navigation.ddppo.flags:add_flags",
-        prepare="envlab_navigation.ddppo.experiment_words:prepare",
-        description="recurrent PPO for agents that see, by envlab's own DD-PPO",
-    ),
-    Library(
-        name="hogwild",
-        cfg="envlab_populations.hogwild.cfg:default_cfg",
-        build="envlab_populations.hogwild.learner:build",
-        player="envlab_populations.hogwild.learner:make_player",
-        flags="envlab_populations.hogwild.cfg:add_flags",
-        description="sessions on shared parameters, by skrl's agents: see envlab lab run",
-    ),
-    Library(
-        name="evolution",
-        cfg="envlab_populations.evolution.cfg:default_cfg",
-        build="envlab_populations.evolution.learner:build",
-        player="envlab_populations.evolution.play:EvolutionPlayer",
-        flags="envlab_populations.evolution.cfg:add_flags",
-        description="populations of skrl's agents that evolve while they learn",
-        packages={"skrl": "skrl.agents.torch.ppo"},
-    ),
 )
 
 
@@ -140,26 +133,10 @@ def packages_alike() -> list[str]:
     return [*ENGINE_PACKAGES, *(name for one in libraries().values() for name in one.packages)]
 
 
-@cache
 def libraries() -> dict[str, Library]:
-    """Return all libraries by name: envlab's own, then those of installed packages."""
-    found = {library.name: library for library in BUILT_IN}
-    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            library = entry_point.load()
-            if not isinstance(library, Library):
-                raise TypeError(f"it is a {type(library).__name__}, not a Library")
-        except Exception as error:  # of somebody else's package, which must not stop ours
-            logger.warning(
-                "The library %s (entry point %r) cannot be loaded and is skipped: %s: %s",
-                entry_point.value,
-                entry_point.name,
-                type(error).__name__,
-                error,
-            )
-            continue
-        found.setdefault(library.name, library)
-    return found
+    """Return all libraries by name: the core's, then those of installed packages."""
+    added = load_plugins(ENTRY_POINT_GROUP, Library).found.values()
+    return {library.name: library for library in (*CORE, *added)}
 
 
 def trusted_modules() -> frozenset[str]:

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from envlab.agent_cfg import Precision
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.agent_cfg import Precision
 
 logger = logging.getLogger(__name__)
 

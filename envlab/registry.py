@@ -147,12 +147,12 @@ def load_agent_values(task: Task, key: str) -> dict[str, Any] | None:
 def _task(spec: EnvSpec) -> Task:
     keys = [key.removesuffix(AGENT_SUFFIX) for key in spec.kwargs if key.endswith(AGENT_SUFFIX)]
     class_name = str(spec.entry_point).rpartition(":")[2]
-    kind = {"ManagerEnv": "manager", "make_nav_env": "NavEnv"}.get(
-        class_name, "direct" if "Direct" in spec.id else class_name
-    )
+    kind = "direct" if "Direct" in spec.id else class_name
+    if class_name == "ManagerEnv":
+        kind = "manager"
     return Task(
         id=spec.id,
-        kind=kind,
+        kind=str(spec.kwargs.get("kind", kind)),
         libraries=[key for key in keys if key != "env"],
         description=str(spec.kwargs.get("description", "")),
         kwargs=dict(spec.kwargs),

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
-import logging
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import gymnasium
 
 from envlab.errors import ConfigurationError
-
-logger = logging.getLogger(__name__)
+from envlab.plugins import load_plugins
 
 ENTRY_POINT_GROUP = "envlab.tasks"
 """Entry points that name modules, whose import registers tasks. envlab's own are there too."""
@@ -47,25 +43,9 @@ class Task:
         return gymnasium.make(self.id, cfg=cfg, **kwargs).unwrapped
 
 
-@cache
 def discover() -> dict[str, str]:
-    """Import all suites of tasks, once; return what failed, as ``{package: error}``.
-
-    A suite that cannot be imported is reported and skipped, so that the others can be used.
-    """
-    failed = {}
-    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            entry_point.load()
-        except Exception as error:
-            failed[entry_point.value] = f"{type(error).__name__}: {error}"
-            logger.warning(
-                "The task package %s (entry point %r) cannot be imported and is skipped: %s",
-                entry_point.value,
-                entry_point.name,
-                failed[entry_point.value],
-            )
-    return failed
+    """Import all suites of tasks, once; return what failed, as ``{package: error}``."""
+    return load_plugins(ENTRY_POINT_GROUP).failed
 
 
 def load_entry_point(entry_point: Any) -> Any:

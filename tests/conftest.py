@@ -14,6 +14,8 @@ from tests.fork_server import REAL_LAUNCHES
 from tests.hung_workers import watch_workers
 from tests.left_behind import mark, none_left_behind
 
+pytest_plugins = ["tests.trained"]
+
 mark()
 # Where tests run in the background or under nohup these are ignored, in all that they start, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,9 +17,9 @@ import torch
 
 from envlab.cli import train
 from envlab.distributed.context import DistributedContext
+from envlab.libraries import get_library
 from envlab.train.arguments import train_parser
 from envlab.train.session import Session, compose_session
-from envlab.libraries import get_library
 from tests.launcher import TRAIN, Launch, run, torchrun
 
 HERE = Path(__file__).parent

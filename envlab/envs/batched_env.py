@@ -33,6 +33,7 @@ from envlab.envs.checks import (
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.failures import FailureCounter
 from envlab.envs.masks import clear
+from envlab.envs.measures import EpisodeMeasures
 from envlab.envs.random import EnvRandom
 from envlab.errors import ConfigurationError
 from envlab.sim.host import on_host
@@ -85,6 +86,10 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
     """Whether :meth:`set_state` brings back all that :meth:`state` saw."""
     repeats_exactly = True
     """Whether equal states and actions lead to equal bits."""
+    measures: EpisodeMeasures | None = None
+    """Sums up ``info["episodes"]``, where there is such."""
+    place = ""
+    """Where episodes take place, such as ``houses of val``, for those who read their measures."""
     _is_compiled = False
     """Whether steps are compiled, and so do the same operations each time, as a GPU's."""
 

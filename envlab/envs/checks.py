@@ -64,7 +64,7 @@ def registered_cfg(cfg: Any, entry_point: str | None, registry_kwargs: Mapping[s
             no configuration.
     """
     for name in registry_kwargs:
-        if name != "description" and not name.endswith("_entry_point"):
+        if name not in ("description", "kind") and not name.endswith("_entry_point"):
             known = ("cfg", "context", "num_envs", "device", "seed", "render_mode")
             raise ConfigurationError(
                 f"An environment has no argument {name!r}.{did_you_mean(name, known)}"

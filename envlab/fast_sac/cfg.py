@@ -6,9 +6,9 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
+from envlab.agent_cfg import BasicAgentCfg
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError
-from envlab.agent_cfg import BasicAgentCfg
 
 
 @dataclass(kw_only=True)

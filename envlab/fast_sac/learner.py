@@ -16,7 +16,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import PolicyDDP, settle_buckets
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
-from envlab.train.session import Session
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.checks import action_range, check_supported
 from envlab.fast_sac.networks import Actor, Critics
@@ -29,6 +28,7 @@ from envlab.fast_sac.objective import (
 from envlab.fast_sac.replay import Batch, Replay
 from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
+from envlab.train.session import Session
 
 logger = logging.getLogger(__name__)
 

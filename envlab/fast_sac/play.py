@@ -11,11 +11,11 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
-from envlab.train.session import Session
 from envlab.fast_sac.cfg import ReplayCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.networks import Actor
 from envlab.train.export import export_policy
+from envlab.train.session import Session
 
 
 class FastSacPlayer:

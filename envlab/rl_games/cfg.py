@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from envlab.agent_cfg import AgentCfg, Precision, refuse_schedule
 from envlab.config import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -25,7 +26,6 @@ from envlab.config import (
     UnitInterval,
     merge,
 )
-from envlab.agent_cfg import AgentCfg, Precision, refuse_schedule
 
 SAC = "sac"
 

@@ -13,7 +13,6 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_model
 from envlab.envs import BatchedEnv
-from envlab.train.session import Session
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.precision import compute_in, settle_precision
 from envlab.rl_games.cfg import RlGamesCfg
@@ -27,6 +26,7 @@ from envlab.rl_games.env import RlGamesVecEnv, make_agent
 from envlab.rl_games.normalisers import pool_normalisers
 from envlab.rl_games.ppo import ContinuousAgent, DiscreteAgent
 from envlab.rl_games.sac import SacLearner
+from envlab.train.session import Session
 
 logger = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
-from envlab.train.session import Session
-from envlab.train.export import export_policy
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_model, fitting_checkpoint, supported_configuration
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.normalisers import normalise_groups, pool_normalisers
+from envlab.train.export import export_policy
+from envlab.train.session import Session
 
 
 class BestActions(nn.Module):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
+from envlab.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
 from envlab.config import (
     NonNegativeFloat,
     PositiveFloat,
@@ -15,7 +16,6 @@ from envlab.config import (
     UnitInterval,
     leaves,
 )
-from envlab.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
 

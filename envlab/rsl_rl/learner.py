@@ -14,11 +14,11 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError
-from envlab.train.session import Session
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.checks import check_supported
 from envlab.rsl_rl.ppo import make_ppo
+from envlab.train.session import Session
 
 
 class RslRlLearner(Learner):

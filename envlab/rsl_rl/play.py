@@ -12,9 +12,9 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import pack
-from envlab.train.session import Session
-from envlab.train.export import ChannelsFirst, export_policy
 from envlab.rsl_rl.learner import RslRlLearner
+from envlab.train.export import ChannelsFirst, export_policy
+from envlab.train.session import Session
 
 
 class RslRlPlayer:

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
+from envlab.agent_cfg import AgentCfg, Precision, refuse_schedule
 from envlab.config import NonNegativeInt, PositiveInt, Range, merge
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.agent_cfg import AgentCfg, Precision, refuse_schedule
 from envlab.skrl.defaults import (
     default_memories,
     default_models,

@@ -19,8 +19,8 @@ from envlab.skrl.library import ALGORITHMS
 
 if TYPE_CHECKING:
     from envlab.distributed.context import DistributedContext
-    from envlab.train.session import Session
     from envlab.learner import Learner, Player
+    from envlab.train.session import Session
 
 FRAMEWORKS = ("torch", "jax")
 _JAX_PACKAGES = ("jax", "flax", "optax")

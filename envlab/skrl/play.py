@@ -17,9 +17,9 @@ import torch
 from gymnasium import spaces
 from torch import fx, nn
 
-from envlab.train.export import export_policy
 from envlab.skrl.env import ObservationPacker, joined
 from envlab.skrl.learner import SkrlLearner
+from envlab.train.export import export_policy
 
 
 class BestActions(nn.Module):

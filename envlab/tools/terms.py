@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.train.arguments import ArgumentParser
 from envlab.task import ENTRY_POINT_GROUP
+from envlab.train.arguments import ArgumentParser
 
 SHARED = "envlab.envs.mdp"
 """Terms that tasks share; those of one family of tasks lie beside them."""

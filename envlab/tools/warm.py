@@ -9,9 +9,9 @@ from typing import Any
 from envlab.config import check_grammar, compose, merge
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import ArgumentParser
 from envlab.runs.pretrained import SELECTOR, policies
 from envlab.task import Task
+from envlab.train.arguments import ArgumentParser
 
 NUM_ENVS, NUM_STEPS = 64, 200
 """Of a measurement."""
@@ -46,10 +46,10 @@ def main(arguments: Sequence[str]) -> int:
     device = DistributedContext.single(flags.device).device
     if flags.measure and task.kind not in ("manager", "direct"):
         raise ConfigurationError(f"{task.id} has no contacts to measure. Leave --measure out.")
-    if task.kind == "NavEnv":
+    smallest = getattr(cfg, "SMALLEST", None)
+    if smallest is not None:  # kernels of its own, which are compiled as it is made
         start = time.perf_counter()
-        houses = {"num_houses": 1, "first_house": 0, "cache_dir": None}
-        cfg = merge(cfg, {"houses": houses, "scene": {"num_envs": 1}}, "env")
+        cfg = merge(cfg, {**smallest, "scene": {"num_envs": 1}}, "env")
         task.make(cfg, context=DistributedContext.single(flags.device), seed=0).close()
         seconds = time.perf_counter() - start
         print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
@@ -73,10 +73,10 @@ def main(arguments: Sequence[str]) -> int:
 def _measure(task: Task, overrides: Sequence[str], device: str) -> None:
     """Print how much room contacts and constraints take, by policy, and what to set."""
     from envlab.distributed.context import DistributedContext
-    from envlab.train.arguments import play_parser
-    from envlab.train.play import open_policy
     from envlab.libraries import get_library
     from envlab.tools.agents import draw_actions
+    from envlab.train.arguments import play_parser
+    from envlab.train.play import open_policy
 
     overrides = [*overrides, "env.sim.backend=mujoco_warp"]
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]

@@ -19,9 +19,9 @@ from envlab.commit import code_digests
 from envlab.config import leaves, to_dict
 from envlab.distributed.agreement import require_agreement
 from envlab.distributed.context import DistributedContext
+from envlab.libraries import packages_alike
 from envlab.registry import AGENT_SUFFIX, packages_of
 from envlab.train.session import Session
-from envlab.libraries import packages_alike
 
 _FLAGS = (
     *("num_envs", "global_num_envs", "max_frames", "grad_sync", "multirun", "dry_run", "resume"),
@@ -79,9 +79,8 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
     """
     flags = vars(sessions[0].flags)
     values = {f"--{name}": str(flags.get(name)) for name in _FLAGS}
-    for name in ("experiment", "config_kwargs"):
-        if flags.get(name) is not None:
-            values[f"--{name}"] = of_any_node(flags[name])
+    for name, value in sessions[0].library.file_values(sessions[0].flags).items():
+        values[f"--{name}"] = of_any_node(value)
     values["the number of runs"] = str(len(sessions))
     for number, session in enumerate(sessions, 1):
         run = f"run {number}'s " if len(sessions) > 1 else ""

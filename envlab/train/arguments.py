@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.libraries import Library
 from envlab.train import isaac_lab
 from envlab.train.flag_checks import check_flags
-from envlab.libraries import Library
 from envlab.train.viewing import PORT
 
 LAUNCHERS = (

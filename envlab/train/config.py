@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from envlab.config import merge, to_dict, yaml_text
 from envlab.distributed.log import configure_logging
+from envlab.libraries import Library
 from envlab.train.flag_checks import given_config
 from envlab.train.session import Session, compose_session
-from envlab.libraries import Library
 
 
 def run_config(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:

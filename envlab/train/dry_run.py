@@ -16,16 +16,16 @@ from typing import Any
 
 import torch
 
+from envlab.agent_cfg import AgentCfg
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.limits import free_memory
 from envlab.distributed.seeding import generator_state
 from envlab.errors import RunDirectoryError
-from envlab.agent_cfg import AgentCfg
+from envlab.runs.manifest import LOG_ROOT
 from envlab.train.footprint import Footprint, Scale, saved_bytes
 from envlab.train.session import Session
 from envlab.train.training import Prepared, prepare
-from envlab.runs.manifest import LOG_ROOT
 
 CHOOSING = ("task", "agent", "algorithm", "ml_framework")
 """Flags that choose what the defaults are; all others change them."""

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from envlab.envs import BatchedEnv
+from envlab.envs.measures import EpisodeMeasures
 from envlab.errors import RunDirectoryError
-from envlab_navigation.metrics import summarise, table
 
 NUM_JOINTS_MAX = 8
 """Models with more joints get no per-joint line."""
@@ -30,9 +30,11 @@ class Evaluation:
     last_second: dict[str, float]
     """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
     episodes: dict[str, np.ndarray] = field(default_factory=dict)
-    """Measures of navigation, ``(num_episodes,)`` each; empty for other tasks."""
-    houses: str = ""
-    """Where agents navigated, such as ``houses of val``."""
+    """What the task measures of episodes by name, ``(num_episodes,)`` each; empty for most."""
+    measures: EpisodeMeasures | None = None
+    """Sums them up."""
+    place: str = ""
+    """Where they took place, such as ``houses of val``."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary for a JSON file; returns and lengths are means of all episodes."""
@@ -42,8 +44,8 @@ class Evaluation:
             "return_std": float(self.returns.std()) if len(self.returns) > 1 else 0.0,
             "episode_length": float(self.lengths.float().mean()),
         }
-        if self.episodes:
-            values |= {"houses": self.houses, "navigation": summarise(self.episodes)}
+        if self.measures is not None:
+            values |= {"place": self.place, "measures": self.measures.summarise(self.episodes)}
         return values
 
     def lines(self, max_episode_length: int) -> list[str]:
@@ -58,8 +60,9 @@ class Evaluation:
         if self.last_second:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
             lines.append(f"Mean absolute joint positions in the last second (rad or m): {joints}")
-        if self.episodes:
-            lines += ["", f"In {self.houses}:", table(summarise(self.episodes))]
+        if self.measures is not None:
+            summary = self.measures.summarise(self.episodes)
+            lines += ["", f"In {self.place}:", self.measures.table(summary)]
         return lines
 
 
@@ -123,7 +126,8 @@ def evaluate(
         lengths=torch.cat(lengths),
         last_second=dict(zip(joints, means, strict=True)),
         episodes={name: torch.cat(values).numpy() for name, values in measured.items()},
-        houses=env.cfg.houses.source if measured else "",
+        measures=env.measures if measured else None,
+        place=env.place if measured else "",
     )
 
 

@@ -13,11 +13,12 @@ from envlab.errors import (
     RunDirectoryError,
     did_you_mean,
 )
-from envlab.train import isaac_lab
-from envlab.train.viewing import VIEWERS
+from envlab.plugins import named_plugins
 from envlab.runs.manifest import LOG_ROOT, read_manifest
 from envlab.runs.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
+from envlab.train import isaac_lab
+from envlab.train.viewing import ENTRY_POINT_GROUP as VIEWERS
 
 POSITIVE = (
     *("num_envs", "global_num_envs", "num_episodes", "num_steps"),
@@ -169,9 +170,10 @@ def _check_viewer(flags: argparse.Namespace) -> None:
         if flags.viz is None and word != "none":
             given = getattr(flags, "without_effect", None) or []
             flags.without_effect = [*given, f"--viz {word}"]
-    elif word is not None and word not in VIEWERS:
+    elif word is not None and word not in (viewers := named_plugins(VIEWERS)):
+        known = " or ".join(viewers) or "left out, as no viewer is installed"
         raise ConfigurationError(
-            f"--viz is {word!r}, but must be {' or '.join(VIEWERS)}.{did_you_mean(word, VIEWERS)}"
+            f"--viz is {word!r}, but must be {known}.{did_you_mean(word, viewers)}"
         )
     if flags.viz is not None and getattr(flags, "num_episodes", 1) is None:
         for name in ("json", "video"):

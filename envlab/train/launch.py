@@ -19,6 +19,8 @@ from envlab.distributed.progress import LostPeerError
 from envlab.distributed.ranks import launched_rank, meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.errors import ConfigurationError
+from envlab.libraries import Library
+from envlab.runs.manifest import record_end
 from envlab.train.agreement import check_agreement
 from envlab.train.dry_run import default_flags, dry_run
 from envlab.train.dry_run_text import dry_run_text
@@ -28,8 +30,6 @@ from envlab.train.resume import continue_session
 from envlab.train.session import Session, compose_session
 from envlab.train.sweep import sweep_table, swept_values
 from envlab.train.training import train_session
-from envlab.libraries import Library
-from envlab.runs.manifest import record_end
 
 logger = logging.getLogger(__name__)
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import torch
 
+from envlab.agent_cfg import AgentCfg
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import SIGNALS, Preempted
 from envlab.envs import BatchedEnv
 from envlab.errors import RankDivergenceError
-from envlab.agent_cfg import AgentCfg
 from envlab.learner import Curve, IterationRecord, Learner
+from envlab.runs.directory import Run
 from envlab.train.audit import audit_run
 from envlab.train.curves import Curves
 from envlab.train.metrics import EpisodeTracker, ProgressLine, RunMetrics
 from envlab.train.saver import Saver
 from envlab.train.video import VideoRecorder
 from envlab.train.viewing import Viewer
-from envlab.runs.directory import Run
 
 OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
 """Fields of a record that all libraries' event files hold, as ``envlab/<field>``."""

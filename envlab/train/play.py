@@ -20,8 +20,14 @@ from envlab.distributed.seeding import evaluation_seed, seed_everything
 from envlab.envs import multi_agent_to_single_agent
 from envlab.envs.joint_order import Convention
 from envlab.foreign import printable
+from envlab.learner import Player
+from envlab.libraries import Library
+from envlab.runs.directory import LOG_ROOT, refuse_links
+from envlab.runs.pretrained import SELECTOR
+from envlab.train.deployment import NotDeployable, write_deployment
 from envlab.train.evaluation import evaluate, write_json
 from envlab.train.play_watched import NewerPolicies, play_watched, told_of
+from envlab.train.population.checkpoint import of_leader
 from envlab.train.session import (
     Session,
     agree_on_seed,
@@ -30,14 +36,8 @@ from envlab.train.session import (
     open_checkpoint,
 )
 from envlab.train.training import make_env
-from envlab.learner import Player
-from envlab.libraries import Library
-from envlab.train.deployment import NotDeployable, write_deployment
 from envlab.train.video import start_recording
 from envlab.train.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
-from envlab.train.population.checkpoint import of_leader
-from envlab.runs.directory import LOG_ROOT, refuse_links
-from envlab.runs.pretrained import SELECTOR
 
 NUM_ENVS = 64
 NUM_ENVS_EXPORT = 2

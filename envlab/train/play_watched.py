@@ -10,8 +10,8 @@ from typing import Any
 
 from envlab.errors import EnvlabError
 from envlab.learner import Player
-from envlab.train.viewing import Viewer
 from envlab.runs.checkpoints import Accept, Checkpoints
+from envlab.train.viewing import Viewer
 
 logger = logging.getLogger(__name__)
 

@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from envlab.agent_cfg import set_value
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
 from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
-from envlab.agent_cfg import set_value
-from envlab.train.session import Session, check_origin, open_checkpoint
-from envlab.train.population.checkpoint import dealt
 from envlab.runs.checkpoints import Accept, Checkpoints
 from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.train.population.checkpoint import dealt
+from envlab.train.session import Session, check_origin, open_checkpoint
 
 logger = logging.getLogger(__name__)
 

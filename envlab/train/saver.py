@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from envlab.agent_cfg import AgentCfg
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_state, set_generator_state
 from envlab.envs import BatchedEnv
 from envlab.errors import ResultLostError
-from envlab.agent_cfg import AgentCfg
 from envlab.learner import IterationRecord, Learner
-from envlab.train.metrics import EpisodeTracker, RunMetrics
 from envlab.runs.checkpoints import Checkpoints
 from envlab.runs.directory import Run
+from envlab.train.metrics import EpisodeTracker, RunMetrics
 
 logger = logging.getLogger(__name__)
 

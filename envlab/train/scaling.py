@@ -22,9 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from envlab.agent_cfg import SAVED_RATES, set_value, value_at
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.agent_cfg import SAVED_RATES, set_value, value_at
 from envlab.train.session import Session
 
 logger = logging.getLogger(__name__)

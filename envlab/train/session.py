@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from envlab import libraries
+from envlab.agent_cfg import set_value, value_at
 from envlab.config import (
     Trust,
     check_ranges,
@@ -26,17 +28,15 @@ from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.host.tasks import GymTask
-from envlab.registry import Task, get_task, load_agent_values, load_env_cfg, trusted_modules
-from envlab import libraries
-from envlab.agent_cfg import set_value, value_at
-from envlab.train.flag_checks import checkpoint_file
-from envlab.train.sweep import folder_label
 from envlab.libraries import Library
-from envlab.train.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
+from envlab.registry import Task, get_task, load_agent_values, load_env_cfg, trusted_modules
 from envlab.runs.checkpoints import Accept, Checkpoints, check_header
 from envlab.runs.find import find_run, flags_of
 from envlab.runs.manifest import read_manifest
 from envlab.runs.pretrained import SELECTOR, find_policy
+from envlab.train.flag_checks import checkpoint_file
+from envlab.train.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
+from envlab.train.sweep import folder_label
 
 logger = logging.getLogger(__name__)
 

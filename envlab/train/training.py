@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from envlab.agent_cfg import AgentCfg, set_value
 from envlab.commit import code_digests
 from envlab.config import merge
 from envlab.distributed.agreement import name_ranks
@@ -21,21 +22,20 @@ from envlab.distributed.log import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab.agent_cfg import AgentCfg, set_value
-from envlab.train.agreement import own_packages
-from envlab.train.scaling import Scaling, scale, settle_batches
-from envlab.train.session import Session, agree_on_seed, choose_num_envs
-from envlab.train.validator_process import experiment_words, start_validator
 from envlab.learner import Learner
-from envlab.train.curves import Curves, check_logger, open_curves
-from envlab.train.loop import Training
-from envlab.train.video import check_recording, render_mode, start_recording
-from envlab.train.viewing import check_viewing, start_viewing
-from envlab.train.population.environments import MemberEnvs
-from envlab.train.population.learner import PopulationLearner
 from envlab.runs.commands import resume_words, typed
 from envlab.runs.directory import Run
 from envlab.runs.manifest import read_manifest
+from envlab.train.agreement import own_packages
+from envlab.train.curves import Curves, check_logger, open_curves
+from envlab.train.loop import Training
+from envlab.train.population.environments import MemberEnvs
+from envlab.train.population.learner import PopulationLearner
+from envlab.train.scaling import Scaling, scale, settle_batches
+from envlab.train.session import Session, agree_on_seed, choose_num_envs
+from envlab.train.validator_process import start_validator
+from envlab.train.video import check_recording, render_mode, start_recording
+from envlab.train.viewing import check_viewing, start_viewing
 
 logger = logging.getLogger(__name__)
 
@@ -387,7 +387,8 @@ def print_summary(session: Session, directory: Path, checkpoint: Path | None) ->
 
 def _what_was_trained(session: Session) -> list[str]:
     """Return the flags that name what a session trained: a task, or an experiment."""
-    if getattr(session.flags, "experiment", None) is not None:
-        return experiment_words(session.flags)
+    words = session.library.file_words(session.flags)
+    if words:
+        return words
     origin = [f"--{name}={value}" for name, value in session.agent_cfg.origin.items()]
     return [f"--task={session.task.id}", *origin]

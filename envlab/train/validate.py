@@ -1,4 +1,4 @@
-"""``envlab validate``: checkpoints of a run, judged by whole episodes, of houses not trained in."""
+"""``envlab validate``: checkpoints of a run, judged by whole episodes that were not trained in."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tabulate import tabulate
 
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.foreign import parse_json, printable
+from envlab.libraries import get_library
 from envlab.registry import discover
+from envlab.runs.manifest import finite, read_manifest, read_manifests
 from envlab.train.arguments import ArgumentParser, play_parser, whole_number
 from envlab.train.validator_process import FINISH
-from envlab.libraries import get_library
-from envlab.runs.manifest import finite, read_manifest, read_manifests
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +58,10 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = ArgumentParser(
         prog="envlab validate",
-        description="Judge the checkpoints of a run by whole episodes: of a navigation task, in "
-        "houses of the split 'val', or 'test' with --eval.",
+        description="Judge the checkpoints of a run by whole episodes: where a task has splits, of "
+        "'val', or 'test' with --eval.",
         epilog="What follows may be the experiment's file with --config_kwargs, --trust MODULE, "
-        "and overrides (env.houses.num_houses=20).",
+        "and overrides (env.episode_length_s=20).",
     )
     parser.add_argument(
         "run", metavar="RUN", help="the run directory, or a folder with runs: the newest"
@@ -71,7 +71,7 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         "the run ends"
     )  # fmt: skip
     parser.add_argument(
-        "--eval", action="store_true", help="test: houses of 'test', written to test.jsonl"
+        "--eval", action="store_true", help="test: the split 'test', written to test.jsonl"
     )
     parser.add_argument(
         "--approx_ckpt_step_interval",
@@ -109,7 +109,7 @@ class Validator:
     """Judges checkpoints of one run, always by the same episodes, and writes down each once.
 
     A line of ``validation.jsonl`` has the checkpoint's iteration, frames and wall time, mean return
-    and length, and for navigation the measures of :mod:`envlab_navigation.metrics` with the ends of their
+    and length, and what the task measures besides with the ends of its
     95 % intervals. TensorBoard's curves are in ``validation/`` beside it.
     """
 
@@ -122,8 +122,8 @@ class Validator:
         from envlab.distributed.context import DistributedContext
         from envlab.distributed.log import configure_logging
         from envlab.distributed.seeding import evaluation_seed, seed_everything
-        from envlab.train.training import make_env
         from envlab.runs.checkpoints import Checkpoints
+        from envlab.train.training import make_env
 
         self._directory, self._flags = directory, flags
         self._seed = evaluation_seed(flags.seed)
@@ -220,8 +220,8 @@ class Validator:
         session = compose_session(flags, overrides, self._library, params=self._directory)
         num_envs = min(flags.num_envs, self._flags.num_episodes)
         changes: dict[str, Any] = {"scene": {"num_envs": num_envs}, "seed": self._seed}
-        if self._mode == "test" and session.task.kind == "NavEnv":
-            changes["houses"] = {"split": "test"}
+        if self._mode == "test":
+            changes |= getattr(session.env_cfg, "TEST_SPLIT", {})
         session.env_cfg = merge(session.env_cfg, changes, "env")
         return session
 
@@ -244,7 +244,6 @@ class Validator:
         """Run the episodes with a checkpoint, and write down what came of it."""
         import torch
 
-        from envlab_navigation.metrics import MEASURES, summarise
         from envlab.train.evaluation import evaluate
         from envlab.train.population.checkpoint import of_leader
 
@@ -263,9 +262,9 @@ class Validator:
             "mean_return": float(result.returns.mean()),
             "mean_episode_length": float(result.lengths.float().mean()),
         }
-        if result.episodes:
-            summary = summarise(result.episodes)["all"]
-            for name in MEASURES:
+        if result.measures is not None:
+            summary = result.measures.summarise(result.episodes)["all"]
+            for name in result.measures.MEASURES:
                 mean, low, high = summary[name]
                 record |= {name: mean, f"{name}_low": low, f"{name}_high": high}
         self._records[iteration] = record

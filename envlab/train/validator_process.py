@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import os
@@ -32,19 +31,9 @@ def start_validator(
     if not (flags.validate and context.is_main):
         return None
     # What the user has named on this command line, as code of a run's files is not run unasked.
-    words = experiment_words(flags)
+    words = session.library.file_words(flags)
     words += [f"--trust={one}" for one in flags.trust or ()]
     return ValidatorProcess(directory, [*words, f"--device={context.device}"])
-
-
-def experiment_words(flags: argparse.Namespace) -> list[str]:
-    """Return the flags that name the same experiment, if there is one."""
-    words = [
-        f"--{name}={value}"
-        for name in ("experiment", "config_kwargs")
-        if (value := getattr(flags, name, None)) is not None
-    ]
-    return words + (["--allenact"] if getattr(flags, "allenact", False) else [])
 
 
 class ValidatorProcess:

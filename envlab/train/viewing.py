@@ -1,28 +1,24 @@
 """Watching environments live: ``--viz web`` and ``--viz native``.
 
-The viewers stand above the libraries and are named here as text, so that nothing of them is loaded
-where none was asked for.
+Installed packages bring the viewers, by entry points of the group ``envlab.viewers``; nothing of
+them is loaded where none was asked for.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from envlab.errors import ConfigurationError
+from envlab.plugins import named_plugins
 from envlab.registry import load_entry_point
 
 if TYPE_CHECKING:  # which loads torch, and flags are read before
     from envlab.envs import BatchedEnv
 
-VIEWERS = {
-    "web": "envlab_web.viewer.web:WebViewer",
-    "native": "envlab_web.viewer.native:NativeViewer",
-}
-"""What ``--viz`` names: ``(env, *, title, port, is_played) -> Viewer``."""
+ENTRY_POINT_GROUP = "envlab.viewers"
+"""Entry points that ``--viz`` names: ``(env, *, title, port, is_played) -> Viewer``."""
 
 NUM_WATCHED = 4
 """Environments that are shown at a time, and that are made where they are only to be watched."""
@@ -36,6 +32,10 @@ class Viewer(Protocol):
 
     told: str
     """Which policy plays; it may be set."""
+
+    @staticmethod
+    def find_problem() -> str | None:
+        """Return why it cannot show anything on this machine, if so."""
 
     @property
     def is_open(self) -> bool:
@@ -97,8 +97,7 @@ def start_viewing(
     if getattr(flags, "viz", None) is None or not env.context.is_main:
         return None
     port = PORT if flags.viz_port is None else flags.viz_port
-    make = load_entry_point(VIEWERS[flags.viz])
-    viewer: Viewer = make(env, title=title, port=port, is_played=is_played)
+    viewer: Viewer = _viewer_class(flags.viz)(env, title=title, port=port, is_played=is_played)
     return viewer
 
 
@@ -109,15 +108,9 @@ def _find_problem(name: str, env: BatchedEnv) -> str | None:
             f"--viz shows tasks with a MuJoCo model, and {type(env).__name__} has none. Leave it "
             "out; --video records what such a task draws of itself."
         )
-    missing = [one for one in ("viser", "mjviser") if importlib.util.find_spec(one) is None]
-    if name == "web" and missing:
-        return (
-            f"--viz web needs the packages 'viser' and 'mjviser', but {' and '.join(missing)} is "
-            "not installed. Install it with: pip install -c constraints.txt -e '.[viewer]'"
-        )
-    if name == "native" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
-        return (
-            "--viz native opens a window, and this session has no display (neither DISPLAY nor "
-            "WAYLAND_DISPLAY is set). Use --viz web, which a browser elsewhere can show."
-        )
-    return None
+    problem: str | None = _viewer_class(name).find_problem()
+    return problem
+
+
+def _viewer_class(name: str) -> Any:
+    return load_entry_point(named_plugins(ENTRY_POINT_GROUP)[name])

@@ -26,8 +26,8 @@ from typing import Any
 
 from envlab.cli import guarded, train
 from envlab.distributed.ranks import launched_rank
-from envlab.train.arguments import ArgumentParser
 from envlab.learner import IterationRecord
+from envlab.train.arguments import ArgumentParser
 from envlab.train.saver import Saver
 
 MINUTES = 10.0

@@ -30,14 +30,14 @@ from envlab.envs import (
 from envlab.envs.batched_env import Step
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.envs.wrappers.skrl import SkrlVecEnvWrapper
+from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.rl_games.env import Packed, RlGamesVecEnv
+from envlab.skrl.env import final_values
 from envlab.train.arguments import train_parser
 from envlab.train.session import compose_session
 from envlab_populations.evolution.population import make_population
 from envlab_populations.evolution.replay import ReplayMemory
-from envlab.libraries import get_library
-from envlab.rl_games.env import Packed, RlGamesVecEnv
-from envlab.skrl.env import final_values
 from scripts.benchmarks.compare_peers_others import (
     DQN_BATCH,
     DQN_ENVS,

@@ -32,6 +32,8 @@ from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import interruptible
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.env import Spaces
 from envlab.train.arguments import ArgumentParser
 from envlab.train.training import make_env, settle
 from envlab_populations.hogwild.agents import make_session_agent
@@ -43,8 +45,6 @@ from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
 from envlab_populations.hogwild.trial import run_trial
-from envlab.skrl.agents import agent_class, make_agent
-from envlab.skrl.env import Spaces
 
 BATCH = 256
 SESSIONS = {  # name: distributed, sessions

@@ -36,12 +36,12 @@ from envlab.cli import guarded
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.train.arguments import ArgumentParser
+from envlab.train.evaluation import write_json
 from envlab_navigation.geodesics import distance_fields
 from envlab_navigation.house import make_house
 from envlab_navigation.nav_cfg import ACTIONS, NavEnvCfg
 from envlab_navigation.nav_env import NavEnv
-from envlab.train.arguments import ArgumentParser
-from envlab.train.evaluation import write_json
 
 CHANCES = {"MoveAhead": 0.6, "RotateLeft": 0.15, "RotateRight": 0.15, "End": 0.02}
 """Of the actions; those that are not named share the rest."""

@@ -32,10 +32,10 @@ from typing import Any
 
 from envlab.cli import guarded
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import ArgumentParser
 from envlab.libraries import libraries
+from envlab.registry import get_task, load_env_cfg
 from envlab.runs.compare.statistics import require
+from envlab.train.arguments import ArgumentParser
 
 WORKER = Path(__file__).with_name("scaling_worker.py")
 AUDIT_INTERVAL = 50

@@ -30,8 +30,8 @@ from envlab.cli import train
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import read_ranks
 from envlab.learner import IterationRecord
-from envlab.train.metrics import ProgressLine
 from envlab.train.loop import Training
+from envlab.train.metrics import ProgressLine
 
 COLLECTIVES = (
     "all_reduce",

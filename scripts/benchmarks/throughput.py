@@ -28,9 +28,9 @@ from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import Task, get_task, load_env_cfg
-from envlab.train.arguments import ArgumentParser
 from envlab.sim.analytic_backend import AnalyticSimulation
 from envlab.sim.simulation import copy_model, create_simulation
+from envlab.train.arguments import ArgumentParser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -21,10 +21,10 @@ from websockets import Subprotocol
 from websockets.sync.client import connect
 
 from envlab.distributed.context import DistributedContext
+from envlab.libraries import get_library
 from envlab.train.arguments import train_parser
 from envlab.train.session import compose_session
 from envlab.train.training import make_env
-from envlab.libraries import get_library
 from envlab_web.viewer.web import WebViewer
 
 

@@ -29,13 +29,13 @@ if __name__ == "__main__":
 from envlab.cli import guarded, play
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, list_tasks
-from envlab.train.arguments import ArgumentParser, play_parser
-from envlab.train.play import open_policy
 from envlab.libraries import get_library
+from envlab.registry import get_task, list_tasks
 from envlab.runs.checkpoints import Checkpoints
 from envlab.runs.manifest import read_manifest
 from envlab.runs.pretrained import EVALUATION, FILE, OWN, SELECTOR, Policy, policies
+from envlab.train.arguments import ArgumentParser, play_parser
+from envlab.train.play import open_policy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/policies.md"
@@ -173,7 +173,7 @@ def page() -> str:
 def _row(policy: Policy) -> str:
     of, frames = policy.evaluation, _frames(policy)
     name = " ".join([policy.manifest["library"], str(policy.manifest.get("algorithm", ""))]).strip()
-    navigation = of.get("navigation")
+    navigation = of.get("measures")
     success = _success(navigation["all"]) if navigation else ""
     picture = PICTURES / f"{policy.manifest['task']}.webp"
     shown = f"![](images/policies/{picture.name})" if picture.exists() else success

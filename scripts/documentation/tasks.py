@@ -35,9 +35,9 @@ from envlab.envs import DirectMarlEnv, ManagerEnvCfg, VectorEnv
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of
 from envlab.errors import ConfigurationError
-from envlab_navigation.nav_cfg import NavEnvCfg
 from envlab.registry import Task, get_task, list_tasks, load_env_cfg
 from envlab.train.arguments import ArgumentParser
+from envlab_navigation.nav_cfg import NavEnvCfg
 
 DOCS = Path(__file__).parents[2] / "docs"
 IMAGES = DOCS / "images/tasks"

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from envlab.config.config_kwargs import kwargs_of_experiment, overrides_of, read_config_kwargs
+from envlab.errors import ConfigurationError
+from envlab.libraries import libraries
 from envlab_cluster import command, kill, launch, setup
 from envlab_cluster.arguments import VerbParser
 from envlab_cluster.hosts import choose_hosts
 from envlab_cluster.training_words import is_experiment, without_dashes
-from envlab.config.config_kwargs import kwargs_of_experiment, overrides_of, read_config_kwargs
-from envlab.errors import ConfigurationError
-from envlab_navigation.ddppo.experiment_words import with_experiment_flag
 
 
 def dconfig(arguments: Sequence[str]) -> int:
@@ -68,9 +68,11 @@ def launch_flags(arguments: Sequence[str]) -> argparse.Namespace:
             "Say what to train first: scripts/dmain.py rsl_rl --task ID ..., or an experiment's "
             "file, or a script with its arguments."
         )
-    if is_experiment(flags.words[0]):
-        flags.words = ["ddppo", *flags.words]
-    names_experiment = with_experiment_flag(flags.words[1:]) != flags.words[1:]
+    takers = [library for library in libraries().values() if library.file_flag]
+    if takers and is_experiment(flags.words[0]):
+        flags.words = [takers[0].name, *flags.words]
+    rest = flags.words[1:]
+    names_experiment = any(library.with_file_flag(rest) != rest for library in takers)
     if flags.config_kwargs is not None:
         num_hosts = None if flags.hosts else len(choose_hosts(flags.runs_on, None))
         values = read_config_kwargs(flags.config_kwargs)
@@ -102,7 +104,7 @@ def dkill(arguments: Sequence[str]) -> int:
 
 def kill_flags(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the flags of ``envlab cluster kill``: without any it asks for each run known here."""
-    parser = _parser("dkill", kill, "--screen_ids_file ~/.local/state/source/envlab_cluster/RUN.json")
+    parser = _parser("dkill", kill, "--screen_ids_file ~/.local/state/envlab/cluster/RUN.json")
     _add_state_file(parser)
     flags = parser.parse_args(arguments)
     flags.run = _run_of(flags)

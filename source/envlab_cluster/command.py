@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from envlab.errors import ConfigurationError
 from envlab_cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab_cluster.hosts import HOSTS_FILE, Host
 from envlab_cluster.ssh import TIMEOUT_S, HostError, Ssh, compose_script, on_all
 from envlab_cluster.state import all_runs, find_run
 from envlab_cluster.training_words import without_dashes
-from envlab.errors import ConfigurationError
 
 DESCRIPTION = (
     "Run a shell command on all hosts of a run, or of --runs_on, at the same time. Without one: "

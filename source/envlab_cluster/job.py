@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+from envlab.errors import ConfigurationError, LaunchError, did_you_mean
+from envlab.libraries import libraries
+from envlab.train.arguments import ArgumentParser
 from envlab_cluster.training_words import (
     SCRIPT,
     check_places,
@@ -20,9 +23,6 @@ from envlab_cluster.training_words import (
     run_id_of,
     without_dashes,
 )
-from envlab.errors import ConfigurationError, LaunchError, did_you_mean
-from envlab.train.arguments import ArgumentParser
-from envlab.libraries import libraries
 
 MARK = "# Made by: "
 """How a line begins of every file that was made here."""

@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from envlab.errors import ConfigurationError
 from envlab_cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab_cluster.hosts import Host
 from envlab_cluster.processes import GRACE_S, describe, is_over, stop_run
 from envlab_cluster.report import fetch_here
 from envlab_cluster.ssh import Answer, Ssh, on_all, results_of
 from envlab_cluster.state import Node, RunState, all_runs, find_run
-from envlab.errors import ConfigurationError
 
 DESCRIPTION = (
     "End a run on every host: TERM, upon which it saves a checkpoint, then KILL. It says for each "

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+from envlab.errors import ConfigurationError
 from envlab_cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab_cluster.attach import attend
 from envlab_cluster.hosts import Host
@@ -33,7 +34,6 @@ from envlab_cluster.training_words import (
     script_words,
     without_dashes,
 )
-from envlab.errors import ConfigurationError
 
 DESCRIPTION = (
     "Send the working tree to the hosts, start one training on all of them or on none, and show "

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from envlab_cluster.hosts import Host
-from envlab_cluster.ssh import HostError, Ssh, on_all, remote_text, results_of
 from envlab.distributed.interface import is_loopback
 from envlab.errors import LaunchError
 from envlab.libraries import packages_alike
+from envlab_cluster.hosts import Host
+from envlab_cluster.ssh import HostError, Ssh, on_all, remote_text, results_of
 
 MIN_FREE_MB = 500
 

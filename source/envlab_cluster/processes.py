@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
+from envlab.errors import LaunchError
 from envlab_cluster.hosts import Host
 from envlab_cluster.interrupts import uninterrupted
 from envlab_cluster.ssh import HostError, Ssh, on_all, results_of
 from envlab_cluster.state import RunState
-from envlab.errors import LaunchError
 
 GRACE_S = 40
 """Between TERM and KILL: ranks finish an iteration and save, and torchrun itself waits 30 s."""

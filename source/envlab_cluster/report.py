@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from envlab.errors import RunDirectoryError
 from envlab_cluster.hosts import Host
 from envlab_cluster.snapshot import rsync
 from envlab_cluster.ssh import Answer, HostError, Ssh, on_all
 from envlab_cluster.state import RunState
-from envlab.errors import RunDirectoryError
 
 
 @dataclass(frozen=True, kw_only=True)

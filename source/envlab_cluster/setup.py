@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from envlab.errors import ConfigurationError
 from envlab_cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab_cluster.hosts import HOSTS_FILE, Host
 from envlab_cluster.node_script import node_script
 from envlab_cluster.snapshot import Snapshot, send_snapshot, take_snapshot
 from envlab_cluster.ssh import Answer, HostError, Ssh, on_all, remote_text, results_of
-from envlab.errors import ConfigurationError
 
 DESCRIPTION = (
     "Run a configuration script on every host, detached, with its log there. Without one of your "

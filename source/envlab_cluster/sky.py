@@ -14,10 +14,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab_cluster import job as jobs
-from envlab_cluster.job import RETRIED, Job, add_flag, say
 from envlab.errors import ConfigurationError, LaunchError
 from envlab.train.arguments import ArgumentParser
+from envlab_cluster import job as jobs
+from envlab_cluster.job import RETRIED, Job, add_flag, say
 
 STORES = ("s3", "gcs", "azure", "r2", "ibm", "oci", "nebius", "coreweave")
 PORT = 29500

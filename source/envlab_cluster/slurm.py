@@ -11,12 +11,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from envlab.errors import ConfigurationError, LaunchError
+from envlab.train.arguments import ArgumentParser
 from envlab_cluster import job as jobs
 from envlab_cluster.job import Job, add_flag, say, spelled
 from envlab_cluster.slurm_script import OPTIONS, job_script
 from envlab_cluster.training_words import run_id_of
-from envlab.errors import ConfigurationError, LaunchError
-from envlab.train.arguments import ArgumentParser
 
 _EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or the path of a training script; then
 come its own flags and overrides. --distributed and --requeue are added to them.

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from envlab.errors import EnvlabError, LaunchError
 from envlab_cluster.hosts import Host
 from envlab_cluster.ssh import Answer, HostError, Ssh, converse, on_all
 from envlab_cluster.state import RunState
-from envlab.errors import EnvlabError, LaunchError
 
 TRANSFER_TIMEOUT_S = 600.0
 KEEP_SNAPSHOTS = 5

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TypeVar
 
-from envlab_cluster.hosts import Host
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab_cluster.hosts import Host
 
 SSH_CMD = "ssh {addr}"
 CONNECT_TIMEOUT_S = 10

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 
-from envlab_cluster.hosts import Host
 from envlab.errors import ConfigurationError, LaunchError, did_you_mean
+from envlab_cluster.hosts import Host
 
 VERSION = 1
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from tabulate import tabulate
 
+from envlab.errors import ConfigurationError
 from envlab_cluster.arguments import VerbParser, check_positive, ssh_of
 from envlab_cluster.attach import attend
 from envlab_cluster.hosts import Host
 from envlab_cluster.report import HostReport, fetch_here, heartbeats_of, observe
 from envlab_cluster.ssh import HostError, Ssh
 from envlab_cluster.state import Node, RunState, all_runs, find_run
-from envlab.errors import ConfigurationError
 
 DESCRIPTION = (
     "Show the state of a run: for each host and rank whether its process lives, phase and "

@@ -7,16 +7,11 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab_cluster.snapshot import Snapshot
 from envlab.errors import ConfigurationError
+from envlab.libraries import Library, get_library, libraries
 from envlab.registry import get_task
 from envlab.train.arguments import ArgumentParser, train_parser
-from envlab_navigation.ddppo.experiment_words import (
-    check_nodes,
-    experiment_of,
-    with_experiment_flag,
-)
-from envlab.libraries import get_library, libraries
+from envlab_cluster.snapshot import Snapshot
 
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"
 
@@ -47,11 +42,8 @@ def check_training(library: str, words: Sequence[str], num_nodes: int | None = N
     """
     one = get_library(library)
     if one.prepare is not None:
-        words = one.load("prepare")("launch", words)
+        words = one.load("prepare")("launch", words, num_nodes)
     flags, _ = train_parser(one).parse_with_overrides(words)
-    experiment = experiment_of(flags)
-    if experiment is not None and num_nodes is not None:
-        check_nodes(experiment, num_nodes, "were asked for")
     return get_task(flags.task).id
 
 
@@ -107,7 +99,7 @@ def script_words(given: Sequence[str], snapshot: Snapshot) -> list[str]:
         )
     library = library_of(name)
     if library is not None:
-        rest = _with_experiment(rest, snapshot)
+        rest = _with_file(get_library(library), rest, snapshot)
         check_training(library, rest)
     return [name, *rest]
 
@@ -124,16 +116,16 @@ def is_experiment(file: str) -> bool:
 
 
 _FUNCTION = ast.FunctionDef
-_EXPERIMENT = "--experiment="
 
 
-def _with_experiment(words: Sequence[str], snapshot: Snapshot) -> list[str]:
+def _with_file(library: Library, words: Sequence[str], snapshot: Snapshot) -> list[str]:
     """Return words with an experiment's file as it is called from the working tree's root."""
-    words = with_experiment_flag(words)
+    flag = f"--{library.file_flag}="
+    words = library.with_file_flag(words)
     for number, word in enumerate(words):
-        if not word.startswith(_EXPERIMENT):
+        if not word.startswith(flag):
             continue
-        file, colon, name = word.removeprefix(_EXPERIMENT).partition(":")
+        file, colon, name = word.removeprefix(flag).partition(":")
         path = Path(file).resolve()
         inside = str(path.relative_to(snapshot.root)) if path.is_relative_to(snapshot.root) else ""
         if inside not in snapshot.files:
@@ -141,7 +133,7 @@ def _with_experiment(words: Sequence[str], snapshot: Snapshot) -> list[str]:
                 f"The experiment {file} is not in the working tree {snapshot.root}, which is what "
                 "the hosts get. Copy it there; it must not be a file that git ignores."
             )
-        words[number] = f"{_EXPERIMENT}{inside}{colon}{name}"
+        words[number] = f"{flag}{inside}{colon}{name}"
     return words
 
 
@@ -154,10 +146,12 @@ def for_node(words: Sequence[str], code: str, machine_id: int) -> list[str]:
         machine_id: The node's number, which experiments ask for.
     """
     script, *rest = words
+    library = library_of(script)
+    if library is None:
+        return [f"{code}/{script}", *rest]
+    flag = f"--{get_library(library).file_flag}="
     placed = [
-        f"{_EXPERIMENT}{code}/{word.removeprefix(_EXPERIMENT)}"
-        if word.startswith(_EXPERIMENT)
-        else word
+        f"{flag}{code}/{word.removeprefix(flag)}" if word.startswith(flag) else word
         for word in rest
     ]
     if placed != rest:

@@ -13,10 +13,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from envlab_cluster import job as jobs
-from envlab_cluster.job import RETRIED, Job, add_flag, say
 from envlab.errors import ConfigurationError
 from envlab.train.arguments import ArgumentParser
+from envlab_cluster import job as jobs
+from envlab_cluster.job import RETRIED, Job, add_flag, say
 
 _EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or a training script in the image; then
 come its own flags and overrides. --distributed and --run_id are added to them.

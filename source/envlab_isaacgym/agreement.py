@@ -17,9 +17,9 @@ from typing import Any
 
 from envlab.commit import code_digests
 from envlab.distributed.agreement import require_agreement
-from envlab_isaacgym.ranks import context
-from envlab.train.agreement import of_any_node
 from envlab.libraries import packages_alike
+from envlab.train.agreement import of_any_node
+from envlab_isaacgym.ranks import context
 
 _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "experiment"}
 """Words in names of settings in which ranks may differ: draws, places, and what a run is called."""

@@ -10,10 +10,10 @@ import mujoco
 import numpy as np
 import torch
 
+from envlab.sim.simulation import Fields
 from envlab_isaacgym.rotations import rotate, rotate_inverse
 from envlab_isaacgym.scene import Scene
 from envlab_isaacgym.world import Env
-from envlab.sim.simulation import Fields
 
 
 class ForceSensors:

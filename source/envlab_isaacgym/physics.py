@@ -14,6 +14,7 @@ import torch
 
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
+from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 from envlab_isaacgym.composition import build_scene
 from envlab_isaacgym.drives import StiffDrives
 from envlab_isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
@@ -24,7 +25,6 @@ from envlab_isaacgym.scene import CONTACT, FORCE_SENSOR
 from envlab_isaacgym.settings import Settings
 from envlab_isaacgym.values import Transform
 from envlab_isaacgym.world import Sim
-from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
 
 logger = logging.getLogger(__name__)
 

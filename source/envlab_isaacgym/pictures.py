@@ -11,11 +11,11 @@ import mujoco
 import numpy as np
 
 from envlab.errors import ConfigurationError
+from envlab.sim.opengl import INSTALL_HINT, choose_opengl, opengl_problems
 from envlab_isaacgym.enums import ImageType
 from envlab_isaacgym.parameters import CameraProperties
 from envlab_isaacgym.values import Quat, Transform, Vec3
 from envlab_isaacgym.world import Env, Sim
-from envlab.sim.opengl import INSTALL_HINT, choose_opengl, opengl_problems
 
 
 class Pictures:

@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 import numpy as np
 import torch
 
+from envlab.sim.simulation import Simulation
 from envlab_isaacgym.drives import StiffDrives
 from envlab_isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
 from envlab_isaacgym.rotations import rotate
 from envlab_isaacgym.scene import CONTACT, Scene
 from envlab_isaacgym.world import Sim
-from envlab.sim.simulation import Simulation
 
 BODIES, CENTRES, DOF_FORCE = "bodies", "centres", "dof_force"
 JACOBIAN, MASS_MATRIX = "jacobian", "mass_matrix"

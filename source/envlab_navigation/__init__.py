@@ -4,13 +4,13 @@ A house is a function of its split and index, made of walls and of boxes, cylind
 stand upright; nothing is downloaded. Cameras and agents are Warp kernels, from one source for CPU
 and CUDA (the extra ``nav``). docs/navigation.md shows what agents see.
 
-- :mod:`envlab_navigation.floor_plan`, :mod:`~envlab_navigation.furniture` and :mod:`~envlab_navigation.house` make
-  houses.
-- :mod:`envlab_navigation.geodesics` measures how far it is to a goal from everywhere.
-- :mod:`envlab_navigation.house_cache` and :mod:`~envlab_navigation.house_set` keep houses on disk and in memory.
-- :mod:`envlab_navigation.agents` moves agents, begins their episodes and tells them where they are.
-- :mod:`envlab_navigation.camera` takes pictures, which :mod:`~envlab_navigation.augmentation` may change.
-- :mod:`envlab_navigation.nav_env` is the environment.
+- :mod:`.floor_plan`, :mod:`.furniture` and :mod:`.house` make houses.
+- :mod:`.geodesics` measures how far it is to a goal from everywhere.
+- :mod:`.house_cache` and :mod:`.house_set` keep houses on disk and in memory.
+- :mod:`.agents` moves agents, begins their episodes and tells them where they are.
+- :mod:`.camera` takes pictures, which :mod:`.augmentation` may change.
+- :mod:`.nav_env` is the environment; :mod:`envlab_navigation.tasks` registers its tasks.
+- :mod:`.ddppo` trains agents in it, and in any other environment.
 """
 
 from __future__ import annotations

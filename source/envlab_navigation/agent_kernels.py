@@ -115,7 +115,7 @@ class State:
 
 @wp.struct
 class Rules:
-    """What agents are, can do and are told: :class:`envlab_navigation.nav_cfg.NavEnvCfg` in numbers."""
+    """What agents are, can do and observe: :class:`.nav_cfg.NavEnvCfg` in numbers."""
 
     radius: float
     height: float

@@ -35,8 +35,7 @@ Wall = wp.types.vector(length=4, dtype=float)
 Primitive = wp.types.vector(length=8, dtype=float)
 Paint = wp.types.vector(length=5, dtype=float)
 Light = wp.types.vector(length=6, dtype=float)
-"""Rows of :class:`envlab_navigation.house.House`; one address for each takes half the time of one for each
-number."""
+"""Rows of :class:`.house.House`; an address for each takes half the time of one for each number."""
 
 
 @wp.struct

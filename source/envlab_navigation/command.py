@@ -12,9 +12,9 @@ from tabulate import tabulate
 
 from envlab.config import check_grammar, compose, merge
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
-from envlab_navigation import missing_extra
 from envlab.registry import get_task, load_env_cfg
 from envlab.train.arguments import ArgumentParser
+from envlab_navigation import missing_extra
 
 if TYPE_CHECKING:  # torch is loaded once the words have been read
     import torch
@@ -139,9 +139,9 @@ def evaluate(arguments: Sequence[str]) -> int:
         )
     from envlab.distributed.context import DistributedContext
     from envlab.distributed.log import configure_logging
-    from envlab_navigation.metrics import summarise, table
     from envlab.train.evaluation import evaluate as run_episodes
     from envlab.train.evaluation import write_json
+    from envlab_navigation.metrics import summarise, table
 
     configure_logging()
     num_envs = min(flags.num_envs, flags.num_episodes)
@@ -164,7 +164,7 @@ def evaluate(arguments: Sequence[str]) -> int:
     with _writing(flags.pictures) if flags.pictures else contextlib.nullcontext():
         evaluation = run_episodes(env, lambda obs: act(), episodes_per_env, after_step)
     env.close()
-    print(f"{task.id}, {flags.policy}, {evaluation.houses}:")
+    print(f"{task.id}, {flags.policy}, {evaluation.place}:")
     print(table(summarise(evaluation.episodes)))
     if flags.json is not None:
         write_json(flags.json, {"task": task.id, "policy": flags.policy} | evaluation.as_dict())

@@ -16,7 +16,16 @@ from envlab.config import PositiveFloat, Range, check_ranges, from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab_navigation.floor_plan import DOOR_WIDTH, WALL_HALF, Line, Outline
 from envlab_navigation.furnishing import Placed
-from envlab_navigation.furniture import FURNITURE, ON_FLOOR, OTHER, TARGETS, Thing, box, draw_thing, fitted
+from envlab_navigation.furniture import (
+    FURNITURE,
+    ON_FLOOR,
+    OTHER,
+    TARGETS,
+    Thing,
+    box,
+    draw_thing,
+    fitted,
+)
 from envlab_navigation.house import CEILING_HEIGHT, CELL
 from envlab_navigation.layout import Layout, Paint, Point, cut, edges_of, is_on, join, make_plan
 

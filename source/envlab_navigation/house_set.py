@@ -24,7 +24,7 @@ class HouseSet:
     """Houses as tensors, a row for each slot.
 
     Attributes:
-        arrays: :data:`envlab_navigation.house_cache.Arrays`, ``(num_slots, ...)``, at fixed addresses.
+        arrays: :data:`.house_cache.Arrays`, ``(num_slots, ...)``, at fixed addresses.
         numbers: What :meth:`number_of` returns, int64 ``(num_slots,)``.
         offers: Goals that have a place to start from, bool ``(num_slots, NUM_GOALS)``.
         open_slots: The slots in which episodes may begin, int32 ``(num_slots,)``, of which the

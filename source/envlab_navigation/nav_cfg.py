@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from envlab.config import (
     NonNegativeFloat,
@@ -191,6 +191,12 @@ class AugmentationCfg:
 class NavEnvCfg:
     """Configuration of a :class:`envlab_navigation.nav_env.NavEnv` (``env.*``)."""
 
+    TEST_SPLIT: ClassVar[dict[str, Any]] = {"houses": {"split": "test"}}
+    """Changes that lead to the episodes of which final results are reported."""
+    SMALLEST: ClassVar[dict[str, Any]] = {
+        "houses": {"num_houses": 1, "first_house": 0, "cache_dir": None}
+    }
+    """Changes that lead to the least that uses all kernels."""
     backend: Literal["houses", "ai2thor"] = "houses"
     """Where agents are: in houses of envlab, or in AI2-THOR's scenes; see docs/navigation.md."""
     goal: Literal["point", "object"] = "point"

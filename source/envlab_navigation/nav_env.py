@@ -14,12 +14,12 @@ from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, masked_means
-from envlab_navigation import missing_extra
+from envlab.sim.threads import OneThread
+from envlab_navigation import metrics, missing_extra
 from envlab_navigation.furniture import CLASSES, FIRST_TARGET, TARGETS
 from envlab_navigation.house import CELL, NUM_GOALS, POINT_RADIUS
 from envlab_navigation.metrics import ENDS
 from envlab_navigation.nav_cfg import ACTIONS, NavEnvCfg
-from envlab.sim.threads import OneThread
 
 if TYPE_CHECKING:
     from envlab_navigation.pictures import EpisodeView
@@ -61,11 +61,17 @@ class NavEnv(BatchedEnv):
     """
 
     cfg: NavEnvCfg
+    measures = metrics
     _clock: int
     """Steps since the last seed, on which it depends what houses are in memory."""
     _images: Pictures
     ended_episodes: dict[str, torch.Tensor] | None = None
     _view: EpisodeView | None = None
+
+    @property
+    def place(self) -> str:  # type: ignore[override]
+        """Which houses these are."""
+        return self.cfg.houses.source
 
     @property
     def step_dt(self) -> float:

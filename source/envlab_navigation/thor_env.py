@@ -1,4 +1,4 @@
-"""AI2-THOR's scenes behind :class:`envlab_navigation.nav_env.NavEnv`'s configuration and observations."""
+"""AI2-THOR's scenes behind :class:`.nav_env.NavEnv`'s configuration and observations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from envlab.config import check_ranges
 from envlab.envs.batched_env import Step
 from envlab.envs.gym_bridge import GroupedGymEnv, GymEnvCfg, GymSceneCfg
 from envlab.errors import ConfigurationError
-from envlab_navigation.thor import Setup, scenes_of
+from envlab_navigation import metrics
 from envlab_navigation.furniture import TARGETS
 from envlab_navigation.nav_cfg import AugmentationCfg, HousesCfg, NavEnvCfg
+from envlab_navigation.thor import Setup, scenes_of
 
-SPEC = EnvSpec(id="AI2-THOR-v0", entry_point="envlab_navigation.thor:ThorEnv", disable_env_checker=True)
+SPEC = EnvSpec(
+    id="AI2-THOR-v0", entry_point="envlab_navigation.thor:ThorEnv", disable_env_checker=True
+)
 
 
 @dataclass(kw_only=True)
@@ -33,6 +36,13 @@ class ThorNavEnv(GroupedGymEnv):
     Groups, actions, rewards and ``info["episodes"]`` are those of :class:`NavEnv`; ``policy`` knows
     neither place nor compass. Episodes do not resume in the middle.
     """
+
+    measures = metrics
+
+    @property
+    def place(self) -> str:  # type: ignore[override]
+        """Which scenes these are."""
+        return self.cfg.houses.source  # type: ignore[attr-defined,no-any-return]
 
     def __init__(self, cfg: NavEnvCfg, **kwargs: Any) -> None:
         """Start workers; their controllers start with the first reset.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from envlab_cluster.hosts import Host, choose_hosts
 from envlab.errors import ConfigurationError
+from envlab_cluster.hosts import Host, choose_hosts
 
 FILE = """
 user: me

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from envlab.errors import EnvlabError, LaunchError
 from envlab_cluster.hosts import Host
 from envlab_cluster.preflight import Facts, _address_for_others, check_versions
 from envlab_cluster.ssh import MARKER, Ssh, explain_failure
-from envlab.errors import EnvlabError, LaunchError
 
 A, B, C = (Host(name=name, address=name) for name in "abc")
 

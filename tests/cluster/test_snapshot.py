@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from envlab.errors import LaunchError
 from envlab_cluster.hosts import read_hosts
 from envlab_cluster.snapshot import Sent, rsync, send_snapshot, take_snapshot
 from envlab_cluster.ssh import Ssh
-from envlab.errors import LaunchError
 from tests.cluster.conftest import Commander
 from tests.cluster.hosts import unmount
 from tests.launcher import ROOT

@@ -13,8 +13,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs.gym_bridge import GymEnv, GymEnvCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.evaluation import evaluate
 from envlab.tools.agents import draw_actions
+from envlab.train.evaluation import evaluate
 from tests.host.gym_envs import Counting
 
 MODULE = "tests.host.gym_envs"

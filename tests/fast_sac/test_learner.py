@@ -15,11 +15,11 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
-from tests.launcher import run, torchrun
-from tests.trained import checkpoint_of, gradient_error, metrics_of, on_one_thread, only_run
 from tests.fast_sac.updates import NUM_ENVS, SMALL, first_gradients, make_learner, observed
+from tests.launcher import run, torchrun
 from tests.rsl_rl.test_resume import digests
 from tests.runs.test_directory import timeless
+from tests.trained import checkpoint_of, gradient_error, metrics_of, on_one_thread, only_run
 
 ALONE = DistributedContext.single("cpu")
 TRAIN = Path("scripts/reinforcement_learning/fast_sac/train.py").absolute()

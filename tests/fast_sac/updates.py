@@ -9,10 +9,10 @@ import torch
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_env_cfg
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
+from envlab.registry import get_task, load_env_cfg
 
 TASK = "Isaac-Cartpole-v0"
 BATCH, NUM_ENVS = 64, 16

@@ -15,10 +15,10 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 from PIL import Image
 
 from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab_navigation.command import main
 from envlab_navigation.house import CELL, POINT_RADIUS
 from envlab_navigation.house_cache import HouseCache
 from envlab_navigation.pictures import GOAL_COLOUR, WAY_COLOUR, draw_episode, draw_map, shortest_way
-from envlab_navigation.command import main
 
 
 def test_houses_are_described_and_drawn(tmp_path, capsys):

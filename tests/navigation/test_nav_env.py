@@ -16,12 +16,12 @@ pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, SimulationError
+from envlab.tools import warm
 from envlab_navigation.expert import Expert
 from envlab_navigation.house import AGENT_HEIGHT, AGENT_RADIUS, CELL
 from envlab_navigation.metrics import ENDS
 from envlab_navigation.nav_cfg import ACTIONS, NavEnvCfg
 from envlab_navigation.nav_env import NavEnv
-from envlab.tools import warm
 from tests.navigation.houses import FOLDER, load
 
 MOVE, LEFT, RIGHT, UP, DOWN, END = range(6)

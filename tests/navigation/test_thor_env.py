@@ -14,10 +14,10 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, SimulationError
-from envlab_navigation.thor import scenes_of
+from envlab.registry import get_task, load_env_cfg
 from envlab_navigation.furniture import TARGETS
 from envlab_navigation.metrics import ENDS
-from envlab.registry import get_task, load_env_cfg
+from envlab_navigation.thor import scenes_of
 
 MOVE, LEFT, RIGHT, UP, DOWN, END = range(6)
 

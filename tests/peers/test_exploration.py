@@ -13,17 +13,17 @@ from gymnasium import spaces
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import train_parser
-from envlab_navigation.ddppo.cfg import DdppoCfg
-from envlab_populations.evolution import cfg as evolution
 from envlab.fast_sac.cfg import FastSacCfg
-from envlab_populations.hogwild import cfg as hogwild
 from envlab.libraries import BUILT_IN, get_library
+from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ALGORITHMS
+from envlab.train.arguments import train_parser
+from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_populations.evolution import cfg as evolution
+from envlab_populations.hogwild import cfg as hogwild
 from tests.scripted import ScriptedEnv
 from tests.skrl.torch.amp import AGENT, MotionEnv
 

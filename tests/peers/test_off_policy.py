@@ -31,8 +31,8 @@ from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
 from envlab.skrl.library import load_skrl
-from tests.scripted import ScriptedEnv
 from tests.peers.test_exploration import SCALE, made
+from tests.scripted import ScriptedEnv
 
 load_skrl()
 

@@ -25,16 +25,16 @@ from tensordict import TensorDict
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab_navigation.ddppo.distributions import Gaussian
-from envlab_navigation.ddppo.losses import PPO
-from envlab_navigation.ddppo.storage import Batch, Output, Rollouts
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.skrl.agents import agent_class
 from envlab.skrl.torch.ranks import pooled_advantages
-from tests.scripted import GOES_ON, TERMINATED, TIME_LIMIT, ScriptedEnv
+from envlab_navigation.ddppo.distributions import Gaussian
+from envlab_navigation.ddppo.losses import PPO
+from envlab_navigation.ddppo.storage import Batch, Output, Rollouts
 from tests.peers.test_exploration import SCALE, made
 from tests.peers.test_off_policy import Keeping, Still, assert_equal, optimizers
+from tests.scripted import GOES_ON, TERMINATED, TIME_LIMIT, ScriptedEnv
 
 GAMMA, LAMBDA, STEPS = 0.9, 0.8, 4
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-6}

@@ -17,11 +17,6 @@ from torch import nn
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption
-from envlab_navigation.ddppo.build import model_of, pipeline_of
-from envlab_navigation.ddppo.cfg import DdppoCfg
-from envlab_navigation.ddppo.learner import DdppoLearner
-from envlab_populations.hogwild.agents import _session_class
-from envlab_populations.hogwild.cfg import HogwildCfg
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rsl_rl.cfg import RslRlCfg
@@ -31,6 +26,11 @@ from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.learner import make_learner
 from envlab.skrl.torch.ranks import pooled_advantages
+from envlab_navigation.ddppo.build import model_of, pipeline_of
+from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_navigation.ddppo.learner import DdppoLearner
+from envlab_populations.hogwild.agents import _session_class
+from envlab_populations.hogwild.cfg import HogwildCfg
 from tests.populations.evolution.populations import nursery
 from tests.scripted import GOES_ON, TERMINATED, TIME_LIMIT, ScriptedEnv
 

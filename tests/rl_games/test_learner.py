@@ -19,6 +19,8 @@ from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.learner import RlGamesLearner
 from tests.launcher import run, torchrun
+from tests.rl_games.first_update import NUM_ENVS, NUM_STEPS, TASK, agent_cfg, first_update
+from tests.rl_games.worker import JOBS
 from tests.trained import (
     gradient_error,
     manifest_of,
@@ -26,8 +28,6 @@ from tests.trained import (
     on_one_thread,
     only_run,
 )
-from tests.rl_games.first_update import NUM_ENVS, NUM_STEPS, TASK, agent_cfg, first_update
-from tests.rl_games.worker import JOBS
 
 TOLERANCE = 1e-5
 """Largest error of a gradient, as a share of its tensor's largest element."""

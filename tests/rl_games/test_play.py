@@ -16,9 +16,9 @@ from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
-from tests.trained import checkpoint_of, only_run
 from tests.rl_games.first_update import agent_cfg
 from tests.rl_games.worker import CARTPOLE, SMALL
+from tests.trained import checkpoint_of, only_run
 
 OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
 

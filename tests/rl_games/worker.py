@@ -22,14 +22,14 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.errors import RankDivergenceError
-from envlab.train.training import train_session
-from envlab.train.loop import Training
 from envlab.rl_games import learner, ppo
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.ppo import DistributedAgent
-from tests.trained import NAVIGATION, session_of
+from envlab.train.loop import Training
+from envlab.train.training import train_session
 from tests.rl_games.first_update import first_update
+from tests.trained import NAVIGATION, session_of
 
 CONFIG = "agent.params.config"
 # Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.

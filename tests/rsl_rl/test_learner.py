@@ -17,6 +17,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner
 from tests.launcher import run, torchrun
+from tests.rsl_rl.first_update import NUM_ENVS, NUM_STEPS, TASK, first_update
 from tests.trained import (
     SMALL,
     TrainedPair,
@@ -27,7 +28,6 @@ from tests.trained import (
     on_one_thread,
     only_run,
 )
-from tests.rsl_rl.first_update import NUM_ENVS, NUM_STEPS, TASK, first_update
 
 TOLERANCE = 1e-5
 """Largest error of a gradient, as a share of its tensor's largest element; measured: 3e-6."""

@@ -14,6 +14,7 @@ from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.train.training import total_iterations
 from tests.launcher import TRAIN, run, torchrun
+from tests.runs.test_directory import timeless
 from tests.trained import (
     SMALL,
     TASK,
@@ -24,7 +25,6 @@ from tests.trained import (
     only_run,
     train_in,
 )
-from tests.runs.test_directory import timeless
 
 
 def digests(checkpoint: dict[str, Any]) -> dict[str, str]:

@@ -17,12 +17,12 @@ import torch
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
-from envlab.train.training import train_session
-from envlab.train.loop import Training
 from envlab.rsl_rl import ppo
 from envlab.rsl_rl.ppo import DistributedPPO
-from tests.trained import session_of
+from envlab.train.loop import Training
+from envlab.train.training import train_session
 from tests.rsl_rl.first_update import first_update
+from tests.trained import session_of
 
 
 def local_moments(values: torch.Tensor, _: object) -> tuple[torch.Tensor, torch.Tensor]:

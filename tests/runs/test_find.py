@@ -11,11 +11,11 @@ import pytest
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError, RunDirectoryError
 from envlab.registry import get_task
-from envlab.train.session import check_origin
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.runs.directory import Run
 from envlab.runs.find import find_run
 from envlab.skrl.cfg import SkrlCfg
+from envlab.train.session import check_origin
 
 TASK = "Isaac-Cartpole-v0"
 PPO = {"algorithm": "ppo", "ml_framework": "torch"}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from envlab.runs.manifest import REPORT, record_end
-from tests.trained import manifest_of
 from tests.fake_run import write_run
+from tests.trained import manifest_of
 
 
 def test_a_survivor_tells_what_a_dead_rank_0_cannot(tmp_path: Path):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from envlab.cli import guarded
+from envlab.config import compose
 from envlab_cluster.allenact_flags import (
     dcommand,
     dconfig,
@@ -21,7 +22,6 @@ from envlab_cluster.allenact_flags import (
 )
 from envlab_cluster.hosts import Host
 from envlab_cluster.state import Node, RunState
-from envlab.config import compose
 from tests.launcher import ROOT
 
 TASK = ["rsl_rl", "--task=Isaac-Cartpole-v0"]

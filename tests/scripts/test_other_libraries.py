@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.launcher import ROOT, run, torchrun
-from tests.trained import manifest_of, only_run
 from tests.scripts.test_rsl_rl import number_after
+from tests.trained import manifest_of, only_run
 
 SCRIPTS = ROOT / "scripts/reinforcement_learning"
 TASK = "--task=Isaac-Cartpole-v0"

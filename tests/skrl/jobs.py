@@ -16,10 +16,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.seeding import seed_everything
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.training import train_session
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import Transition
 from envlab.skrl.learner import SkrlLearner
+from envlab.train.training import train_session
 from tests.trained import session_of
 
 NUM_STEPS = 16

@@ -31,9 +31,9 @@ from envlab.envs.scene import load_model
 from envlab.registry import Task
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
-from envlab.skrl.cfg import SkrlCfg
 from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
+from envlab.skrl.cfg import SkrlCfg
 from tests.graphs import record_steps
 from tests.operations import Operations
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from envlab.config import load_yaml, to_dict
-from envlab.registry import get_task, list_tasks, load_agent_values, load_env_cfg
 from envlab.libraries import libraries
+from envlab.registry import get_task, list_tasks, load_agent_values, load_env_cfg
 
 TABLE = load_yaml(Path(__file__).with_name("isaac_lab.yaml"))
 TASKS, AGENTS = TABLE["environments"], TABLE["agents"]

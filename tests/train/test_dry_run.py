@@ -182,9 +182,7 @@ def test_a_sweep_tells_each_run(dry_run, tmp_path):
 
 def test_what_lies_on_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypatch):
     plans = []
-    monkeypatch.setattr(
-        "envlab.train.launch.dry_run_text", lambda plan: plans.append(plan) or ""
-    )
+    monkeypatch.setattr("envlab.train.launch.dry_run_text", lambda plan: plans.append(plan) or "")
     dry_run(tmp_path, *SMALL)
     (plan,) = plans
     (process,) = plan.processes

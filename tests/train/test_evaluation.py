@@ -99,8 +99,8 @@ def test_measures_of_navigation_are_part_of_the_summary():
     assert "Apple" in text  # the class of the goal with the number 1
     assert "In houses of val:" in text
     values = evaluation.as_dict()
-    assert values["houses"] == "houses of val"
-    assert values["navigation"]["Apple"]["success"] == (1.0, 1.0, 1.0)
+    assert values["place"] == "houses of val"
+    assert values["measures"]["Apple"]["success"] == (1.0, 1.0, 1.0)
 
 
 def test_a_summary_is_written_as_json_or_a_sentence_says_why_not(tmp_path):

@@ -19,13 +19,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, SIGNALS
 from envlab.learner import Iteration, IterationRecord
-from envlab.train.metrics import RunMetrics
 from envlab.runs import event_file
 from envlab.runs.checkpoints import Checkpoints
+from envlab.train.metrics import RunMetrics
 from tests.disk import no_file_beyond
 from tests.launcher import run, torchrun
-from tests.trained import SMALL, manifest_of, metrics_of, only_run, train_in
 from tests.train.worker_full_disk import END, FULL_FROM, FULL_TO
+from tests.trained import SMALL, manifest_of, metrics_of, only_run, train_in
 
 WORKER = Path(__file__).with_name("worker_full_disk.py")
 GOOD = FULL_FROM - 1

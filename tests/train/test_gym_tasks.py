@@ -13,8 +13,8 @@ from gymnasium import spaces
 from envlab.cli import main
 from envlab.config import compose
 from envlab.errors import ConfigurationError
-from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.libraries import get_library
+from envlab.registry import get_task, load_agent_values, load_env_cfg
 from tests.launcher import ROOT, Launch, torchrun
 from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run, session_of
 

@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from envlab.cli import play, train
 from envlab.envs.wrappers.rsl_rl import pack
-from tests.trained import NAVIGATION, checkpoint_of, only_run
 from tests.rsl_rl.test_resume import digests
+from tests.trained import NAVIGATION, checkpoint_of, only_run
 
 TASK = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
 SMALL = [

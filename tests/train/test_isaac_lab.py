@@ -11,9 +11,9 @@ import pytest
 
 from envlab import cli
 from envlab.errors import ConfigurationError
+from envlab.libraries import get_library
 from envlab.train.arguments import play_parser, train_parser
 from envlab.train.isaac_lab import WITHOUT_EFFECT, translated, without_effect_line
-from envlab.libraries import get_library
 from envlab.train.viewing import Pace
 
 TASK = "--task=Isaac-Cartpole-v0"

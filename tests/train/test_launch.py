@@ -20,8 +20,8 @@ from envlab.distributed.interrupt import (
     InterruptFlag,
     interruptible,
 )
-from envlab.train.training import print_summary
 from envlab.libraries import get_library
+from envlab.train.training import print_summary
 from tests.launcher import PLAY, TRAIN, Launch
 from tests.trained import (
     SMALL,

@@ -14,13 +14,13 @@ import torch
 
 from envlab.config import merge, write_yaml
 from envlab.errors import ConfigurationError
+from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.train.arguments import play_parser
+from envlab.train.deployment import NotDeployable
 from envlab.train.play import _export, open_policy
 from envlab.train.session import compose_session
-from envlab.libraries import get_library
-from envlab.train.deployment import NotDeployable
-from envlab.rsl_rl.cfg import RslRlCfg
 
 TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
 

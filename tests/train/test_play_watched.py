@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from envlab.errors import CheckpointError
-from envlab.train.play_watched import NewerPolicies
 from envlab.runs.checkpoints import Checkpoints
+from envlab.train.play_watched import NewerPolicies
 
 
 class Told:

@@ -8,8 +8,8 @@ import pytest
 
 from envlab.config import read_yaml, write_yaml
 from envlab.errors import ConfigurationError
-from envlab.registry import list_tasks
 from envlab.libraries import BUILT_IN
+from envlab.registry import list_tasks
 from tests.trained import SMALL, session_of, train_in
 
 CARTPOLE = "--task=Isaac-Cartpole-v0"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.launcher import Launch, torchrun
-from tests.trained import SMALL, checkpoint_of, manifest_of
 from tests.navigation.ddppo.test_learner import SMALL as DDPPO
-from tests.train.worker_killed import KILL_ITERATION, SAVE_ITERATION
 from tests.rl_games.worker import CARTPOLE
 from tests.rsl_rl.test_resume import digests
 from tests.runs.test_directory import timeless
 from tests.skrl.torch.worker import PPO
+from tests.train.worker_killed import KILL_ITERATION, SAVE_ITERATION
+from tests.trained import SMALL, checkpoint_of, manifest_of
 
 NAMES = "whole,killed"
 LIBRARIES = {

@@ -16,13 +16,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from envlab.cli import play, train
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.libraries import get_library
+from envlab.runs.directory import EVENTS_TAG, Run, cut_metrics
 from envlab.train import resume as continuation
 from envlab.train.arguments import train_parser
+from envlab.train.curves import open_curves
 from envlab.train.resume import _go_on, find_launched
 from envlab.train.session import Session, compose_session
-from envlab.libraries import get_library
-from envlab.train.curves import open_curves
-from envlab.runs.directory import EVENTS_TAG, Run, cut_metrics
 from tests.trained import SMALL, TASK
 
 LAUNCH: dict[str, Any] = {"agents": ["a:1:9"], "slurm": None, "name": None, "session": 1}

@@ -12,12 +12,12 @@ import pytest
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.train.scaling import Scaling, scale, settle_batches
-from envlab.train.session import Session
 from envlab.libraries import get_library
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.skrl.cfg import SkrlCfg
+from envlab.train.scaling import Scaling, scale, settle_batches
+from envlab.train.session import Session
 
 CENTRAL = {"minibatch_size": 64, "learning_rate": 4e-4}
 

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.runs.compare.results import read_result
 from envlab.train.validate import main
 from envlab.train.validator_process import ValidatorProcess
-from envlab.runs.compare.results import read_result
 from tests.trained import TASK
 
 DEADLINE_S = 120.0

@@ -18,11 +18,11 @@ import pytest
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.train.arguments import play_parser, train_parser
 from envlab.libraries import get_library
-from envlab.train import video
-from envlab.train.video import VideoRecorder, check_recording, start_recording
 from envlab.sim import opengl
+from envlab.train import video
+from envlab.train.arguments import play_parser, train_parser
+from envlab.train.video import VideoRecorder, check_recording, start_recording
 from tests.disk import no_file_beyond
 
 TRAIN, PLAY = train_parser(get_library("rsl_rl")), play_parser(get_library("rsl_rl"))

@@ -6,9 +6,9 @@ import pytest
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.libraries import get_library
 from envlab.train.arguments import play_parser, train_parser
 from envlab.train.isaac_lab import without_effect_line
-from envlab.libraries import get_library
 from envlab.train.viewing import check_viewing
 
 TASK = "--task=Isaac-Cartpole-v0"

@@ -17,13 +17,13 @@ import pytest
 
 from envlab.cli import guarded
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
-from envlab.train.arguments import train_parser
 from envlab.libraries import get_library
 from envlab.runs.manifest import record_end
-from tests.launcher import Launch, torchrun
-from tests.trained import manifest_of, only_run
+from envlab.train.arguments import train_parser
 from tests.fake_run import write_run
+from tests.launcher import Launch, torchrun
 from tests.train.worker_stuck import METRICS
+from tests.trained import manifest_of, only_run
 
 WORKER = Path(__file__).with_name("worker_stuck.py")
 TIMEOUT_S = 8.0

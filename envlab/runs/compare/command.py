@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from envlab.errors import ConfigurationError
 from envlab.foreign import printable
-from envlab.train.arguments import ArgumentParser
 from envlab.runs.compare.groups import group_runs
 from envlab.runs.compare.picture import choose_path, draw, write
 from envlab.runs.compare.results import (
@@ -19,6 +18,7 @@ from envlab.runs.compare.results import (
     with_values,
 )
 from envlab.runs.compare.table import FORMATS, note_lines, summarise
+from envlab.train.arguments import ArgumentParser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -13,9 +13,9 @@ import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.foreign import check_file, parse_json
+from envlab.runs.compare.events import event_folders, read_folder
 from envlab.runs.manifest import read_manifest
 from envlab.runs.records import MOST_BYTES
-from envlab.runs.compare.events import event_folders, read_folder
 
 
 @dataclass(kw_only=True)

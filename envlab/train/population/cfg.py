@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
     NonNegativeInt,
     PositiveFloat,
@@ -21,7 +22,6 @@ from envlab.config import (
     merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.agent_cfg import AgentCfg, set_value, value_at
 
 _DECADE = 10.0
 """A range of positive numbers whose ends differ by this factor or more is logarithmic."""

@@ -14,12 +14,12 @@ from typing import Any
 
 from envlab.distributed.disk import RecordFile, surviving_disk_errors
 from envlab.learner import Curve
-from envlab.train.curves import Curves
-from envlab.train.loop import OWN_SCALARS
-from envlab.train.population.member import Report
 from envlab.runs.directory import EVENTS_TAG, cut_metrics
 from envlab.runs.event_file import EventFile, cut_events
 from envlab.runs.manifest import finite, now, write_json
+from envlab.train.curves import Curves
+from envlab.train.loop import OWN_SCALARS
+from envlab.train.population.member import Report
 
 
 class MemberFolders:

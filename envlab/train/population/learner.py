@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from envlab.agent_cfg import AgentCfg
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import combined, digests
 from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
-from envlab.agent_cfg import AgentCfg
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.train.population import lineage
 from envlab.train.population.cfg import PopulationCfg, label, spans_of

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from envlab.agent_cfg import SAVED_RATES, AgentCfg
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import generator_state, seed_everything, set_generator_state
 from envlab.distributed.statistics import WeightedMeans
 from envlab.envs import BatchedEnv
-from envlab.agent_cfg import SAVED_RATES, AgentCfg
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.train.metrics import EpisodeTracker, RunMetrics
 from envlab.train.population.cfg import with_values

@@ -16,6 +16,7 @@ from tqdm import trange
 from envlab.cli import guarded
 from envlab.config import merge
 from envlab.registry import get_task, load_env_cfg
+from envlab.skrl.env import final_values
 from envlab_populations.evolution.accelerator import context_of, make_accelerator
 from envlab_populations.evolution.cfg import BoundsCfg
 from envlab_populations.evolution.member import Member
@@ -23,7 +24,6 @@ from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.evolution.population import make_population
 from envlab_populations.evolution.replay import ReplayDataset, ReplayMemory, Sampler
 from envlab_populations.evolution.tournament import TournamentSelection
-from envlab.skrl.env import final_values
 
 POPULATION_SIZE, BATCH_SIZE, MEMORY_SIZE, NUM_ENVS = 4, 128, 10_000, 8
 INIT_HP = {"batch_size": BATCH_SIZE, "learning_rate": 1e-3, "discount_factor": 0.99, "polyak": 1e-3}

@@ -8,11 +8,12 @@ from typing import Any
 
 from torch import optim
 
+from envlab.agent_cfg import set_value
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.agent_cfg import set_value
+from envlab.precision import settle_precision
 from envlab.train.session import Session
 from envlab_navigation.ddppo.auxiliary import AuxiliaryLoss, InverseDynamics
 from envlab_navigation.ddppo.cfg import DdppoCfg
@@ -26,7 +27,6 @@ from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
 from envlab_navigation.ddppo.replay import read_rank_steps
 from envlab_navigation.ddppo.schedules import Builder
 from envlab_navigation.ddppo.teacher import make_teacher
-from envlab.precision import settle_precision
 
 ENDLESS = 2**62
 """Steps of a stage that the run's budget ends."""

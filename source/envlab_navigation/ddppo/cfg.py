@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.agent_cfg import BasicAgentCfg, Precision
+from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 
 
 @dataclass(kw_only=True)

@@ -23,6 +23,7 @@ from envlab.registry import get_task
 from envlab.train.arguments import ArgumentParser
 from envlab_navigation.ddppo.experiment import ExperimentConfig, MachineParams, Mode
 from envlab_navigation.ddppo.experiment_file import calling, load_experiment
+from envlab_navigation.plugins import DDPPO
 
 if TYPE_CHECKING:
     from envlab_navigation.ddppo.pipeline import TrainingPipeline
@@ -50,18 +51,19 @@ def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def prepare(command: str, words: Sequence[str]) -> list[str]:
+def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) -> list[str]:
     """Return the words of a command with what an experiment says.
 
-    A command is ``train``, ``config``, ``play``, ``export`` or ``launch``, or what is validated:
-    ``valid`` or ``test``.
-
-    Words without an experiment are returned as they are.
+    Args:
+        command: ``train``, ``config``, ``play``, ``export`` or ``launch``, or what is validated:
+            ``valid`` or ``test``.
+        words: Those after the library; without an experiment they are returned as they are.
+        num_nodes: How many nodes a launch is for; None if that is not known.
 
     Raises:
         ConfigurationError: If the experiment cannot be loaded or does not fit the launch.
     """
-    words = with_experiment_flag(words)
+    words = DDPPO.with_file_flag(words)
     parser = ArgumentParser(add_help=False)
     add_experiment_flags(parser)
     for name in ("--task", "--experiment_name", "--num_envs", "--global_num_envs", "--device"):
@@ -81,6 +83,8 @@ def prepare(command: str, words: Sequence[str]) -> list[str]:
         return words
     experiment = experiment_of(flags)
     assert experiment is not None
+    if num_nodes is not None:
+        check_nodes(experiment, num_nodes, "were asked for")
     if flags.eval and command in ("train", "play"):  # AllenAct's main.py tests by this flag
         tag = flags.experiment_name or calling(Path(flags.experiment), "in tag", experiment.tag)
         raise ConfigurationError(
@@ -105,13 +109,6 @@ _MODES: dict[str, Mode] = {
 """What commands that train nothing here ask an experiment for."""
 
 
-def with_experiment_flag(words: Sequence[str]) -> list[str]:
-    """Return words with a first one that is a Python file as ``--experiment``."""
-    if words and not words[0].startswith("-") and words[0].partition(":")[0].endswith(".py"):
-        return [f"--experiment={words[0]}", *words[1:]]
-    return list(words)
-
-
 def experiment_of(flags: argparse.Namespace) -> ExperimentConfig | None:
     """Return the experiment that the flags name, the same object each time; None: none."""
     if getattr(flags, "experiment", None) is None:
@@ -125,7 +122,9 @@ def pipeline_of_experiment(experiment: ExperimentConfig, file: str) -> TrainingP
     Raises:
         ConfigurationError: If it makes none.
     """
-    from envlab_navigation.ddppo.pipeline import TrainingPipeline  # needs torch, unlike all else here
+    from envlab_navigation.ddppo.pipeline import (
+        TrainingPipeline,  # needs torch, unlike all else here
+    )
 
     made = calling(Path(file), "in training_pipeline", experiment.training_pipeline)
     if not isinstance(made, TrainingPipeline):

@@ -15,13 +15,13 @@ from envlab.distributed.preemption import Preemption
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
+from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.model import RecurrentActorCritic
 from envlab_navigation.ddppo.objective import Gradients, Objective
 from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
 from envlab_navigation.ddppo.storage import Observations, Rollouts
 from envlab_navigation.ddppo.teacher import Teacher
-from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 
 logger = logging.getLogger(__name__)
 

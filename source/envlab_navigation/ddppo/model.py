@@ -53,7 +53,7 @@ class RecurrentActorCritic(nn.Module):
         init_std: float = 1.0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        """Make a network for an environment's spaces; see :class:`envlab_navigation.ddppo.cfg.ModelCfg`.
+        """Make a network for an environment's spaces; see :class:`.cfg.ModelCfg`.
 
         Args:
             env: What the agent acts in: its spaces are read.

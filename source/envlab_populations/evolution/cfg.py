@@ -17,10 +17,10 @@ from envlab.config import (
     merge,
 )
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab_populations.evolution.architecture import NetworkCfg
 from envlab.skrl.cfg import SkrlCfg, known_algorithm
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.main import add_algorithm_flag
+from envlab_populations.evolution.architecture import NetworkCfg
 
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")
 """Algorithms whose members evolve."""

@@ -16,6 +16,12 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import evaluation_seed
 from envlab.errors import CheckpointError, ConfigurationError
+from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.skrl.env import SkrlVectorEnv
+from envlab.skrl.learner import UNEQUAL, summary
+from envlab.skrl.library import ON_POLICY
+from envlab.skrl.torch.ranks import join_ranks
+from envlab.train.population import lineage
 from envlab.train.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
@@ -23,12 +29,6 @@ from envlab_populations.evolution.models import check_actions
 from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.evolution.tournament import TournamentSelection
-from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
-from envlab.train.population import lineage
-from envlab.skrl.env import SkrlVectorEnv
-from envlab.skrl.learner import UNEQUAL, summary
-from envlab.skrl.library import ON_POLICY
-from envlab.skrl.torch.ranks import join_ranks
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,12 @@ from torch.optim import Optimizer
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import CheckpointError
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.env import SkrlEnv
+from envlab.skrl.library import library_errors
+from envlab.skrl.torch.learner import TorchLearner
+from envlab.skrl.torch.noise import scale_noise
+from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 from envlab.train.evaluation import evaluate
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import Architecture
@@ -19,12 +25,6 @@ from envlab_populations.evolution.cfg import ALIASES, EvolutionCfg
 from envlab_populations.evolution.models import EvolvableModel, make_models
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
-from envlab.skrl.agents import agent_class, make_agent
-from envlab.skrl.env import SkrlEnv
-from envlab.skrl.library import library_errors
-from envlab.skrl.torch.learner import TorchLearner
-from envlab.skrl.torch.noise import scale_noise
-from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 
 from skrl.memories.torch import RandomMemory  # isort: skip
 

@@ -11,11 +11,11 @@ from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab_populations.evolution.architecture import Architecture
-from envlab_populations.evolution.networks import EvolvableNetwork
 from envlab.skrl.env import Spaces
 from envlab.skrl.library import load_skrl
 from envlab.skrl.torch.models import EnvlabModel, SquashedMixin
+from envlab_populations.evolution.architecture import Architecture
+from envlab_populations.evolution.networks import EvolvableNetwork
 
 load_skrl()
 

@@ -9,15 +9,15 @@ import torch
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
+from envlab.skrl.env import SkrlVectorEnv
+from envlab.skrl.library import ON_POLICY
+from envlab.skrl.torch.ranks import join_ranks
+from envlab.train.export import export_policy
 from envlab.train.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import check_actions
 from envlab_populations.evolution.replay import ReplayMemory
-from envlab.train.export import export_policy
-from envlab.skrl.env import SkrlVectorEnv
-from envlab.skrl.library import ON_POLICY
-from envlab.skrl.torch.ranks import join_ranks
 
 
 class EvolutionPlayer:

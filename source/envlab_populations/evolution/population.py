@@ -8,11 +8,11 @@ from typing import Any
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.skrl.env import SkrlVectorEnv
 from envlab_populations.evolution.cfg import BoundsCfg, EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import check_actions
 from envlab_populations.evolution.replay import ReplayMemory
-from envlab.skrl.env import SkrlVectorEnv
 
 
 def make_population(

@@ -12,6 +12,15 @@ from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.precision import compute_in, settle_precision
+from envlab.skrl.agents import agent_class, make_agent
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.checks import check_supported
+from envlab.skrl.env import SkrlVectorEnv
+from envlab.skrl.library import library_errors, load_skrl
+from envlab.skrl.torch.memory import QuickMemory
+from envlab.skrl.torch.noise import scale_noise
+from envlab.skrl.torch.ranks import join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
 from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
 from envlab_populations.hogwild.networks import make_networks
@@ -24,15 +33,6 @@ from envlab_populations.hogwild.sharing import (
     parameters_of,
     replace_optimizer,
 )
-from envlab.precision import compute_in, settle_precision
-from envlab.skrl.agents import agent_class, make_agent
-from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.checks import check_supported
-from envlab.skrl.env import SkrlVectorEnv
-from envlab.skrl.library import library_errors, load_skrl
-from envlab.skrl.torch.memory import QuickMemory
-from envlab.skrl.torch.noise import scale_noise
-from envlab.skrl.torch.ranks import join_ranks, pooled_advantages
 
 load_skrl()
 

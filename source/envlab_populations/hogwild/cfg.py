@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.config import NonNegativeFloat, PositiveInt, Range
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import OFF_POLICY
 from envlab.skrl.main import add_algorithm_flag

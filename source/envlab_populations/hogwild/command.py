@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from envlab.config import write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.train.arguments import ArgumentParser, play_parser
-from envlab_populations.hogwild.environments import read_heirs, with_heir
-from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
 from envlab.libraries import get_library
 from envlab.runs.commands import typed
 from envlab.runs.manifest import LOG_ROOT, read_manifest
+from envlab.train.arguments import ArgumentParser, play_parser
+from envlab_populations.hogwild.environments import read_heirs, with_heir
+from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
 
 if TYPE_CHECKING:
     from envlab_populations.hogwild.preparation import Options
@@ -281,4 +281,4 @@ def _list(flags: argparse.Namespace) -> int:
 
 def _shipped() -> Path:
     """Return the folder of the specs that come with envlab's tasks."""
-    return Path(str(importlib.resources.files("envlab_tasks"))) / "specs"
+    return Path(str(importlib.resources.files("envlab_populations"))) / "specs"

@@ -27,6 +27,9 @@ from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.log import configure_logging
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.runs.directory import LOG_ROOT, cut_metrics
+from envlab.runs.lock import hold_lock
+from envlab.runs.manifest import read_manifest
 from envlab_populations.hogwild.figures import curve_of, moving_average
 from envlab_populations.hogwild.preparation import Options
 from envlab_populations.hogwild.records import Running, newest_iteration
@@ -34,9 +37,6 @@ from envlab_populations.hogwild.search import Search
 from envlab_populations.hogwild.session import output_of, redirect_output
 from envlab_populations.hogwild.translation import Plan
 from envlab_populations.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_trial
-from envlab.runs.directory import LOG_ROOT, cut_metrics
-from envlab.runs.lock import hold_lock
-from envlab.runs.manifest import read_manifest
 
 logger = logging.getLogger(__name__)
 

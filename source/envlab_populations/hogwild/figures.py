@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from envlab.foreign import parse_json, read_text
-from envlab_populations.hogwild.learner import GRADIENT_STEPS
 from envlab.runs.records import MOST_BYTES
+from envlab_populations.hogwild.learner import GRADIENT_STEPS
 
 WINDOW = 100
 """Points of a moving average."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError
+from envlab.runs.manifest import finite, read_manifest, write_json
 from envlab_populations.hogwild.figures import (
     Curve,
     aligned,
@@ -18,7 +19,6 @@ from envlab_populations.hogwild.figures import (
     session_figures,
     trial_figures,
 )
-from envlab.runs.manifest import finite, read_manifest, write_json
 
 _COLOURS = ("#2f6db3", "#d1603d", "#3f9b6b", "#8a5fb0", "#b58a2b", "#5a6470")
 

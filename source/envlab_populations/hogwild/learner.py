@@ -11,18 +11,18 @@ from torch.nn.utils import clip_grad_norm_
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
-from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
-from envlab_populations.hogwild.prioritized import PrioritizedMemory
-from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab.learner import Iteration, OnStep
 from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.settings import schedule
 from envlab.skrl.torch.learner import TorchLearner
+from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
+from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.prioritized import PrioritizedMemory
+from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
-    from envlab.train.session import Session
     from envlab.learner import Player
+    from envlab.train.session import Session
 
 GRADIENT_STEPS = "gradient_steps"
 """A record's detail: a session's gradient steps so far, by which efficiency is measured."""

@@ -7,10 +7,10 @@ import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild.arc import read_arc
 from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS
 from envlab_populations.hogwild.part import Part
-from envlab.skrl.library import OFF_POLICY
 
 MOST_PARAMETERS = 2**27
 """Of a network: half a GB, many times what the tasks here need."""

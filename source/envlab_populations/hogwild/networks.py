@@ -15,10 +15,10 @@ import torch
 from gymnasium import spaces
 from torch import nn
 
-from envlab_populations.hogwild.cfg import LAYER_NORM, HogwildCfg, NetCfg
 from envlab.skrl.env import Spaces
 from envlab.skrl.library import load_skrl
 from envlab.skrl.torch.models import EnvlabModel, SquashedMixin
+from envlab_populations.hogwild.cfg import LAYER_NORM, HogwildCfg, NetCfg
 
 load_skrl()
 

@@ -15,12 +15,12 @@ from optuna.trial import TrialState
 from tabulate import tabulate
 
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.runs.commands import typed
+from envlab.runs.manifest import finite, read_manifest, write_json
 from envlab_populations.hogwild.experiment import Experiment
 from envlab_populations.hogwild.figures import trial_figures
 from envlab_populations.hogwild.graphs import draw_experiment, draw_trials, read_curves
 from envlab_populations.hogwild.search import Search
-from envlab.runs.commands import typed
-from envlab.runs.manifest import finite, read_manifest, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -17,16 +17,16 @@ from envlab.distributed.interrupt import Interrupted, InterruptFlag, interruptib
 from envlab.distributed.log import configure_logging
 from envlab.distributed.watchdog import Watchdog
 from envlab.errors import ConfigurationError, EnvlabError
+from envlab.libraries import get_library
 from envlab.registry import get_task, load_env_cfg
+from envlab.runs.checkpoints import Checkpoints
+from envlab.runs.manifest import record_end
 from envlab.train.arguments import train_parser
 from envlab.train.session import Session
 from envlab.train.training import prepare, train_prepared
 from envlab_populations.hogwild.learner import HogwildLearner, make_learner
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab_populations.hogwild.translation import Plan
-from envlab.libraries import get_library
-from envlab.runs.checkpoints import Checkpoints
-from envlab.runs.manifest import record_end
 
 TRIAL_SEEDS, SESSION_SEEDS = 100_000, 1_000
 """Distance of the seeds of trials and of sessions, as in SLM-Lab, which adds the time."""

@@ -14,11 +14,11 @@ from typing import Any
 from envlab.config import from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
+from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
 from envlab_populations.hogwild.net_part import read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
-from envlab.skrl.library import OFF_POLICY
 
 NAMES = {
     "SoftActorCritic": "sac",

@@ -27,6 +27,9 @@ from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, Interrupted, Inter
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.distributed.watchdog import FALLBACK_AFTER_S, HUNG_EXIT_CODE, STACKS_SIGNAL
 from envlab.errors import EnvlabError
+from envlab.learner import IterationRecord
+from envlab.runs.directory import Run, cut_metrics
+from envlab.train.metrics import ProgressLine
 from envlab.train.training import open_run, settle
 from envlab_populations.hogwild.graphs import draw_trial
 from envlab_populations.hogwild.preparation import (
@@ -41,9 +44,6 @@ from envlab_populations.hogwild.records import Running, mean_record, newest_iter
 from envlab_populations.hogwild.session import SessionOrder, compose_session, output_of, run_session
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.translation import Plan
-from envlab.learner import IterationRecord
-from envlab.train.metrics import ProgressLine
-from envlab.runs.directory import Run, cut_metrics
 
 logger = logging.getLogger(__name__)
 

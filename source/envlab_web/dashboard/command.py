@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.errors import RunDirectoryError
-from envlab.train.arguments import ArgumentParser
-from envlab.runs.manifest import LOG_ROOT
 from envlab.runs.compare.statistics import require
+from envlab.runs.manifest import LOG_ROOT
+from envlab.train.arguments import ArgumentParser
 from envlab_web.address import take_address
 
 PORT = 8600

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import mujoco
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.train.viewing import Pace
 from envlab.tools.deploy import DeployError, open_window
+from envlab.train.viewing import Pace
 from envlab_web.viewer.messages import RATE_HZ
 
 SPACE, RIGHT = 32, 262
@@ -44,6 +45,16 @@ class NativeViewer:
                 f"--viz native: {error} Use --viz web, which a browser elsewhere can show."
             ) from None
         print(f"Viewer: {title}, environment 0, in a window of its own")
+
+    @staticmethod
+    def find_problem() -> str | None:
+        """Return why no window can be opened here, if so."""
+        if {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+            return None
+        return (
+            "--viz native opens a window, and this session has no display (neither DISPLAY nor "
+            "WAYLAND_DISPLAY is set). Use --viz web, which a browser elsewhere can show."
+        )
 
     @property
     def is_open(self) -> bool:

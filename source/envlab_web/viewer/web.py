@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import multiprocessing
 import os
@@ -68,6 +69,17 @@ class WebViewer:
             commands=shown_commands(env) if is_played else {},
         )
         self._start(stage)
+
+    @staticmethod
+    def find_problem() -> str | None:
+        """Return why no page can be served here, if so."""
+        missing = [name for name in ("viser", "mjviser") if importlib.util.find_spec(name) is None]
+        if not missing:
+            return None
+        return (
+            f"--viz web needs the packages 'viser' and 'mjviser', but {' and '.join(missing)} is "
+            "not installed. Install it with: pip install -c constraints.txt -e '.[viewer]'"
+        )
 
     def after_step(self) -> None:
         """Answer the page if it asks; in play, wait for the end of the step in the world."""

@@ -16,8 +16,8 @@ from envlab.registry import get_task, load_env_cfg
 from envlab_navigation.ddppo.build import model_of, pipeline_of
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.learner import DdppoLearner
-from tests.trained import metrics_of, only_run
 from tests.rsl_rl.test_resume import resumed_exactly
+from tests.trained import metrics_of, only_run
 
 SMALL = [
     *("--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=16"),

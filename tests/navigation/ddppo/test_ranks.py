@@ -13,10 +13,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab_navigation.ddppo.objective import Gradients
 from tests.launcher import run, torchrun
-from tests.trained import metrics_of, only_run
 from tests.navigation.ddppo.test_stages import EXPERIMENT
 from tests.navigation.ddppo.unequal import batch_of, concatenated, make_objective, share_of, terms
 from tests.navigation.ddppo.worker_ranks import EXPERIMENT_FILE, NUM_STEPS, WAITS_AT
+from tests.trained import metrics_of, only_run
 
 WORKER = Path(__file__).with_name("worker_ranks.py")
 NUM_ENVS = 8

@@ -22,14 +22,14 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.distributed.preemption import Preemption
+from envlab.libraries import get_library
 from envlab.train.arguments import train_parser
+from envlab.train.loop import Training
 from envlab.train.resume import continue_session
 from envlab.train.session import Session, compose_session
 from envlab.train.training import train_session
 from envlab_navigation.ddppo.experiment_words import prepare
 from envlab_navigation.ddppo.objective import Gradients
-from envlab.libraries import get_library
-from envlab.train.loop import Training
 from tests.navigation.ddppo.unequal import batch_of, make_objective, share_of, terms
 
 NUM_STEPS, WAITS_AT = 16, 4

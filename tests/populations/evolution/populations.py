@@ -11,12 +11,12 @@ from gymnasium import spaces
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab_populations.evolution.cfg import EvolutionCfg
-from envlab_populations.evolution.member import Member, Nursery
-from envlab_populations.evolution.replay import ReplayMemory
 from envlab.skrl.env import Spaces
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
+from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.evolution.member import Member, Nursery
+from envlab_populations.evolution.replay import ReplayMemory
 
 NUM_ENVS, NUM_OBS = 8, 5
 OBS = spaces.Box(-np.inf, np.inf, (NUM_OBS,), np.float32)

@@ -16,9 +16,9 @@ import torch
 from envlab.cli import play, train
 from envlab_populations.evolution.learner import EvolutionLearner
 from tests.launcher import run, torchrun
-from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
 from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient
 from tests.rsl_rl.test_resume import digests
+from tests.trained import checkpoint_of, gradient_error, on_one_thread, only_run
 
 HERE = Path(__file__).parent
 ALONE = [word for word in SMALL if word != "--distributed"]

@@ -25,8 +25,8 @@ from envlab_populations.evolution import member as module
 from envlab_populations.evolution.accelerator import make_accelerator
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.replay import ReplayDataset, ReplayMemory, Sampler
-from tests.trained import session_of
 from tests.populations.evolution.populations import nursery
+from tests.trained import session_of
 
 DISCRETE = "--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
 CONTINUOUS = "--task=Isaac-Cartpole-v0"

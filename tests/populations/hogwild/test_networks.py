@@ -9,10 +9,10 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from envlab_populations.hogwild.cfg import HogwildCfg, NetCfg
-from envlab_populations.hogwild.networks import Critic, SquashedGaussian, make_networks
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.models import Model
+from envlab_populations.hogwild.cfg import HogwildCfg, NetCfg
+from envlab_populations.hogwild.networks import Critic, SquashedGaussian, make_networks
 
 CPU = torch.device("cpu")
 SEEN = Spaces(

@@ -10,7 +10,12 @@ import pytest
 import torch
 import torch.multiprocessing
 
-from envlab_populations.hogwild.sharing import RunningStandardScaler, Shared, SharedScaler, make_optimizer
+from envlab_populations.hogwild.sharing import (
+    RunningStandardScaler,
+    Shared,
+    SharedScaler,
+    make_optimizer,
+)
 
 STEPS = 3000
 DEADLINE_S = 120.0

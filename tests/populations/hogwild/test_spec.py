@@ -18,7 +18,7 @@ from envlab_populations.hogwild.preparation import Options, check_cores, choose_
 from envlab_populations.hogwild.spec import load_spec, make_spec, read_specs
 from envlab_populations.hogwild.translation import make_plan
 
-SPECS = Path("source/envlab_tasks/specs")
+SPECS = Path("source/envlab_populations/specs")
 SAC: dict[str, Any] = {
     "agent": {
         "name": "SoftActorCritic",

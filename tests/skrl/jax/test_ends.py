@@ -13,8 +13,8 @@ pytest.importorskip("jax", reason="skrl on JAX needs jax")
 pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from tests.launcher import Launch, run
-from tests.trained import manifest_of, only_run
 from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, youngest
+from tests.trained import manifest_of, only_run
 
 pytestmark = pytest.mark.slow
 

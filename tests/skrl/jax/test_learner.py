@@ -22,13 +22,13 @@ from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.jax.arrays import view_in_torch
 from envlab.skrl.jax.learner import make_learner
 from tests.launcher import run, torchrun
-from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run
 from tests.rsl_rl.test_learner import TOLERANCE, gradient_error
 from tests.rsl_rl.test_resume import digests as all_digests
 from tests.runs.test_directory import timeless
 from tests.skrl.jax.first_update import NUM_ENVS, first_update
 from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, train_in
 from tests.skrl.jobs import step_to_a_time_limit
+from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from envlab.cli import play
 from envlab.skrl.jax.play import torch_parameters
-from tests.trained import checkpoint_of, only_run
 from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, compiled_quickly, train_in
+from tests.trained import checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
 

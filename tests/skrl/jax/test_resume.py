@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("jax", reason="skrl on JAX needs jax")
 pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
-from tests.trained import checkpoint_of, only_run
 from tests.rsl_rl.test_resume import digests
 from tests.skrl.jax.runs import FRAMEWORK, SAC, TASK, compiled_quickly, train_in
+from tests.trained import checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
 

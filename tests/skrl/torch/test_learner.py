@@ -13,6 +13,9 @@ import torch
 from envlab.distributed.audit import flatten
 from envlab.distributed.digest import digest
 from tests.launcher import run, torchrun
+from tests.skrl.jobs import NUM_STEPS
+from tests.skrl.torch.first_update import NUM_ENVS, first_update
+from tests.skrl.torch.worker import JOBS
 from tests.trained import (
     gradient_error,
     manifest_of,
@@ -20,9 +23,6 @@ from tests.trained import (
     on_one_thread,
     only_run,
 )
-from tests.skrl.jobs import NUM_STEPS
-from tests.skrl.torch.first_update import NUM_ENVS, first_update
-from tests.skrl.torch.worker import JOBS
 
 TOLERANCE = 1e-5
 """Largest error of a gradient, as a share of its tensor's largest element."""

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from envlab.cli import play
-from tests.trained import checkpoint_of, only_run
 from tests.skrl.torch.test_resume import train_in
 from tests.skrl.torch.worker import DQN, MAPPO, PPO
+from tests.trained import checkpoint_of, only_run
 
 CATEGORICAL = DQN[:5]
 MULTI = ["--task=Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", *DQN[1:5]]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from envlab.cli import train
-from tests.trained import checkpoint_of, only_run
 from tests.runs.test_directory import timeless
 from tests.skrl.torch.test_learner import timeless_digests
 from tests.skrl.torch.worker import DQN, MAPPO, PPO, SAC
+from tests.trained import checkpoint_of, only_run
 
 KINDS = {
     "adaptive": PPO,

@@ -18,13 +18,13 @@ from stable_baselines3.common.distributions import SquashedDiagGaussianDistribut
 from torchrl.modules import TanhNormal
 
 from envlab.distributed.context import DistributedContext
+from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.env import Spaces
+from envlab.skrl.torch.models import make_models
 from envlab_populations.evolution.architecture import NetworkCfg
 from envlab_populations.evolution.models import SquashedPolicy
 from envlab_populations.hogwild.cfg import NetCfg
 from envlab_populations.hogwild.networks import SquashedGaussian
-from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.env import Spaces
-from envlab.skrl.torch.models import make_models
 
 CPU = torch.device("cpu")
 LOW, HIGH = torch.tensor([-3.0, 0.0]), torch.tensor([1.0, 0.5])

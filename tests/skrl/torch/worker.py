@@ -20,10 +20,10 @@ from envlab.distributed.log import configure_logging
 from envlab.errors import EnvlabError
 from envlab.skrl.learner import SkrlLearner
 from envlab.skrl.torch import learner, ranks
-from tests.trained import NAVIGATION
 from tests.skrl.jobs import local_moments, train
 from tests.skrl.torch.amp import train_amp
 from tests.skrl.torch.first_update import first_update
+from tests.trained import NAVIGATION
 
 SMALL = ["--headless", "--device=cpu", "--num_envs=32", "agent.save_interval=2"]
 SCALERS = [

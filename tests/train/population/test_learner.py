@@ -16,11 +16,11 @@ from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
-from envlab.train.population.environments import MemberEnvs
 from envlab.rsl_rl.play import RslRlPlayer
+from envlab.train.population.environments import MemberEnvs
 from tests.launcher import TRAIN, run, torchrun
-from tests.trained import TASK, checkpoint_of, manifest_of, metrics_of, only_run
 from tests.runs.test_directory import timeless
+from tests.trained import TASK, checkpoint_of, manifest_of, metrics_of, only_run
 
 SMALL = [
     *(TASK, "--headless", "--device=cpu", "--num_envs=8", "env.episode_length_s=0.2"),

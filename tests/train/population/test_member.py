@@ -14,9 +14,9 @@ from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digests
 from envlab.errors import ConfigurationError
-from envlab.train.training import prepare
 from envlab.train.population.learner import PopulationLearner
 from envlab.train.population.member import Member
+from envlab.train.training import prepare
 from tests.trained import TASK, session_of
 
 SMALL = ["--headless", "--device=cpu", "--num_envs=8", "env.episode_length_s=0.2"]

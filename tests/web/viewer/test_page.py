@@ -13,9 +13,9 @@ import torch
 pytest.importorskip("playwright", reason="Playwright is not installed")
 from playwright import sync_api as api
 
+from envlab.libraries import get_library
 from envlab.train.arguments import play_parser
 from envlab.train.play import open_policy
-from envlab.libraries import get_library
 from envlab_web.viewer.web import WebViewer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

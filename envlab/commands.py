@@ -1,0 +1,115 @@
+"""What follows ``envlab``: the commands of the core, and those that installed packages bring.
+
+A package adds a command by an entry point of the group ``envlab.commands`` that names a
+:class:`Command`. Reading them imports the module of each entry point, so it should hold little
+else. One that cannot be loaded is reported and skipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from envlab.plugins import load_plugins
+
+ENTRY_POINT_GROUP = "envlab.commands"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A word after ``envlab``."""
+
+    name: str
+    main: str
+    """``module:function``, from the words that follow to the exit code."""
+    usage: str
+    """The command as typed, for ``envlab --help``, such as ``compare RUN...``."""
+    description: str
+    """One line, or several, for ``envlab --help``."""
+    words: tuple[str, ...] = ()
+    """What a shell may complete the first word after it to."""
+
+
+CORE = (
+    Command(
+        name="list",
+        main="envlab.tools.listing:main",
+        usage="list [--keyword WORD]",
+        description="tasks, and the libraries they are configured for",
+    ),
+    Command(
+        name="new",
+        main="envlab.tools.new:main",
+        usage="new task NAME",
+        description="write a package with a task, to be changed into your own",
+        words=("task",),
+    ),
+    Command(
+        name="runs",
+        main="envlab.tools.runs:main",
+        usage="runs [FOLDER]",
+        description="run directories: how far each is, and how it ended",
+    ),
+    Command(
+        name="terms",
+        main="envlab.tools.terms:main",
+        usage="terms [KIND]",
+        description="what tasks are made of: observations, rewards, events, ...",
+        words=("action", "command", "observation", "reward", "termination", "event", "curriculum"),
+    ),
+    Command(
+        name="random",
+        main="envlab.tools.agents:random_main",
+        usage="random | zero --task ID ...",
+        description="step a task with random or zero actions",
+    ),
+    Command(name="zero", main="envlab.tools.agents:zero_main", usage="", description=""),
+    Command(
+        name="warm",
+        main="envlab.tools.warm:main",
+        usage="warm --task ID ...",
+        description="compile the GPU kernels of a task ahead of its first run",
+    ),
+    Command(
+        name="validate",
+        main="envlab.train.validate:main",
+        usage="validate RUN",
+        description="judge a run's checkpoints by episodes it was not trained in",
+    ),
+    Command(
+        name="compare",
+        main="envlab.runs.compare.command:main",
+        usage="compare RUN...",
+        description="runs of any library as a table and a picture, over seeds",
+    ),
+    Command(
+        name="lineage",
+        main="envlab.tools.lineage:main",
+        usage="lineage RUN",
+        description="who came from whom in a population",
+    ),
+    Command(
+        name="doctor",
+        main="envlab.doctor.command:main",
+        usage="doctor",
+        description="what this machine, or these ranks, can do, and what is wrong",
+    ),
+    Command(
+        name="deploy",
+        main="envlab.tools.deploy:main",
+        usage="deploy DIRECTORY",
+        description="run what was exported in MuJoCo alone, without torch",
+    ),
+    Command(
+        name="completion",
+        main="envlab.completion:main",
+        usage="completion bash | zsh",
+        description="print what makes the shell complete these commands",
+        words=("bash", "zsh"),
+    ),
+)
+
+
+def commands() -> dict[str, Command]:
+    """Return all commands by name, but for those that a library's name follows."""
+    added = load_plugins(ENTRY_POINT_GROUP, Command).found.values()
+    return {command.name: command for command in (*added, *CORE)}

@@ -1,0 +1,13 @@
+"""What the Isaac Gym layer adds to envlab: a command."""
+
+from __future__ import annotations
+
+from envlab.commands import Command
+
+ISAACGYM = Command(
+    name="isaacgym",
+    main="envlab_isaacgym.check:main",
+    usage="isaacgym check PATH",
+    description="what code for Isaac Gym uses, and whether it is there",
+    words=("check",),
+)

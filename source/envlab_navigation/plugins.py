@@ -1,0 +1,25 @@
+"""What navigation adds to envlab: a way to train, and a command."""
+
+from __future__ import annotations
+
+from envlab.commands import Command
+from envlab.libraries import Library
+
+DDPPO = Library(
+    name="ddppo",
+    cfg="envlab_navigation.ddppo.cfg:default_cfg",
+    build="envlab_navigation.ddppo.build:build",
+    player="envlab_navigation.ddppo.play:DdppoPlayer",
+    flags="envlab_navigation.ddppo.flags:add_flags",
+    prepare="envlab_navigation.ddppo.experiment_words:prepare",
+    file_flag="experiment",
+    file_flags=("config_kwargs", "allenact"),
+    description="recurrent PPO for agents that see, by envlab's own DD-PPO",
+)
+NAV = Command(
+    name="nav",
+    main="envlab_navigation.command:main",
+    usage="nav houses | evaluate",
+    description="houses to navigate; what an expert or chance reaches there",
+    words=("houses", "evaluate"),
+)

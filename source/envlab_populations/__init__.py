@@ -1,0 +1,1 @@
+"""Populations that evolve, and SLM-Lab's specs, trials and sessions, over the core's learners."""

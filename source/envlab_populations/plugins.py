@@ -1,0 +1,31 @@
+"""What populations add to envlab: two ways to train, and a command."""
+
+from __future__ import annotations
+
+from envlab.commands import Command
+from envlab.libraries import Library
+
+HOGWILD = Library(
+    name="hogwild",
+    cfg="envlab_populations.hogwild.cfg:default_cfg",
+    build="envlab_populations.hogwild.learner:build",
+    player="envlab_populations.hogwild.learner:make_player",
+    flags="envlab_populations.hogwild.cfg:add_flags",
+    description="sessions on shared parameters, by skrl's agents: see envlab lab run",
+)
+EVOLUTION = Library(
+    name="evolution",
+    cfg="envlab_populations.evolution.cfg:default_cfg",
+    build="envlab_populations.evolution.learner:build",
+    player="envlab_populations.evolution.play:EvolutionPlayer",
+    flags="envlab_populations.evolution.cfg:add_flags",
+    description="populations of skrl's agents that evolve while they learn",
+    packages={"skrl": "skrl.agents.torch.ppo"},
+)
+LAB = Command(
+    name="lab",
+    main="envlab_populations.hogwild.command:main",
+    usage="lab run SPEC NAME MODE",
+    description="run a spec file in sessions, as SLM-Lab does; plot | list",
+    words=("run", "plot", "list"),
+)
