@@ -111,5 +111,7 @@ CORE = (
 
 def commands() -> dict[str, Command]:
     """Return all commands by name, but for those that a library's name follows."""
-    added = load_plugins(ENTRY_POINT_GROUP, Command).found.values()
-    return {command.name: command for command in (*added, *CORE)}
+    found = {command.name: command for command in CORE}
+    for command in load_plugins(ENTRY_POINT_GROUP, Command).found.values():
+        found.setdefault(command.name, command)
+    return found

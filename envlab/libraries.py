@@ -135,8 +135,10 @@ def packages_alike() -> list[str]:
 
 def libraries() -> dict[str, Library]:
     """Return all libraries by name: the core's, then those of installed packages."""
-    added = load_plugins(ENTRY_POINT_GROUP, Library).found.values()
-    return {library.name: library for library in (*CORE, *added)}
+    found = {library.name: library for library in CORE}
+    for library in load_plugins(ENTRY_POINT_GROUP, Library).found.values():
+        found.setdefault(library.name, library)
+    return found
 
 
 def trusted_modules() -> frozenset[str]:

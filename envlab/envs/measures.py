@@ -12,7 +12,7 @@ class EpisodeMeasures(Protocol):
     """Sums up ``info["episodes"]`` of an environment, ``(num_episodes,)`` by name; a module may."""
 
     @property
-    def MEASURES(self) -> Sequence[str]:  # noqa: N802, as modules have constants
+    def MEASURES(self) -> Sequence[str]:
         """Names of what is summed up."""
 
     def summarise(self, episodes: Mapping[str, np.ndarray], /) -> dict[str, dict[str, Any]]:

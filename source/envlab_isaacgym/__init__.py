@@ -7,4 +7,13 @@ docs/isaacgym.md. All of it was written from public task code, type stubs and do
 
 from __future__ import annotations
 
-from envlab_isaacgym.install import install as install
+
+def install() -> None:
+    """Let ``import isaacgym`` find this package, in this process.
+
+    Raises:
+        ConfigurationError: If Isaac Gym itself can be imported.
+    """
+    from envlab_isaacgym import shim  # loads torch, which a list of commands need not wait for
+
+    shim.install()

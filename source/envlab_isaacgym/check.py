@@ -17,8 +17,8 @@ from pathlib import Path
 from envlab.errors import ConfigurationError
 from envlab_isaacgym import gymapi
 from envlab_isaacgym.gym.missing import MISSING
-from envlab_isaacgym.install import MODULES
 from envlab_isaacgym.parameters import WITHOUT_EFFECT
+from envlab_isaacgym.shim import MODULES
 
 SUPPORTED, IGNORED, MISSING_KIND = "supported", "ignored", "missing"
 _SETTINGS = {name for names in WITHOUT_EFFECT.values() for name in names}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
-from envlab_isaacgym.install import (
+from envlab_isaacgym.shim import (
     install,
     offer_absent,
     offer_gym,
