@@ -24,8 +24,7 @@ class Plugins(NamedTuple):
 def load_plugins(group: str, kind: type = object) -> Plugins:
     """Load what the entry points of a group name, once.
 
-    One that cannot be loaded is reported and skipped, so that the others can be used. One whose
-    package is not there, as in a checkout without a guest's folder, is passed over.
+    One that cannot be loaded is reported and skipped, so that the others can be used.
 
     Args:
         group: The group.
@@ -54,7 +53,7 @@ def load_plugins(group: str, kind: type = object) -> Plugins:
 
 
 def named_plugins(group: str) -> dict[str, str]:
-    """Return ``module:name`` of the entry points of a group, by name, without loading them."""
+    """Return what the entry points of a group name as text, by name, without loading it."""
     return {
         entry_point.name: entry_point.value
         for entry_point in importlib.metadata.entry_points(group=group)
@@ -63,4 +62,7 @@ def named_plugins(group: str) -> dict[str, str]:
 
 
 def _is_there(entry_point: importlib.metadata.EntryPoint) -> bool:
+    """Return whether it is to be loaded: all are, but for guests whose folders were taken away."""
+    if entry_point.dist is None or entry_point.dist.name != __package__:
+        return True
     return importlib.util.find_spec(entry_point.module.partition(".")[0]) is not None

@@ -17,6 +17,7 @@ import torch
 from envlab import registry
 from envlab.envs import ManagerEnv
 from envlab.errors import ConfigurationError, UnknownTaskError
+from envlab.plugins import load_plugins
 from envlab.task import ENTRY_POINT_GROUP, Task
 
 CARTPOLE = "Isaac-Cartpole-v0"
@@ -27,9 +28,9 @@ DIRECT = "Isaac-Cartpole-Direct-v0"
 def rediscover():
     """Make the next listing walk all packages again, and again after the test."""
     before = set(gymnasium.registry)
-    registry.discover.cache_clear()
+    load_plugins.cache_clear()
     yield
-    registry.discover.cache_clear()
+    load_plugins.cache_clear()
     for added in set(gymnasium.registry) - before:
         del gymnasium.registry[added]
 
@@ -195,7 +196,10 @@ def test_a_broken_suite_is_reported_and_skipped(third_party, package, caplog):
     assert list(failed) == ["no_such_suite.tasks"]
     assert "ModuleNotFoundError: No module named 'no_such_suite'" in failed["no_such_suite.tasks"]
     (record,) = caplog.records
-    assert "no_such_suite.tasks (entry point 'broken') cannot be imported" in record.getMessage()
+    assert (
+        "no_such_suite.tasks (entry point 'broken' of envlab.tasks) cannot be loaded"
+        in record.getMessage()
+    )
     ids = [task.id for task in registry.list_tasks()]
     assert {"Their-Task-v0", CARTPOLE} <= set(ids)
 

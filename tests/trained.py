@@ -38,17 +38,7 @@ SMALL = [
 ]
 
 
-NAVIGATION = [
-    "--task=Nav-PointNav-Depth-v0",
-    "--headless",
-    "--device=cpu",
-    "--num_envs=4",
-    "env.camera.width=40",
-    "env.camera.height=40",
-    "env.houses.num_houses=2",
-    "env.houses.cache_dir=null",
-    "env.max_episode_length=6",  # so that time limits end episodes
-]
+SEER = ["--task=tests.seer:Test-Seer-v0", "--headless", "--device=cpu", "--num_envs=4"]
 """A small depth image beside a vector."""
 
 

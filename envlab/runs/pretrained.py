@@ -8,7 +8,6 @@ entry point of the group ``envlab.policies``. Reading the table imports none of 
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Collection, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.errors import CheckpointError
+from envlab.plugins import named_plugins
 
 ENTRY_POINT_GROUP = "envlab.policies"
 OWN = "envlab_policies"
@@ -49,7 +49,7 @@ class Policy:
 
 def policies(tasks: Collection[str] | None = None) -> list[Policy]:
     """Return the installed policies of some tasks, or all, sorted by task and library."""
-    packages = [one.value for one in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)]
+    packages = named_plugins(ENTRY_POINT_GROUP).values()
     found = []
     for package in dict.fromkeys([OWN, *packages]):
         spec = importlib.util.find_spec(package)

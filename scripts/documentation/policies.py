@@ -49,7 +49,7 @@ PRIVATE = ("host", "pid", "launch", "flags", "services", "resumed_from")
 SIZE, FRAMES_PER_S, SECONDS = (288, 162), 12.5, 3.2
 HEAD = """# Pretrained policies
 
-<!-- Written by scripts/documentation/policies.py from source/envlab_policies: edit that. -->
+<!-- Written by scripts/documentation/policies.py from the policies' evaluation.json: edit that. -->
 
 envlab brings these policies. `--checkpoint pretrained` plays one:
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
+from envlab.train.evaluation import Evaluation
+from envlab_navigation import metrics
 from envlab_navigation.metrics import MEASURES, summarise, table
 
 
@@ -65,3 +68,23 @@ def test_a_table_gives_intervals_and_why_episodes_ended():
     assert "Apple" in text
     assert "0.50 (" in text
     assert "Episodes ended by: success 50%, failed_end 25%, time_out 25%" in text
+
+
+def test_measures_of_navigation_are_part_of_the_summary():
+    names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
+    episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance", "end")}
+    evaluation = Evaluation(
+        returns=torch.ones(2),
+        lengths=torch.ones(2),
+        last_second={},
+        episodes=episodes,
+        measures=metrics,
+        place="houses of val",
+    )
+    text = "\n".join(evaluation.lines(10))
+    assert "soft SPL" in text
+    assert "Apple" in text  # the class of the goal with the number 1
+    assert "In houses of val:" in text
+    values = evaluation.as_dict()
+    assert values["place"] == "houses of val"
+    assert values["measures"]["Apple"]["success"] == (1.0, 1.0, 1.0)

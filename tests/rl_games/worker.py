@@ -29,7 +29,7 @@ from envlab.rl_games.ppo import DistributedAgent
 from envlab.train.loop import Training
 from envlab.train.training import train_session
 from tests.rl_games.first_update import first_update
-from tests.trained import NAVIGATION, session_of
+from tests.trained import SEER, session_of
 
 CONFIG = "agent.params.config"
 # Small, but with everything that must stay equal: normalisers, an adaptive learning rate, resets.
@@ -61,7 +61,7 @@ JOBS: dict[str, list[str]] = {
     "recurrent": [*CARTPOLE, LSTM, "--max_iterations=2"],
     "discrete": [*DISCRETE, "--max_iterations=2"],
     "discrete_library": [*DISCRETE, "--max_iterations=2", "--grad_sync=library"],
-    "images": [*NAVIGATION, *SHORT, "--max_iterations=2"],
+    "images": [*SEER, *SHORT, "--max_iterations=2"],
     "stock_normalisers": [*CARTPOLE, "--max_iterations=2"],
     "stock_schedule": [*CARTPOLE, "--max_iterations=2"],
 }

@@ -34,8 +34,6 @@ def test_where_there_is_none_those_there_are_are_named():
         find_policy("skrl", {"algorithm": "ppo"}, {ANT})
     with pytest.raises(CheckpointError, match=f"There are some of {ANT}, "):
         find_policy("rsl_rl", {}, {"Isaac-Humanoid-v0"})
-    with pytest.raises(CheckpointError, match="There is one by ddppo, skrl --algorithm=ppo"):
-        find_policy("rsl_rl", {}, {"Nav-PointNav-Depth-v0", "Nav-PointNav-Depth-Play-v0"})
 
 
 def test_another_package_brings_policies(tmp_path: Path, monkeypatch):

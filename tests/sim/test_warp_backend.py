@@ -421,7 +421,7 @@ def test_measured_room_for_contacts_is_proposed(monkeypatch, capsys):
     ]
     assert all(int(value) > 0 for value in proposed)
     with pytest.raises(ConfigurationError, match="has no contacts to measure"):
-        warm.main(["--task=Nav-PointNav-Depth-v0", "--measure"])
+        warm.main(["--task=tests.seer:Test-Seer-v0", "--measure"])
 
 
 @pytest.mark.gpu

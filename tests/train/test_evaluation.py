@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -82,25 +81,6 @@ def test_one_episode_has_no_deviation():
     evaluation = Evaluation(returns=torch.tensor([1.0]), lengths=torch.tensor([4]), last_second={})
     assert evaluation.lines(10)[0] == "Mean return 1.000 (std 0.000) over 1 episodes"
     assert evaluation.returns.mean() == pytest.approx(1.0)
-
-
-def test_measures_of_navigation_are_part_of_the_summary():
-    names = ("success", "spl", "soft_spl", "distance_to_goal", "path_length", "collisions", "steps")
-    episodes = {name: np.ones(2) for name in (*names, "goal", "start_distance", "end")}
-    evaluation = Evaluation(
-        returns=torch.ones(2),
-        lengths=torch.ones(2),
-        last_second={},
-        episodes=episodes,
-        houses="houses of val",
-    )
-    text = "\n".join(evaluation.lines(10))
-    assert "soft SPL" in text
-    assert "Apple" in text  # the class of the goal with the number 1
-    assert "In houses of val:" in text
-    values = evaluation.as_dict()
-    assert values["place"] == "houses of val"
-    assert values["measures"]["Apple"]["success"] == (1.0, 1.0, 1.0)
 
 
 def test_a_summary_is_written_as_json_or_a_sentence_says_why_not(tmp_path):

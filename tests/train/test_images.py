@@ -15,7 +15,7 @@ from torch.nn import functional
 from envlab.cli import play, train
 from envlab.envs.wrappers.rsl_rl import pack
 from tests.rsl_rl.test_resume import digests
-from tests.trained import NAVIGATION, checkpoint_of, only_run
+from tests.trained import SEER, checkpoint_of, only_run
 
 TASK = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
 SMALL = [
@@ -166,7 +166,7 @@ def test_convolutions_without_an_image_are_refused(tmp_path: Path, capsys):
     assert "policy are no images. Set agent.actor.class_name=MLPModel" in capsys.readouterr().err
 
 
-NAVIGATORS = {
+SEERS = {
     "rl_games": [
         "agent.params.config.horizon_length=8",
         "agent.params.config.normalize_input=true",
@@ -181,20 +181,20 @@ DEPTH = 10.0 * torch.rand(20, 40, 40, 1, generator=torch.Generator().manual_seed
 VECTOR = 10.0 * torch.randn(20, 7, generator=torch.Generator().manual_seed(3))
 
 
-@pytest.fixture(scope="module", params=NAVIGATORS)
-def navigator(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+@pytest.fixture(scope="module", params=SEERS)
+def seer(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A library, and the run directory of 2 iterations on images and a vector that was played."""
     folder = tmp_path_factory.mktemp(request.param)
-    flags = [*NAVIGATION, *NAVIGATORS[request.param], "agent.save_interval=1"]
+    flags = [*SEER, *SEERS[request.param], "agent.save_interval=1"]
     assert run_in(folder, train, request.param, [*flags, "--max_iterations=2"]) == 0
-    assert run_in(folder, play, request.param, [*NAVIGATION[:3], "--num_envs=2"]) == 0
+    assert run_in(folder, play, request.param, [*SEER[:3], "--num_envs=2"]) == 0
     return request.param, only_run(folder)
 
 
-def test_a_resumed_run_of_several_groups_ends_bit_identical(navigator, tmp_path: Path):
-    library, whole = navigator
+def test_a_resumed_run_of_several_groups_ends_bit_identical(seer, tmp_path: Path):
+    library, whole = seer
     checkpoint = whole / "checkpoints/model_1.pt"
-    flags = [*NAVIGATION[:3], "--resume", f"--checkpoint={checkpoint}"]
+    flags = [*SEER[:3], "--resume", f"--checkpoint={checkpoint}"]
     assert run_in(tmp_path, train, library, flags) == 0
     resumed = only_run(tmp_path)
     assert digests(checkpoint_of(resumed, 2)) == digests(checkpoint_of(whole, 2))
@@ -240,8 +240,8 @@ def rl_games_normalised(
     return ((values - state[f"{at}_mean"].float()) / deviation).clamp(-5.0, 5.0)
 
 
-def test_an_exported_policy_takes_each_group_as_the_task_gives_it(navigator):
-    library, whole = navigator
+def test_an_exported_policy_takes_each_group_as_the_task_gives_it(seer):
+    library, whole = seer
     expected = logits_by_hand(library, whole).argmax(dim=1)
     assert len(expected.unique()) > 1  # else anything would do
     jit = torch.jit.load(str(whole / "exported/policy.pt"))
@@ -254,13 +254,13 @@ def test_an_exported_policy_takes_each_group_as_the_task_gives_it(navigator):
 
 
 @pytest.mark.parametrize(("samples", "unused"), [("true", "forward"), ("false", "sample")])
-def test_play_samples_where_the_agents_file_says_so(navigator, samples: str, unused: str):
-    library, whole = navigator
-    module = f"envlab.rl.{library}.play.BestActions"
+def test_play_samples_where_the_agents_file_says_so(seer, samples: str, unused: str):
+    library, whole = seer
+    module = f"envlab.{library}.play.BestActions"
     wanted = SAMPLES[library].format(
         wanted=samples, not_wanted={"true": "false", "false": "true"}[samples]
     )
-    flags = [*NAVIGATION[:3], "--num_envs=2", "--no_export", wanted]
+    flags = [*SEER[:3], "--num_envs=2", "--no_export", wanted]
     checkpoint = f"--checkpoint={whole / 'checkpoints/model_2.pt'}"
     with mock.patch(f"{module}.{unused}", side_effect=AssertionError):
         assert run_in(whole, play, library, [*flags, checkpoint]) == 0
@@ -304,6 +304,6 @@ def test_play_samples_where_the_agents_file_says_so(navigator, samples: str, unu
 def test_networks_that_do_not_fit_the_groups_are_refused(
     library, overrides, message, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert run_in(tmp_path, train, library, [*NAVIGATION, *overrides]) == 2
+    assert run_in(tmp_path, train, library, [*SEER, *overrides]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "logs").exists()

@@ -8,7 +8,7 @@ import pytest
 
 from envlab.config import read_yaml, write_yaml
 from envlab.errors import ConfigurationError
-from envlab.libraries import BUILT_IN
+from envlab.libraries import libraries
 from envlab.registry import list_tasks
 from tests.trained import SMALL, session_of, train_in
 
@@ -119,7 +119,7 @@ def test_files_are_judged_like_overrides(tmp_path: Path, capsys):
 
 def test_what_every_task_ships_is_within_all_ranges():
     for task in list_tasks():
-        for library in BUILT_IN:
+        for library in libraries().values():
             session_of(library.name, [f"--task={task.id}"])
         for key in task.libraries:
             if key.startswith("skrl_"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.launcher import Launch, torchrun
-from tests.navigation.ddppo.test_learner import SMALL as DDPPO
 from tests.rl_games.worker import CARTPOLE
 from tests.rsl_rl.test_resume import digests
 from tests.runs.test_directory import timeless
@@ -19,7 +19,6 @@ from tests.trained import SMALL, checkpoint_of, manifest_of
 NAMES = "whole,killed"
 LIBRARIES = {
     "rsl_rl": [*SMALL, f"agent.run_name={NAMES}"],
-    "ddppo": [*DDPPO, f"agent.run_name={NAMES}"],
     "rl_games": [*CARTPOLE, f"agent.run_name={NAMES}"],
     "skrl": [*PPO, f"agent.agent.experiment.experiment_name={NAMES}"],
     "skrl_jax": [*PPO, "--ml_framework=jax", f"agent.agent.experiment.experiment_name={NAMES}"],
@@ -39,10 +38,17 @@ OTHERS.remove(("rsl_rl", 2))
 def test_a_killed_rank_is_restarted_and_the_run_ends_bit_identical(
     tmp_path: Path, library: str, num_ranks: int, compiled: Path
 ):
+    check_restart(tmp_path, library, num_ranks, LIBRARIES[library], compiled)
+
+
+def check_restart(
+    tmp_path: Path, library: str, num_ranks: int, words: Sequence[str], compiled: Path
+) -> None:
+    """Train twice, with a rank killed in the second training; compare what both end with."""
     worker = Path(__file__).with_name("worker_killed.py")
     launcher, *command = torchrun(num_ranks, worker)
     victim = 0 if library == "rl_games" else num_ranks - 1
-    arguments = [library.removesuffix("_jax"), str(victim), *LIBRARIES[library]]
+    arguments = [library.removesuffix("_jax"), str(victim), *words]
     where = command.index(worker)
     command = [launcher, *command[:where], "--max_restarts=1", *command[where:], *arguments]
     with contextlib.ExitStack() as settings:

@@ -23,7 +23,7 @@ from envlab.skrl.torch import learner, ranks
 from tests.skrl.jobs import local_moments, train
 from tests.skrl.torch.amp import train_amp
 from tests.skrl.torch.first_update import first_update
-from tests.trained import NAVIGATION
+from tests.trained import SEER
 
 SMALL = ["--headless", "--device=cpu", "--num_envs=32", "agent.save_interval=2"]
 SCALERS = [
@@ -57,7 +57,7 @@ JOBS: dict[str, list[str]] = {
     "ddpg": [*CARTPOLE, "--algorithm=ddpg", *REPLAY, "--max_iterations=2"],
     "a2c": [*CARTPOLE, "--algorithm=a2c", "--max_iterations=2"],
     "rpo": [*CARTPOLE, "--algorithm=rpo", "--max_iterations=2"],
-    "images": [*NAVIGATION, "agent.agent.rollouts=8", "--max_iterations=2"],
+    "images": [*SEER, "agent.agent.rollouts=8", "--max_iterations=2"],
     "kl_threshold": [*CARTPOLE, "agent.agent.kl_threshold=0.01"],
     "trpo": [*CARTPOLE, "--algorithm=trpo"],
     "cem": [*DQN[:1], *SMALL, "--algorithm=cem"],
