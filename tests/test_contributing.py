@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import envlab
 from envlab.errors import ConfigurationError
 from envlab.tools.new import write_task
 from tests.launcher import ROOT, TRAIN, torchrun
@@ -138,3 +139,11 @@ def test_the_library_trains_on_two_ranks_that_stay_equal(site, tmp_path):
     run(site, tmp_path, *map(str, launcher), *flags, audits, "--max_iterations=2")
     (manifest,) = tmp_path.glob("logs/my_library/isaac_cartpole/*/run.json")
     assert json.loads(manifest.read_text())["status"] == "finished"
+
+
+def test_the_newest_release_of_the_changelog_is_this_version():
+    page = (ROOT / "CHANGELOG.md").read_text()
+    assert len(page.splitlines()) <= 120
+    newest = re.search(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d{2}-\d{2})\)$", page, re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == envlab.__version__

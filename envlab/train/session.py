@@ -134,7 +134,7 @@ def compose_session(
             )
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
     population_cfg = composed.get("population") or PopulationCfg()
-    if library.has_members:  # evolution has a flag of the same name
+    if library.has_members:  # else the flag is a library's own
         population_cfg = with_size(population_cfg, getattr(flags, "population_size", None))
         if params is not None or not getattr(flags, "resume", False):  # else the run's is to come
             _check_population(population_cfg, agent_cfg, flags)

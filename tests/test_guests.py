@@ -1,0 +1,113 @@
+"""The core without its guests: it names none of them, and runs where their folders are not."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envlab.libraries import CORE, libraries
+from tests.launcher import ROOT
+
+CONTENT = {"envlab_assets", "envlab_policies", "envlab_tasks"}
+GUESTS = sorted({path.name for path in (ROOT / "source").glob("envlab_*")} - CONTENT)
+ROOMS = [ROOT / "tests" / guest.removeprefix("envlab_") for guest in GUESTS]
+"""Where guests' tests are."""
+TOGETHER = ROOT / "tests/peers"
+"""Tests that ask the same of all ways to train, guests' too."""
+SMALL = ["--task=Isaac-Cartpole-v0", "--headless", "--device=cpu", "--num_envs=32"]
+TRAIN = """
+import sys
+from envlab.cli import main
+for library, override in (
+    ("rsl_rl", "agent.num_steps_per_env=8"),
+    ("rl_games", "agent.params.config.minibatch_size=512"),
+    ("skrl", "agent.agent.rollouts=8"),
+    ("fast_sac", "agent.num_steps_per_env=8"),
+):
+    words = [*sys.argv[1:], "--max_iterations=1", override]
+    assert main(["train", library, *words]) == 0, library
+    assert main(["play", library, *sys.argv[1:], "--num_episodes=2", "--no_export"]) == 0, library
+assert main(["compare", "logs"]) == 0
+assert main(["list"]) == 0
+assert main(["--help"]) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout in which guests can neither be found nor imported."""
+    root = tmp_path_factory.mktemp("alone")
+    left_out = {*ROOMS, *(ROOT / "source" / guest for guest in GUESTS), TOGETHER}
+
+    def unwanted(place: str, names: list[str]) -> set[str]:
+        return {n for n in names if n == "__pycache__" or Path(place, n) in left_out}
+
+    for name in ("envlab", "scripts", "source", "tests"):
+        shutil.copytree(ROOT / name, root / name, ignore=unwanted)
+    for name in ("pyproject.toml", "constraints.txt", "envlab.sh"):
+        shutil.copy(ROOT / name, root)
+    # An editable install would still find the folders that this copy lacks.
+    blocked = "".join(f"sys.modules[{guest!r}] = None\n" for guest in GUESTS)
+    (root / "sitecustomize.py").write_text(f"import sys\n{blocked}")
+    return root
+
+
+def run_alone(root: Path, words: list[str], folder: Path, timeout: float) -> str:
+    """Run Python on the copy; return its output."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": f"{root}:{root / 'source'}"},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-6000:]
+    return output
+
+
+def test_the_core_names_no_guest():
+    ways = set(libraries()) - {library.name for library in CORE}
+    names = re.compile(rf"\b({'|'.join([*GUESTS, *sorted(ways)])})\b")
+    files = [
+        *(ROOT / "envlab").rglob("*.py"),
+        *(path for content in CONTENT for path in (ROOT / "source" / content).rglob("*.py")),
+        *(
+            path
+            for path in (ROOT / "tests").rglob("*.py")
+            if not {*ROOMS, TOGETHER} & {*path.parents}
+        ),
+    ]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in files
+        if path != Path(__file__)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if names.search(line)
+    ]
+    assert not found
+
+
+@pytest.mark.slow
+def test_the_core_trains_plays_and_compares_without_its_guests(alone: Path, tmp_path: Path):
+    output = run_alone(alone, ["-c", TRAIN, *SMALL], tmp_path, 240.0)
+    assert not any(guest in output for guest in GUESTS)
+    assert "Isaac-Cartpole-v0" in output
+    assert "Nav-" not in output
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_the_tests_of_the_core_pass_without_its_guests(alone: Path):
+    words = ["-m", "pytest", "tests", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
+    leave_out = ["test_docs", "test_docker", "test_envlab_sh", "test_guests", "test_contributing"]
+    words += [f"--ignore=tests/{name}.py" for name in leave_out]  # of the whole repository
+    run_alone(alone, [*words, "--ignore=tests/scripts"], alone, 2300.0)
