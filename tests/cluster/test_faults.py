@@ -41,7 +41,7 @@ def assert_refused(answer: tuple[int, str], command: Commander, *parts: str) -> 
     homes = [host.home for host in command.cluster.hosts]
     assert not [path for home in homes for path in home.rglob("runs/*/")]
     assert not [path for home in homes for path in home.rglob(".part-*")]
-    assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("source/envlab_cluster/*.json"))
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json"))
 
 
 def test_a_host_that_does_not_answer(command: Commander, tree: Path, tmp_path: Path):
@@ -171,7 +171,7 @@ def test_a_launch_where_a_run_of_somebody_else_is(
 ):
     code, output = command.launch(tree, "--runs_on=host1")
     assert code == 0, output
-    (state,) = Path(os.environ["XDG_STATE_HOME"]).glob("source/envlab_cluster/*.json")
+    (state,) = Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json")
     with monkeypatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
         code, output = command.launch(tree, "--runs_on=host0,host1")
@@ -199,7 +199,7 @@ def test_all_or_nothing(command: Commander, tree: Path):
     assert "error: Host host2: its part ended with code 9 at once; its log ends with:" in output
     assert "no such device" in output
     assert command.cluster.living() == {}
-    assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("source/envlab_cluster/*.json"))
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json"))
 
 
 NASTY = """env.note={"a": {"b": ["it's", "\\"$HOME\\" `id` \\\\ *", 1]}, "c": null}"""

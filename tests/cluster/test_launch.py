@@ -159,7 +159,7 @@ def test_a_run_that_was_left_alone_can_be_followed_to_its_end(
     for name in ("host0", "host1"):
         lines = [line for line in following.output.splitlines() if line.startswith(f"{name} | ")]
         assert lines == [f"{name} | [rank 0] training", f"{name} | [rank 0] trained"]
-    (state,) = command.cluster.state.glob("source/envlab_cluster/*.json")
+    (state,) = command.cluster.state.glob("envlab/cluster/*.json")
     values = json.loads(state.read_text())
     assert (values["status"], [node["exit_code"] for node in values["nodes"]]) == ("ended", [0, 0])
 

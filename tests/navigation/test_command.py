@@ -59,8 +59,8 @@ def test_an_expert_is_measured_and_chance_too(tmp_path, capsys):
     main(["evaluate", *words, "--json", str(path)])
     assert "expert, houses of val" in capsys.readouterr().out
     measured = json.loads(path.read_text())
-    assert measured["houses"] == "houses of val"
-    assert measured["navigation"]["all"]["success"] == [1.0, 1.0, 1.0]
+    assert measured["place"] == "houses of val"
+    assert measured["measures"]["all"]["success"] == [1.0, 1.0, 1.0]
     folder = tmp_path / "ways"
     main(["evaluate", *words, "--policy", "random", "--pictures", str(folder)])
     assert "random, houses of val" in capsys.readouterr().out

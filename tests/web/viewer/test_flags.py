@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 from argparse import Namespace
 
 import pytest
@@ -30,7 +31,7 @@ def parse(*words: str, parser_of=train_parser) -> Namespace:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--viz=wbe"], "--viz is 'wbe', but must be web or native. Did you mean web?"),
+        (["--viz=wbe"], "--viz is 'wbe', but must be native or web. Did you mean web?"),
         (["--viz_port=8000"], "--viz_port has no effect without --viz web"),
         (["--viz=native", "--viz_port=8000"], "--viz_port has no effect without --viz web"),
         (["--viz=web", "--viz_port=70000"], "--viz_port is 70000, but must be from 1 to 65535"),
@@ -62,7 +63,11 @@ def test_what_cannot_be_shown_is_refused_in_one_sentence(monkeypatch):
         check_viewing(Namespace(viz="native"), Shown())
     with pytest.raises(ConfigurationError, match="MuJoCo model, and Unshown has none"):
         check_viewing(Namespace(viz="web"), Unshown())
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    find = importlib.util.find_spec
+    missing = ("viser", "mjviser")
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name in missing else find(name)
+    )
     with pytest.raises(ConfigurationError, match="'viser' and 'mjviser'"):
         check_viewing(Namespace(viz="web"), Shown())
     check_viewing(Namespace(viz=None), Unshown())
