@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+# First: Ctrl-C while the rest is imported is answered in a word, too.
+from envlab.interrupts import INTERRUPTED  # isort: split
+
 from envlab.commands import commands
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
 from envlab.libraries import get_library, libraries
@@ -23,7 +26,6 @@ from envlab.train.arguments import (
 )
 from envlab.train.flag_checks import check_any_run, checkpoint_file, given_config
 from envlab.train.isaac_lab import without_effect_line
-from envlab_cluster.interrupts import INTERRUPTED
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost

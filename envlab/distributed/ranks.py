@@ -40,6 +40,9 @@ SKRL_LAUNCHER = (
     "JAX_COORDINATOR_PORT",
 )
 """The same five facts, as skrl's launcher names them."""
+NO_RANK = dict.fromkeys((*TORCHRUN, *SKRL_LAUNCHER, "LOCAL_WORLD_SIZE", "GROUP_RANK"))
+"""What a :class:`~envlab.child.Child` that is no rank does not inherit: some libraries join the
+ranks when they are imported."""
 
 
 def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:

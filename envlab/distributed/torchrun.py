@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import psutil
 import torch.distributed as dist
 
+from envlab.child import how_it_ended
 from envlab.distributed.interface import listen
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
@@ -171,11 +172,8 @@ def _last_words(rank: int, failure: Any) -> str:
     said = failure.message.get("message", "") if isinstance(failure.message, dict) else ""
     if _said(failure):
         return str(said)
-    how = f"ended with exit code {failure.exitcode}"
-    if failure.exitcode < 0:
-        how = f"was ended by {failure.signal_name()}"
     why = f" ({said.splitlines()[0]}); its traceback is above" if said else ""
-    return f"error: Rank {rank} (pid {failure.pid}) {how}{why}."
+    return f"error: Rank {rank} (pid {failure.pid}) {how_it_ended(failure.exitcode)}{why}."
 
 
 if __name__ == "__main__":

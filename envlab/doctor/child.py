@@ -1,18 +1,14 @@
-"""What the doctor does in separate processes: ``python -m envlab.doctor.child NAME``.
-
-A probe yields facts, which are printed as lines of JSON. See :mod:`envlab.doctor.probe`.
-"""
+"""The doctor's probes: functions that yield facts, run as :mod:`envlab.doctor.probe` says."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from typing import Any
 
 WRITE_CHUNK_MIB = 4
@@ -37,14 +33,14 @@ def probe_torch(device: str, most: str) -> Iterator[dict[str, Any]]:
         "gloo": dist.is_gloo_available(),
         "gpus": [_gpu(torch.cuda.get_device_properties(index)) for index in range(num_gpus)],
     }
-    devices: dict[int, list[str]] = {}
+    devices: dict[str, list[str]] = {}
     for count in range(1, int(most) + 1):
         try:
             ranks = [resolve_device(device or None, rank, count, num_gpus) for rank in range(count)]
         except DeviceError as error:
             yield {"devices": devices, "refused_at": count, "refusal": str(error)}
             return
-        devices[count] = [str(each) for each in ranks]
+        devices[str(count)] = [str(each) for each in ranks]
     yield {"devices": devices}
 
 
@@ -114,16 +110,7 @@ def probe_names(*names: str) -> Iterator[dict[str, Any]]:
         yield {"name": name, "addresses": addresses, "problem": None}
 
 
-def main(arguments: list[str]) -> int:
-    """Run the probe that the first word names, with the other words as its arguments."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print on import is no answer
-    name, *words = arguments
-    facts = globals()[f"probe_{name.partition('_')[0]}"](*words)  # as imports_torch, imports_jax
-    for fact in facts:
-        print(json.dumps(fact), file=answers, flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+def send_facts(connection: Connection, name: str, *words: str) -> None:
+    """Send the facts of the probe of a name, with words as its arguments."""
+    for fact in globals()[f"probe_{name.partition('_')[0]}"](*words):  # as imports_torch
+        connection.send(fact)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import mmap
-import multiprocessing
 import os
-import subprocess
-import sys
 import time
 import weakref
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cloudpickle
 import gymnasium
 import numpy as np
 
-from envlab.errors import EnvlabError, SimulationError
+from envlab.child import Child, ChildError, SilentChildError, end_all
+from envlab.errors import SimulationError
 from envlab.host.batch import TRIAL_STEPS, Arrays, Batch, Ended, LocalBatch, measure_step_s
 from envlab.host.maker import EnvMaker
 from envlab.host.spaces import Actions, Observations
@@ -92,16 +91,17 @@ class WorkerBatch:
         Raises:
             EnvlabError: What a worker raised, or that one does not answer.
         """
-        self._name, self._timeout_s = shares[0].maker.spec.id, timeout_s
+        self._name = shares[0].maker.spec.id
         # No name and no owner: it is gone when the last process that holds it is.
         memory = os.memfd_create("envlab_gymnasium")
         self._workers: list[_Worker] = []
-        self._finish = weakref.finalize(self, _close, self._workers)  # at exit at the latest
+        self._finish = weakref.finalize(self, end_all, self._workers, CLOSE_S)  # at exit, too
         try:
             os.ftruncate(memory, Arrays.size(shares[0].layout))
             self.arrays = Arrays.on(mmap.mmap(memory, 0), shares[0].layout)
-            self._workers.extend(_Worker(share, memory) for share in shares)
-            self._gather()
+            self._workers.extend(_Worker(share, memory, timeout_s) for share in shares)
+            for worker in self._workers:
+                self._answer(worker)
         except BaseException:
             self.close()
             raise
@@ -124,92 +124,52 @@ class WorkerBatch:
         self._call("set_elapsed")
 
     def render(self) -> Any:
-        self._workers[0].connection.send("render")
-        return self._answer(self._workers[0], time.monotonic() + self._timeout_s)
+        return self._call("render", self._workers[:1])[0]
 
     def close(self) -> None:
         self._finish()
 
-    def _call(self, name: str) -> list[Any]:
-        for worker in self._workers:
-            try:
-                worker.connection.send(name)
-            except OSError as error:
-                raise self._lost(worker) from error
-        return self._gather()
+    def _call(self, name: str, workers: Sequence[_Worker] | None = None) -> list[Any]:
+        """Return the answers of all workers, or of some."""
+        workers = workers or self._workers
+        for worker in workers:
+            with self._naming(worker):
+                worker.send(name)
+        return [self._answer(worker) for worker in workers]
 
-    def _gather(self) -> list[Any]:
-        deadline = time.monotonic() + self._timeout_s
-        return [self._answer(worker, deadline) for worker in self._workers]
+    def _answer(self, worker: _Worker) -> Any:
+        with self._naming(worker):
+            return worker.receive()
 
-    def _answer(self, worker: _Worker, deadline: float) -> Any:
+    @contextlib.contextmanager
+    def _naming(self, worker: _Worker) -> Iterator[None]:
+        """Name the environments of a worker that fails."""
         try:
-            if not worker.connection.poll(max(0.0, deadline - time.monotonic())):
-                raise SimulationError(
-                    f"{worker} of gym:{self._name} has not answered for {self._timeout_s:g} s. "
-                    "Raise env.worker_timeout_s if its environments are that slow."
-                )
-            is_good, value = worker.connection.recv()
-        except (EOFError, OSError) as error:
-            raise self._lost(worker) from error
-        if is_good:
-            return value
-        raise (
-            value
-            if isinstance(value, EnvlabError)
-            else SimulationError(
-                f"{worker} of gym:{self._name} failed ({value}). With env.num_workers=0 it runs in "
-                "this process, where it can be looked at."
-            )
-        )
-
-    def _lost(self, worker: _Worker) -> SimulationError:
-        try:
-            code: object = worker.process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            code = "none yet"
-        return SimulationError(
-            f"{worker} of gym:{self._name} has ended (exit code {code}; negative: a signal's "
-            "number). Its last words are above; env.num_workers=0 does without workers."
-        )
+            yield
+        except ChildError as error:
+            hint = "With env.num_workers=0 they run in this process, where they can be looked at."
+            if isinstance(error, SilentChildError):
+                hint = "Raise env.worker_timeout_s if they are that slow."
+            share = worker.share
+            last = share.first_env + share.stop - share.start - 1
+            raise SimulationError(
+                f"The worker of environments {share.first_env} to {last} of gym:{self._name} "
+                f"failed ({error}). {hint}"
+            ) from error
 
 
-class _Worker:
-    """One process, and the connection to it."""
+class _Worker(Child):
+    """One process."""
 
-    def __init__(self, share: Share, memory: int) -> None:
+    def __init__(self, share: Share, memory: int, timeout_s: float) -> None:
         self.share = share
-        self.connection: Connection
-        self.connection, theirs = multiprocessing.Pipe()
-        # Not multiprocessing's own ways: a fork would take torch's threads' locks along, a spawn
-        # would run the user's script again, and either would load torch.
-        arguments = f"{theirs.fileno()}, {memory}, {os.getpid()}"
-        code = f"from envlab.host.worker import main; main({arguments})"
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), memory),
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-            )
-        self.connection.send_bytes(cloudpickle.dumps(share))
-
-    def __str__(self) -> str:
-        first, last = self.share.first_env, self.share.first_env + self.share.stop - 1
-        return f"The worker of environments {first} to {last - self.share.start}"
-
-
-def _close(workers: list[_Worker]) -> None:
-    """Let workers close their environments; kill those that do not."""
-    deadline = time.monotonic() + CLOSE_S
-    for worker in workers:
-        worker.connection.close()
-    for worker in workers:
-        try:
-            worker.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            worker.process.kill()
-            worker.process.wait()
+        super().__init__(
+            "envlab.host.worker:main",
+            *(cloudpickle.dumps(share), memory),
+            timeout_s=timeout_s,
+            environ={"OMP_NUM_THREADS": "1"},
+            fds=(memory,),
+        )
 
 
 def _step_s(model: gymnasium.Env[Any, Any], maker: EnvMaker) -> float:

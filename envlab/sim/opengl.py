@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 import os
 import subprocess
-import sys
+from multiprocessing.connection import Connection
 
-from envlab.errors import ConfigurationError
+from envlab.child import Child
+from envlab.errors import ConfigurationError, EnvlabError
 
 BACKENDS = ("egl", "osmesa")
 """MUJOCO_GL's values that need no display, best first."""
@@ -23,11 +24,6 @@ INSTALL_HINT = (
     "MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses one by hand"
 )
 
-_TRIAL = """
-import mujoco
-model = mujoco.MjModel.from_xml_string("<mujoco/>")
-mujoco.Renderer(model, 16, 16).render()
-"""
 _TRIAL_TIMEOUT_S = 60.0
 
 _problems: dict[str, str] = {}
@@ -81,18 +77,25 @@ def pin_opengl(gpu: int) -> None:
 
 
 def _try_opengl(name: str) -> str | None:
-    """Render a picture in another process; return the last line it said if that fails."""
-    try:
-        trial = subprocess.run(
-            [sys.executable, "-c", _TRIAL],
-            env={**os.environ, "MUJOCO_GL": name},
-            capture_output=True,
-            text=True,
-            timeout=_TRIAL_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no picture within {_TRIAL_TIMEOUT_S:.0f} s"
-    if trial.returncode == 0:
-        return None
-    lines = trial.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit code {trial.returncode}"
+    """Render a picture in another process; return the reason if that fails."""
+    quiet = subprocess.DEVNULL
+    with Child(
+        "envlab.sim.opengl:render",
+        timeout_s=_TRIAL_TIMEOUT_S,
+        environ={"MUJOCO_GL": name},
+        stdout=quiet,
+        stderr=quiet,
+    ) as trial:
+        try:
+            trial.receive()
+        except EnvlabError as error:
+            return str(error)
+    return None
+
+
+def render(connection: Connection) -> None:
+    """Render a picture, as a child of :func:`choose_opengl`."""
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string("<mujoco/>")
+    mujoco.Renderer(model, 16, 16).render()

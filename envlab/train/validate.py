@@ -7,22 +7,22 @@ import json
 import logging
 import math
 import os
-import threading
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 from tabulate import tabulate
 
-from envlab.errors import CheckpointError, ConfigurationError
+from envlab.errors import CheckpointError, ConfigurationError, EnvlabError
 from envlab.foreign import parse_json, printable
 from envlab.libraries import get_library
 from envlab.registry import discover
 from envlab.runs.manifest import finite, read_manifest, read_manifests
 from envlab.train.arguments import ArgumentParser, play_parser, whole_number
-from envlab.train.validator_process import FINISH
 
 logger = logging.getLogger(__name__)
 
@@ -40,19 +40,24 @@ def main(arguments: Sequence[str]) -> int:
         EnvlabError: If there is no such run, or it has no checkpoints.
     """
     flags, words = _parse(arguments)
-    if flags.beside_training:
-        os.nice(10)  # what it is beside comes first
-        ending = _Ending()
     validator = Validator(_newest_run(Path(flags.run)), flags, words)
-    if flags.beside_training:
-        validator.watch(ending.is_told)
-    elif flags.watch:
+    if flags.watch:
         validator.watch(validator.has_ended)
     else:
         validator.evaluate_all(flags.approx_ckpt_step_interval)
-    if not flags.beside_training:
-        print(validator.table())
+    print(validator.table())
     return 0
+
+
+def validate_beside_training(connection: Connection, arguments: Sequence[str]) -> None:
+    """Judge a run's newest checkpoint until the training says that there will be no other."""
+    os.nice(10)  # the training comes first
+    try:
+        flags, words = _parse(arguments)
+        Validator(Path(flags.run), flags, words).watch(connection.poll)
+    except EnvlabError as error:
+        print(f"error: {error}", file=sys.stderr)  # the training repeats it, but only at its end
+        raise
 
 
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -85,7 +90,6 @@ def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
             f"--{name}", type=int, default=default, metavar="N", help=f"default: {default}"
         )
     parser.add_argument("--task", metavar="ID", help="default: the run's, its -Play-v0 if any")
-    parser.add_argument("--beside_training", action="store_true", help=argparse.SUPPRESS)
     flags, words = parser.parse_known_args(list(arguments))
     for name in ("num_episodes", "num_envs"):
         if getattr(flags, name) < 1:
@@ -284,28 +288,6 @@ class Validator:
         scalars = {f"{self._path.stem}/{k}": v for k, v in record.items() if k not in counts}
         self._events.add(record["frames"], scalars)
         self._events.flush()
-
-
-class _Ending:
-    """Listens to the training that this process is beside; without it, it ends at once.
-
-    Standard input is a pipe from there. The system closes it however the training ends, so that
-    nothing is left behind by a kill either.
-    """
-
-    def __init__(self) -> None:
-        self._is_told = threading.Event()
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def is_told(self) -> bool:
-        """Return whether the training ended in order, so that its last checkpoint is there."""
-        return self._is_told.is_set()
-
-    def _listen(self) -> None:
-        # Not through sys.stdin, whose lock Python would want as it ends.
-        while os.read(0, len(FINISH)):
-            self._is_told.set()
-        os._exit(0)
 
 
 def _read_records(path: Path) -> Iterator[dict[str, Any]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from envlab.child import Child
+from envlab.distributed.ranks import NO_RANK
+from envlab.errors import EnvlabError
 
 if TYPE_CHECKING:  # which load torch
     from envlab.distributed.context import DistributedContext
@@ -17,8 +18,6 @@ if TYPE_CHECKING:  # which load torch
 
 logger = logging.getLogger(__name__)
 
-FINISH = b"finish\n"
-"""What a training tells the process that validates beside it when it ends in order."""
 LAST_S = 600.0
 """How long the last checkpoint may take."""
 
@@ -37,10 +36,7 @@ def start_validator(
 
 
 class ValidatorProcess:
-    """Judges the newest checkpoint of a run while the run goes on.
-
-    Its standard input is a pipe from here, which closes however this process ends; then it ends.
-    """
+    """Judges the newest checkpoint of a run while it trains."""
 
     def __init__(self, directory: Path, words: Sequence[str]) -> None:
         """Start it; it writes to ``validation.log`` in the run directory.
@@ -49,38 +45,26 @@ class ValidatorProcess:
             directory: The run directory.
             words: What ``envlab validate`` is given besides.
         """
-        launchers = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
-        environ = {name: value for name, value in os.environ.items() if name not in launchers}
-        command = [sys.executable, "-m", "envlab", "validate", str(directory), "--beside_training"]
         with (directory / "validation.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, *words],
-                stdin=subprocess.PIPE,
+            self.child = Child(
+                "envlab.train.validate:validate_beside_training",
+                [str(directory), *words],
+                timeout_s=LAST_S,
+                environ=NO_RANK | {"OMP_NUM_THREADS": "1"},
                 stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environ | {"OMP_NUM_THREADS": "1"},
-                start_new_session=True,  # Ctrl-C and torchrun's signals are this process's business
+                stderr=log,
             )
 
     def finish(self) -> None:
         """Wait for the last checkpoint's validation."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(FINISH)
-            self._process.stdin.flush()
         logger.info("Validating the last checkpoint.")
         try:
-            code = self._process.wait(LAST_S)
-        except subprocess.TimeoutExpired:
-            logger.warning("The last validation took more than %.0f s and was ended.", LAST_S)
-            return
-        if code:
-            logger.warning("Validation ended with code %d; validation.log says why.", code)
+            self.child.send(None)  # the training ends in order
+            self.child.receive()
+            self.child.process.wait(LAST_S)
+        except (EnvlabError, subprocess.TimeoutExpired) as error:
+            logger.warning("The validation failed; validation.log has its output. (%s)", error)
 
     def close(self) -> None:
         """End it, whatever it does."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        self._process.kill()
-        self._process.wait()
+        self.child.end()

@@ -13,11 +13,12 @@ import threading
 import time
 from collections.abc import Callable
 
+from envlab.child import kill_group
+from envlab.interrupts import INTERRUPTED, ending_in_order
 from envlab_cluster.hosts import Host
-from envlab_cluster.interrupts import INTERRUPTED, ending_in_order
 from envlab_cluster.processes import describe, is_over, stop_run
 from envlab_cluster.report import fetch_here
-from envlab_cluster.ssh import HostError, Ssh, end_session, explain_failure, on_all
+from envlab_cluster.ssh import HostError, Ssh, explain_failure, on_all
 from envlab_cluster.state import RunState
 
 RETRY_S = 3.0
@@ -117,7 +118,7 @@ class Follower:
         """Stop looking."""
         self._stopped.set()
         for stream in list(self._streams.values()):
-            end_session(stream)
+            kill_group(stream)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(5.0)
@@ -134,7 +135,7 @@ class Follower:
             stream = self._ssh.stream(host, "follow.sh", folder, seen)
             self._streams[host] = stream
             if self._stopped.is_set():  # close() may have looked before it was there
-                end_session(stream)
+                kill_group(stream)
             seen += self._copy(host, stream)
             assert stream.stderr is not None
             err = stream.stderr.read().decode(errors="replace")

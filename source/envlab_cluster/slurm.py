@@ -6,30 +6,59 @@ import argparse
 import os
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.errors import ConfigurationError, LaunchError
-from envlab.train.arguments import ArgumentParser
-from envlab_cluster import job as jobs
-from envlab_cluster.job import Job, add_flag, say, spelled
-from envlab_cluster.slurm_script import OPTIONS, job_script
+from envlab_cluster.job import Job, describe
+from envlab_cluster.scheduler import POSITIVE, Flag, Kind, Scheduler, fill, say, submit_by
 from envlab_cluster.training_words import run_id_of
 
-_EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or the path of a training script; then
-come its own flags and overrides. --distributed and --requeue are added to them.
-
-  envlab cluster slurm --nodes 2 --gpus-per-node 4 --time 04:00:00 --cpus-per-task 32 \\
-      rsl_rl --task Isaac-Ant-v0 --max_iterations 2000
-
-Where there is no sbatch, the script is printed."""
-_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?")
-_PATTERNS = {
-    "cpus_per_task": (r"[1-9]\d*", "a number of cores"),
-    "mem": (r"\d+[KMGT]?", "a size such as 64G, or 0 for all"),
-}
+WORD = Kind(
+    r"[^\"'\\`$%\x00-\x1f]+",
+    "but must be a word or path without quotes, backslashes, line breaks, $ and %, which sbatch "
+    "reads in its own way",
+)
+TIME = Kind(
+    r"(?i:unlimited|infinite)|([0-9]+-)?[0-9]+(:[0-9]{1,2}){0,2}",
+    "which Slurm does not read. Write hours:minutes:seconds, such as 04:00:00, or days-hours, such "
+    "as 2-12",
+)
+CORES = Kind(POSITIVE, "but must be a number of cores")
+SIZE = Kind("[0-9]+[KMGT]?", "but must be a size such as 64G, or 0 for all")
+OPTION = Kind(
+    "--?[A-Za-z].*", "but must be an option such as --exclusive. Write {flag}='--name=value'"
+)
+PASSED_ON = (
+    Flag("partition", "PARTITION", "partition (queue)", WORD),
+    Flag("account", "ACCOUNT", "account that is charged", WORD),
+    Flag("qos", "QOS", "quality of service", WORD),
+    Flag("time", "TIME", "time limit, such as 04:00:00 or 2-12:00:00", TIME),
+    Flag("cpus_per_task", "CPUS", "CPU cores a node", CORES),
+    Flag("mem", "MEM", "memory a node, such as 64G", SIZE),
+    Flag("constraint", "CONSTRAINT", "features that nodes must have", WORD),
+    Flag("exclude", "EXCLUDE", "nodes not to be used", WORD),
+    Flag("job_name", "JOB", "name of the job (default: the task)", WORD),
+)
+"""Slurm's own."""
+SLURM = Scheduler(
+    name="slurm",
+    program="sbatch",
+    description="Train as a Slurm job: one torchrun a node, saved and requeued on preemption.",
+    example="--gpus-per-node 4 --time 04:00:00 --cpus-per-task 32",
+    flags=(
+        *PASSED_ON,
+        Flag("seeds", "A,B,...", "a run for each seed, as a job array"),
+        Flag("sbatch", "'--X=Y'", "any directive; repeat it", OPTION, repeats=True),
+        Flag("srun", "'--X=Y'", "any option of srun; repeat it", OPTION, repeats=True),
+        Flag("env_activate_path", "FILE", "sourced first (default: this environment's)"),
+        Flag("envlab_path", "FOLDER", "where the job starts (default: the current folder)", WORD),
+        Flag("log_dir", "FOLDER", "for logs (default: logs/slurm)", WORD, default="logs/slurm"),
+        Flag("no_requeue", None, "do not go on after a preemption"),
+    ),
+)
+_PLAIN = re.compile(r"[\w./:,=@%+-]+")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,55 +68,25 @@ def main(arguments: Sequence[str]) -> int:
         ConfigurationError: If the job could not work as asked for.
         LaunchError: If sbatch refuses it.
     """
-    flags = jobs.parse(_parser(), _joined(arguments))
-    _check_time(flags)
-    _check_values(flags)
+    flags = SLURM.parse(_joined(arguments))
     folder = Path(flags.envlab_path or ".").expanduser().absolute()
-    flags.envlab_path = str(folder)
     requeue = [] if flags.no_requeue else ["--requeue"]
-    job = jobs.describe(flags, name=flags.job_name, folder=folder, added=requeue)
+    job = describe(SLURM, flags, name=flags.job_name, folder=folder, added=requeue)
+    _check(flags)
+    flags.envlab_path = str(folder)
     flags.env_activate_path = _activation(flags.env_activate_path)
     flags.seeds = _seeds(flags.seeds, job.train)
-    script = job_script(job, flags, ["envlab", "cluster", "slurm", *arguments])
+    script = _script(job, flags, ["envlab", "cluster", "slurm", *arguments])
     if flags.cpus_per_task is None and not any("--exclusive" in word for word in flags.sbatch):
         say("Without --cpus-per-task, or --sbatch=--exclusive, most clusters give one core a node.")
-    if flags.dry_run or flags.output == jobs.STDOUT:
-        print(script, end="")
-    elif flags.output is not None:
-        jobs.write(script, Path(flags.output))
-        logs = shlex.quote(str(Path(flags.envlab_path, flags.log_dir)))
-        say(f"Submit it with: mkdir -p {logs} && sbatch {shlex.quote(flags.output)}")
-    elif shutil.which("sbatch") is None:
-        print(script, end="")
-        say("There is no sbatch here, so the script is printed. Write it with --output FILE.")
-    else:
-        _submit(script, job, flags)
-    return 0
-
-
-def _parser() -> ArgumentParser:
-    parser = jobs.make_parser(
-        "slurm",
-        "Train as a Slurm job: one torchrun a node, saved and requeued on preemption.",
-        _EPILOG,
+    logs = shlex.quote(str(folder / flags.log_dir))
+    return SLURM.deliver(
+        script,
+        flags,
+        path=None,
+        start=f"mkdir -p {logs} && sbatch",
+        submit=lambda: _submit(script, job, flags),
     )
-
-    def add(name: str, **kwargs: object) -> None:
-        add_flag(parser, name, **kwargs)
-
-    for name, meaning in OPTIONS.items():
-        add(name, metavar=name.partition("_")[0].upper(), help=meaning)
-    add("seeds", metavar="A,B,...", help="a run for each seed, as a job array")
-    add("sbatch", action="append", default=[], metavar="'--X=Y'", help="any directive; repeat it")
-    add(
-        "srun", action="append", default=[], metavar="'--X=Y'", help="any option of srun; repeat it"
-    )
-    add("env_activate_path", metavar="FILE", help="sourced first (default: this environment's)")
-    add("envlab_path", metavar="FOLDER", help="where the job starts (default: the current folder)")
-    add("log_dir", default="logs/slurm", metavar="FOLDER", help="for logs (default: %(default)s)")
-    add("no_requeue", action="store_true", help="do not go on after a preemption")
-    jobs.add_flags(parser)
-    return parser
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -101,13 +100,22 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     return words
 
 
-def _check_time(flags: argparse.Namespace) -> None:
+def _check(flags: argparse.Namespace) -> None:
+    """Refuse flags that do not fit each other."""
     limit = None if flags.time is None else _seconds(flags.time)
     if limit is not None and limit <= flags.notice_s:
         raise ConfigurationError(
             f"--time {flags.time} is {limit} s, which is over by the time that the job "
             f"is warned, {flags.notice_s} s before. Give it more time, or a smaller --notice-s."
         )
+    own = {flag.spelled for flag in PASSED_ON}
+    own |= {"--nodes", "--gpus-per-node", "--output", "--array", "--signal", "--chdir"}
+    for word in flags.sbatch:
+        if word.partition("=")[0].split()[0] in own:
+            raise ConfigurationError(
+                f"--sbatch is {word!r}, which the script sets itself. Use the flag of "
+                "envlab cluster slurm; see --help."
+            )
 
 
 def _seconds(time: str) -> int | None:
@@ -117,46 +125,12 @@ def _seconds(time: str) -> int | None:
     """
     if time.upper() in ("UNLIMITED", "INFINITE"):
         return None
-    match = _TIME.fullmatch(time)
-    if match is None:
-        raise ConfigurationError(
-            f"--time is {time!r}, which Slurm does not read. Write hours:minutes:seconds, such as "
-            "04:00:00, or days-hours, such as 2-12."
-        )
-    days, *rest = match.groups()
-    numbers = [int(number) for number in rest if number is not None]
-    if days is None and len(numbers) < 3:
+    days, has_days, rest = time.rpartition("-")
+    numbers = [int(number) for number in rest.split(":")]
+    if not has_days and len(numbers) < 3:
         numbers.insert(0, 0)
     hours, minutes, seconds = [*numbers, 0, 0][:3]
     return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _check_values(flags: argparse.Namespace) -> None:
-    for name, (pattern, meaning) in _PATTERNS.items():
-        value = getattr(flags, name)
-        if value is not None and re.fullmatch(pattern, value) is None:
-            raise ConfigurationError(f"{spelled(name)} is {value!r}, but must be {meaning}.")
-    for name in (*OPTIONS, "envlab_path", "log_dir"):
-        value = getattr(flags, name)
-        if value is not None and (not value or re.search(r"[\"'\\`$%\x00-\x1f]", value)):
-            raise ConfigurationError(
-                f"{spelled(name)} is {value!r}, but must be a word or path without quotes, "
-                "backslashes, line breaks, $ and %, which sbatch reads in its own way."
-            )
-    names = {spelled(name) for name in (*OPTIONS, "nodes", "gpus_per_node", "output")}
-    for kind in ("sbatch", "srun"):
-        for word in getattr(flags, kind):
-            if not re.match(r"--?[A-Za-z]", word):
-                raise ConfigurationError(
-                    f"--{kind} is {word!r}, but must be an option such as --exclusive. Write "
-                    f"--{kind}='--name=value'."
-                )
-    for word in flags.sbatch:
-        if word.partition("=")[0].split()[0] in {*names, "--array", "--signal", "--chdir"}:
-            raise ConfigurationError(
-                f"--sbatch is {word!r}, which the script sets itself. Use the flag of "
-                "envlab cluster slurm; see --help."
-            )
 
 
 def _seeds(text: str | None, train: Sequence[str]) -> list[int]:
@@ -188,7 +162,73 @@ def _activation(given: str | None) -> str | None:
     return str(path) if sys.prefix != sys.base_prefix and path.is_file() else None
 
 
-def _submit(script: str, job: Job, flags: argparse.Namespace) -> None:
+def _script(job: Job, flags: argparse.Namespace, command: Sequence[str]) -> str:
+    """Return the script: plain bash, to be read and changed by hand."""
+    activate = "# No environment to activate: python is the one on PATH."
+    if flags.env_activate_path is not None:
+        activate = f"# shellcheck source=/dev/null\nsource {shlex.quote(flags.env_activate_path)}"
+    srun = ["--ntasks-per-node=1", "--label", "--kill-on-bad-exit=0", "--wait=300", *flags.srun]
+    if flags.cpus_per_task is not None:  # since Slurm 22.05 srun does not take it from sbatch
+        srun.insert(4, f"--cpus-per-task={flags.cpus_per_task}")
+    torchrun = job.torchrun(
+        nodes='"$SLURM_NNODES"',
+        is_first='"$SLURMD_NODENAME" = "$FIRST_NODE"',
+        processes=str(job.processes_per_node),
+        endpoint='"$FIRST_NODE:$MEETING_PORT"',
+        meeting_name='"$MEETING_NAME"',
+        options="--signals_to_handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 ",
+    )
+    values = {
+        "command": shlex.join(command),
+        "directives": "\n".join(f"#SBATCH {word}" for word in _directives(job, flags)),
+        "activate": activate,
+        "seeds": _seed_lines(flags.seeds, job.train),
+        "train": "\n".join(map(shlex.quote, job.train)),
+        "srun": shlex.join(srun),
+        "torchrun": torchrun,
+    }
+    return fill("slurm_job.sh", values)
+
+
+def _directives(job: Job, flags: argparse.Namespace) -> list[str]:
+    log = f"{flags.log_dir}/%x-{'%A_%a' if flags.seeds else '%j'}.out"
+    options = {
+        "--nodes": job.nodes,
+        "--ntasks-per-node": 1,
+        "--gpus-per-node": flags.gpus_per_node if job.gpus_per_node else None,
+        **{flag.spelled: getattr(flags, flag.name) for flag in PASSED_ON},
+        "--job-name": job.name,
+        "--array": f"0-{len(flags.seeds) - 1}" if flags.seeds else None,
+        "--chdir": flags.envlab_path,
+        "--output": log,
+        "--open-mode": "append",
+        "--signal": f"USR1@{job.notice_s}",
+    }
+    words = [f"{name}={_quoted(str(one))}" for name, one in options.items() if one is not None]
+    return [*words, "--no-requeue" if flags.no_requeue else "--requeue", *flags.sbatch]
+
+
+def _quoted(value: str) -> str:
+    """Quote a directive's value, as sbatch reads it; it holds no quotes of its own."""
+    return value if _PLAIN.fullmatch(value) else f'"{value}"'
+
+
+def _seed_lines(seeds: Sequence[int], train: Sequence[str]) -> str:
+    if not seeds:
+        return ""
+    lines = [
+        "",
+        "# The tasks of the array differ by their seed.",
+        f"seeds=({' '.join(map(str, seeds))})",
+        "seed=${seeds[SLURM_ARRAY_TASK_ID]}",
+        'train+=(--seed="$seed")',
+    ]
+    if not any(word.partition("=")[0] == "--run_name" for word in train):
+        lines.append('train+=(--run_name="seed$seed")')
+    return "\n".join([*lines, ""])
+
+
+def _submit(script: str, job: Job, flags: argparse.Namespace) -> int:
     """Hand the script to sbatch, and say how the job is watched and stopped."""
     for what, path in (("folder", flags.envlab_path), ("file to source", flags.env_activate_path)):
         if path is not None and not Path(path).exists():
@@ -201,9 +241,10 @@ def _submit(script: str, job: Job, flags: argparse.Namespace) -> None:
         logs.mkdir(parents=True, exist_ok=True)  # without it the job would end without a word
     except OSError as error:
         raise LaunchError(f"The job could not be submitted: {error}.") from None
-    answer = jobs.submit(["sbatch", "--parsable"], script, "script", cwd=flags.envlab_path)
+    answer = submit_by(["sbatch", "--parsable"], script, cwd=flags.envlab_path)
     number = answer.strip().partition(";")[0]
     runs = f"{len(flags.seeds)} runs of " if flags.seeds else ""
-    print(f"Submitted job {number}: {runs}{job.nodes} x {job.processes_per_node} processes.")
+    print(f"Submitted job {number}: {runs}{job.size}.")
     print(f"  look   squeue --job {number}; tail -F {shlex.quote(str(logs))}/*-{number}*.out")
     print(f"  stop   scancel {number}")
+    return 0

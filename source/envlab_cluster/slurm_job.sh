@@ -24,15 +24,8 @@ train=(
 )
 @seeds@
 # torchrun would die of USR1 alone, and kill after 30 s what an iteration and a checkpoint may take
-# longer for: hence its last three options. A node that has left must not have the others killed
+# longer for: hence two of its options. A node that has left must not have the others killed
 # while they save: hence those of srun.
 srun @srun@ bash -c '
-    exec python -m envlab.distributed.torchrun \
-        --nnodes="$SLURM_NNODES" --nproc_per_node=@processes@ --max_restarts=@max_restarts@ \
-        --rdzv_backend=c10d --rdzv_id="$MEETING_NAME" \
-        --rdzv_endpoint="$FIRST_NODE:$MEETING_PORT" \
-        --rdzv_conf="is_host=$([ "$SLURMD_NODENAME" = "$FIRST_NODE" ] && echo 1 || echo 0)" \
-        --signals_to_handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 \
-        --shutdown_timeout=@shutdown_timeout_s@ \
-        "$@"
+    @torchrun@
 ' node "${train[@]}"

@@ -6,12 +6,10 @@ first line. So no word passes through a second shell, and the login shell there 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +18,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TypeVar
 
+from envlab.child import kill_group
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_cluster.hosts import Host
 
@@ -262,7 +261,7 @@ def on_all(
             return dict(zip(every, pool.map(attempt, every), strict=True))
         except BaseException:
             for process in list(_expendable):
-                end_session(process)
+                kill_group(process)
             raise
 
 
@@ -295,7 +294,7 @@ def converse(
     finally:
         _expendable.discard(process)
         if process.poll() is None:
-            end_session(process)
+            kill_group(process)
             process.communicate()
 
 
@@ -305,13 +304,6 @@ def _start(words: Sequence[str], env: Mapping[str, str] | None = None) -> subpro
     return subprocess.Popen(
         words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=env
     )
-
-
-def end_session(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and what it started, unless it has ended: its number may be another's then."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def results_of(answers: dict[Host, Result | HostError]) -> dict[Host, Result]:

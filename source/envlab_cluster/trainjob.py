@@ -9,22 +9,23 @@ import argparse
 import json
 import re
 import shlex
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
 from envlab.errors import ConfigurationError
-from envlab.train.arguments import ArgumentParser
-from envlab_cluster import job as jobs
-from envlab_cluster.job import RETRIED, Job, add_flag, say
+from envlab_cluster.job import Job, describe
+from envlab_cluster.scheduler import (
+    COUNT,
+    NAME,
+    RETRIED,
+    Flag,
+    Kind,
+    Scheduler,
+    fill,
+    name_like,
+    submit_by,
+    variable,
+)
 
-_EPILOG = """LIBRARY is rsl_rl, rl_games, skrl, ddppo, or a training script in the image; then
-come its own flags and overrides. --distributed and --run_id are added to them.
-
-  envlab cluster trainjob --nodes 2 --gpus-per-node 4 --volume envlab-logs --image envlab:cuda \\
-      rsl_rl --task Isaac-Ant-v0 --max_iterations 2000
-
-Where there is no kubectl, the file is written."""
 _LEGACY = """PyTorchJob belongs to Training Operator v1, which Kubeflow Trainer has replaced, and
 envlab writes no file for it. To write one by hand, print a TrainJob with --dry_run and carry over:
 
@@ -35,18 +36,50 @@ envlab writes no file for it. To write one by hand, print a TrainJob with --dry_
   $PET_MASTER_ADDR and _PORT      are $MASTER_ADDR and $MASTER_PORT there
   $PET_NPROC_PER_NODE             is nprocPerNode, or a number
   exit code 75                    is retried with restartPolicy: OnFailure"""
-_IMAGE = re.compile(
+IMAGE = Kind(
     r"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
-    r"(?P<tag>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)"
+    r"(?P<tag>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)",
+    "which is no image's name. Name one with its tag, as in registry.example:5000/envlab:1",
 )
 """A registry, a repository, a tag, a digest: github.com/distribution/reference, regexp.go."""
-_SIZE = re.compile(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?([KMGT]i?)?")
-_EXISTING = {
-    "namespace": ("namespaces", r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"),
-    "volume": ("pvc", r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?"),
-    "runtime": ("clustertrainingruntimes", r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?"),
-}
-"""What must be there already: how kubectl lists it, and what Kubernetes takes for its name."""
+SIZE = Kind(r"(?=.*[1-9])[0-9]+(\.[0-9]+)?([KMGT]i?)?", "but must be a size such as 64Gi")
+
+
+def existing(resource: str, pattern: str = r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?") -> Kind:
+    """Return the kind of a name of what must be in the cluster already."""
+    return Kind(
+        pattern,
+        "which Kubernetes takes for no name: small letters, digits and hyphens, between letters or "
+        f"digits. kubectl get {resource} lists those it has",
+    )
+
+
+NAMESPACE = existing("namespaces", "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+TRAINJOB = Scheduler(
+    name="trainjob",
+    program="kubectl",
+    description="Train on Kubernetes, as a TrainJob of Kubeflow Trainer 2.2 or newer.",
+    example="--gpus-per-node 4 --volume envlab-logs --image envlab:cuda",
+    flags=(
+        Flag(
+            "volume",
+            "CLAIM",
+            "persistent volume claim for logs/, which all nodes mount",
+            existing("pvc"),
+            missing="the persistent volume claim for logs/, without which a pod that is started "
+            "again would begin anew. kubectl get pvc lists them",
+        ),
+        Flag("image", "IMAGE:TAG", "default: envlab:cuda, or envlab:cpu without GPUs", IMAGE),
+        Flag("name", "NAME", "name of the job (default: the task's)", NAME),
+        Flag("namespace", "NAME", "namespace (default: kubectl's)", NAMESPACE),
+        Flag("cpus_per_node", "N", "CPU cores a node", COUNT),
+        Flag("mem", "SIZE", "memory a node, such as 64Gi", SIZE),
+        Flag("env", "K=V", "a variable; repeat it", variable("PET_"), repeats=True),
+        Flag("runtime", "NAME", "default: torch-distributed", existing("clustertrainingruntimes")),
+        Flag("own_runtime", None, "write a runtime, too, which retries only where that helps"),
+        Flag("legacy", None, "say how a PyTorchJob differs, and write nothing"),
+    ),
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,93 +89,32 @@ def main(arguments: Sequence[str]) -> int:
         ConfigurationError: If the job could not work as asked for.
         LaunchError: If kubectl refuses it.
     """
-    flags = jobs.parse(_parser(), arguments)
+    flags = TRAINJOB.parse(arguments)
     if flags.legacy:
         print(_LEGACY)
         return 0
-    _check(flags)
     if flags.own_runtime and flags.runtime:
         raise ConfigurationError(
             f"--runtime {flags.runtime} has no effect beside --own-runtime, which writes another "
             "one. Leave one of them out."
         )
-    job = jobs.describe(flags, name=flags.name, folder=None)
-    job = jobs.with_run_id(job, name=jobs.name_like(job.name))
+    job = describe(TRAINJOB, flags, name=flags.name, folder=None)
+    _check_tag(flags.image)
+    job = job.with_run_id(name=name_like(job.name))
     text = _file(job, flags, shlex.join(["envlab", "cluster", "trainjob", *arguments]))
     kubectl = ["kubectl", *(["--namespace", flags.namespace] if flags.namespace else [])]
-    if flags.dry_run or flags.output == jobs.STDOUT:
-        print(text, end="")
-    elif flags.output is not None or shutil.which("kubectl") is None:
-        path = flags.output or f"{job.name}.yaml"
-        if flags.output is None:
-            say("There is no kubectl here.")
-        jobs.write(text, Path(path))
-        say(f"Submit it with: {shlex.join([*kubectl, 'apply', '--filename', path])}")
-    else:
-        _submit(text, job, kubectl)
-    return 0
-
-
-def _parser() -> ArgumentParser:
-    parser = jobs.make_parser(
-        "trainjob", "Train on Kubernetes, as a TrainJob of Kubeflow Trainer 2.2 or newer.", _EPILOG
+    return TRAINJOB.deliver(
+        text,
+        flags,
+        path=f"{job.name}.yaml",
+        start=shlex.join([*kubectl, "apply", "--filename"]),
+        submit=lambda: _submit(text, job, kubectl),
     )
 
-    def add(name: str, **kwargs: object) -> None:
-        add_flag(parser, name, **kwargs)
 
-    add("volume", metavar="CLAIM", help="persistent volume claim for logs/, which all nodes mount")
-    add("image", metavar="IMAGE:TAG", help="default: envlab:cuda, or envlab:cpu without GPUs")
-    add("name", metavar="NAME", help="name of the job (default: the task's)")
-    add("namespace", metavar="NAME", help="namespace (default: kubectl's)")
-    add("cpus_per_node", type=int, metavar="N", help="CPU cores a node")
-    add("mem", metavar="SIZE", help="memory a node, such as 64Gi")
-    add("env", action="append", default=[], metavar="K=V", help="a variable; repeat it")
-    add("runtime", metavar="NAME", help="default: torch-distributed")
-    add(
-        "own_runtime",
-        action="store_true",
-        help="write a runtime, too, which starts a pod again only where that helps",
-    )
-    add("legacy", action="store_true", help="say how a PyTorchJob differs, and write nothing")
-    jobs.add_flags(parser)
-    return parser
-
-
-def _check(flags: argparse.Namespace) -> None:
-    """Refuse what Kubernetes or Trainer would refuse later, or would take amiss."""
-    if not flags.volume:
-        raise ConfigurationError(
-            "--volume is missing: the persistent volume claim for logs/, without which a pod that "
-            "is started again would begin anew. kubectl get pvc lists them."
-        )
-    jobs.check_name("name", flags.name)
-    for name, (kind, pattern) in _EXISTING.items():
-        value = getattr(flags, name)
-        if value is not None and re.fullmatch(pattern, value) is None:
-            raise ConfigurationError(
-                f"--{name} is {value!r}, which Kubernetes takes for no name: small letters, digits "
-                f"and hyphens, between letters or digits. kubectl get {kind} lists those it has."
-            )
-    _check_image(flags.image)
-    if flags.mem is not None and _SIZE.fullmatch(flags.mem) is None:
-        raise ConfigurationError(f"--mem is {flags.mem!r}, but must be a size such as 64Gi.")
-    if flags.cpus_per_node is not None and flags.cpus_per_node < 1:
-        raise ConfigurationError(
-            f"--cpus-per-node is {flags.cpus_per_node}, but must be at least 1."
-        )
-
-
-def _check_image(image: str | None) -> None:
-    if image is None:
-        return
-    match = _IMAGE.fullmatch(image)
-    if match is None:
-        raise ConfigurationError(
-            f"--image is {image!r}, which is no image's name. Name one with its tag, as in "
-            "registry.example:5000/envlab:1."
-        )
-    if not match["tag"]:
+def _check_tag(image: str | None) -> None:
+    match = re.fullmatch(IMAGE.pattern, image or "")
+    if match is not None and not match["tag"]:
         raise ConfigurationError(
             f"--image is {image!r}, which has no tag, so that a node which is started later "
             f"may run different code. Name one, as in {image}:1, or a digest."
@@ -168,19 +140,18 @@ def _file(job: Job, flags: argparse.Namespace, command: str) -> str:
         "resources": {name: str(one) for name, one in amounts.items() if one is not None},
         "env": [
             {"name": name, "value": _literal(value)}
-            for name, value in jobs.environment(flags.env, reserved="PET_").items()
+            for name, value in (pair.split("=", 1) for pair in flags.env)
         ],
         "notice_s": job.notice_s,
         "selector": {"nvidia.com/gpu.product": job.gpu_type} if job.gpu_type else {},
         "volume": flags.volume,
         "retried": RETRIED,
     }
-    script = jobs.torchrun(
-        job,
-        nodes="$PET_NNODES",
-        node_rank="$PET_NODE_RANK",
-        processes="$PET_NPROC_PER_NODE",
-        endpoint="$PET_MASTER_ADDR:$PET_MASTER_PORT",
+    script = job.torchrun(
+        nodes='"$PET_NNODES"',
+        is_first='"$PET_NODE_RANK" = 0',
+        processes='"$PET_NPROC_PER_NODE"',
+        endpoint='"$PET_MASTER_ADDR:$PET_MASTER_PORT"',
     )
     texts = {name: json.dumps(value) for name, value in values.items()} | {
         "command": command,
@@ -188,7 +159,7 @@ def _file(job: Job, flags: argparse.Namespace, command: str) -> str:
         "args": "\n".join(f"- {json.dumps(_literal(word))}" for word in job.train),
     }
     names = (*(["training_runtime.yaml"] if flags.own_runtime else []), "trainjob.yaml")
-    return "".join(jobs.fill(name, texts) for name in names)
+    return "".join(fill(name, texts) for name in names)
 
 
 def _literal(word: str) -> str:
@@ -196,10 +167,11 @@ def _literal(word: str) -> str:
     return word.replace("$", "$$")
 
 
-def _submit(text: str, job: Job, kubectl: list[str]) -> None:
+def _submit(text: str, job: Job, kubectl: list[str]) -> int:
     """Hand the file to kubectl, and say how the job is watched and stopped."""
-    jobs.submit([*kubectl, "apply", "--filename", "-"], text, "file")
+    submit_by([*kubectl, "apply", "--filename", "-"], text)
     words, pods = shlex.join(kubectl), f"--selector=jobset.sigs.k8s.io/jobset-name={job.name}"
-    print(f"Submitted {job.name}: {job.nodes} x {job.processes_per_node} processes.")
+    print(f"Submitted {job.name}: {job.size}.")
     print(f"  look   {words} get pods {pods}; {words} logs --follow {pods}")
     print(f"  stop   {words} delete trainjob {job.name}")
+    return 0

@@ -14,6 +14,7 @@ from envlab.envs.batched_env import BatchedEnv, Log, Observations, Step
 from envlab.envs.checks import unbounded
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.masks import assign, masked_means
+from envlab.envs.measures import EpisodeMeasures
 from envlab.sim.threads import OneThread
 from envlab_navigation import metrics, missing_extra
 from envlab_navigation.furniture import CLASSES, FIRST_TARGET, TARGETS
@@ -61,7 +62,7 @@ class NavEnv(BatchedEnv):
     """
 
     cfg: NavEnvCfg
-    measures = metrics
+    measures: EpisodeMeasures | None = metrics
     _clock: int
     """Steps since the last seed, on which it depends what houses are in memory."""
     _images: Pictures

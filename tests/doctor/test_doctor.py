@@ -28,7 +28,7 @@ from envlab.doctor.report import Finding, as_text
 from envlab.doctor.skew import compare_facts, finding_of_clocks
 from envlab.libraries import Library
 from tests.agents import free_port
-from tests.launcher import ROOT, Launch, torchrun
+from tests.launcher import Launch, torchrun
 from tests.marked import marked, still_marked
 
 HERE = Path(__file__).parent
@@ -148,20 +148,20 @@ def test_a_rank_that_never_comes_is_told_in_time(tmp_path):
         launch.close()
 
 
-def test_a_probe_that_hangs_is_killed_with_what_it_started(tmp_path):
+def test_a_probe_that_hangs_is_killed_with_what_it_started(tmp_path, monkeypatch):
     (tmp_path / "quick_one.py").write_text("")
     started = tmp_path / "started"
     (tmp_path / "hanging_one.py").write_text(
         "import subprocess, time\nsubprocess.Popen(['sleep', '600'])\n"
         f"open({str(started)!r}, 'w').close()\ntime.sleep(600)\n"
     )
-    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", TOKEN: str(tmp_path)}
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv(TOKEN, str(tmp_path))
     for deadline_s in (3.0, 30.0):  # a busy machine may need more than 3 s to get there
         probe = Probe(
             name="imports_test",
             deadline_s=deadline_s,
             arguments=["quick_one", "hanging_one"],
-            environment=environment,
         )
         start = time.monotonic()
         try:
@@ -185,7 +185,7 @@ def test_a_library_that_crashes_does_not_hide_those_behind_it(tmp_path, monkeypa
     names = {"numpy": "fine_one", "tqdm": "dying_one", "PyYAML": "broken_one", "torch": "fine_one"}
     packages = [Package(name, "test", module, "test") for name, module in names.items()]
     monkeypatch.setattr(libraries, "packages", lambda: packages)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+    monkeypatch.syspath_prepend(tmp_path)
     answers = {"torch": Answer()} | ask(libraries.library_probes())
     findings, _ = libraries.examine_libraries(answers)
     states = {finding.name: (finding.state, finding.text) for finding in findings}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -17,7 +15,6 @@ from envlab.host.batch import LocalBatch
 from envlab.host.maker import EnvMaker
 from envlab.host.worker import Share
 from envlab.host.workers import WorkerBatch, make_batch
-from tests.launcher import ROOT
 
 NUM_ENVS = 3
 
@@ -65,9 +62,9 @@ def test_a_signal_to_all_processes_of_a_job_leaves_a_worker_to_its_parent(name):
 def test_a_worker_that_hangs_is_given_up_and_killed(monkeypatch):
     monkeypatch.setattr("envlab.host.workers.CLOSE_S", 0.2)
     batch = make(1, breaks_at=1, how="hang")
-    batch._timeout_s = 0.3  # once it has started
+    batch._workers[0].timeout_s = 0.3  # once it has started
     start = time.monotonic()
-    with pytest.raises(SimulationError, match=r"not answered for 0.3 s. Raise env.worker_timeout"):
+    with pytest.raises(SimulationError, match=r"within 0.3 s\). Raise env.worker_timeout"):
         batch.step()
     batch.close()
     assert time.monotonic() - start < 3.0
@@ -94,41 +91,3 @@ def test_processes_are_used_where_steps_are_slow(monkeypatch):
         assert isinstance(batch, LocalBatch if expected == 0 else WorkerBatch)
         assert len(getattr(batch, "_workers", [])) == expected
         batch.close()
-
-
-PARENT = """
-import sys, time
-sys.path.insert(0, {root!r})
-import gymnasium, tests.host.gym_envs
-from envlab.host.maker import EnvMaker
-from envlab.host.workers import make_batch
-maker = EnvMaker(spec=gymnasium.spec("Counting-v0"))
-batch, _ = make_batch(maker, 4, num_workers=2)
-print(*(worker.process.pid for worker in batch._workers), flush=True)
-{then}
-"""
-
-
-@pytest.mark.parametrize("how", ["is killed", "forgets to close"])
-def test_workers_end_with_their_parent_however_it_ends(how):
-    then = "time.sleep(60)" if how == "is killed" else ""
-    script = PARENT.format(root=str(ROOT), then=then)
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        pids = parent.stdout.readline().split()
-        assert len(pids) == 2
-        if how == "is killed":
-            parent.kill()
-        parent.wait(30)
-    deadline = time.monotonic() + 10.0
-    while any(_lives(pid.decode()) for pid in pids):
-        assert time.monotonic() < deadline, f"{pids} live on"
-        time.sleep(0.05)
-
-
-def _lives(pid: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

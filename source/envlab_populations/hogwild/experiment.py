@@ -6,9 +6,7 @@ an interrupted experiment goes on from there, trials under way included.
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import multiprocessing
 import os
 import shutil
 import signal
@@ -16,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import optuna
 from optuna.distributions import check_distribution_compatibility
 from optuna.trial import TrialState
 
+from envlab.child import Child, end_all
 from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.log import configure_logging
@@ -41,8 +41,6 @@ from envlab_populations.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_tr
 logger = logging.getLogger(__name__)
 
 DATABASE = "experiment.db"
-PR_SET_PDEATHSIG = 1
-"""See prctl(2)."""
 
 
 @dataclass(kw_only=True)
@@ -129,10 +127,11 @@ class Experiment:
         else:  # which the trial would do while its records are read here
             cut_metrics(directory, saved)
         options = replace(self._options, trial=trial.number, destination=directory, resumes=resumes)
-        one.process = multiprocessing.get_context("spawn").Process(
-            target=_run_trial, args=(plan, options, self._cores(slot)), name=f"trial {trial.number}"
+        one.process = Child(
+            "envlab_populations.hogwild.experiment:run_trial_alone",
+            *(plan, options, self._cores(slot)),
+            farewell=signal.SIGTERM,  # so that it saves
         )
-        one.process.start()
         self._running.append(one)
         how = "starts" if resumes is None else "goes on"
         logger.info("Trial %d %s: %s.", trial.number, how, self._values(one))
@@ -144,7 +143,7 @@ class Experiment:
 
     def _look(self, one: RunningTrial) -> None:
         """Tell Optuna of a trial's new points, and end it where it falls behind."""
-        code = one.process.exitcode  # before its last records are read
+        code = one.process.exit_code  # before its last records are read
         self._report(one)
         if code is not None:
             self._running.remove(one)
@@ -164,7 +163,7 @@ class Experiment:
             one.trial.report(one.value, one.reported)
             if one.process and self.search.grace_period and one.trial.should_prune():
                 one.is_pruned = True
-                one.process.terminate()
+                one.process.ask_to_end()
 
     def _finish(self, one: RunningTrial, code: int) -> None:
         """Tell Optuna how a trial ended."""
@@ -192,13 +191,7 @@ class Experiment:
 
     def _end(self) -> None:
         """Ask the trials that run to save and leave; end those that do not."""
-        for one in self._running:
-            one.process.terminate()
-        deadline = time.monotonic() + 2.0 * LEAVE_S
-        for one in self._running:
-            one.process.join(max(0.0, deadline - time.monotonic()))
-            one.process.kill()
-            one.process.join()
+        end_all((one.process for one in self._running), 2.0 * LEAVE_S)
 
 
 def find_experiment(name: str, place: str) -> Path:
@@ -259,11 +252,10 @@ def _check_ranges(study: optuna.Study, search: Search, directory: Path) -> None:
             ) from None
 
 
-def _run_trial(plan: Plan, options: Options, cores: Sequence[int]) -> None:
-    """Run a trial to its end, and end the process with what says how it went."""
-    # Ctrl-C reaches the experiment alone, which has trials save; nor do they outlive it.
-    os.setpgrp()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def run_trial_alone(
+    connection: Connection, plan: Plan, options: Options, cores: Sequence[int]
+) -> None:
+    """Run a trial to its end in a process of its own, whose exit code says how it went."""
     os.sched_setaffinity(0, cores)
     assert options.destination is not None
     redirect_output(output_of(options.destination))

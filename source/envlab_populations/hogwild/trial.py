@@ -12,7 +12,6 @@ import contextlib
 import logging
 import multiprocessing.connection
 import os
-import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 import torch.multiprocessing
 
+from envlab.child import how_it_ended
 from envlab.config import write_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, Interrupted, InterruptFlag
@@ -270,9 +270,7 @@ def _how(code: int) -> str:
         return "hung, and its watchdog ended it"
     if code == PREEMPTED_EXIT_CODE:
         return "was asked to end by a signal, and saved its state"
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with code {code}"
+    return how_it_ended(code)
 
 
 def _kill(process: Any) -> None:

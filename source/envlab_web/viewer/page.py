@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import time
 from multiprocessing.connection import Connection
 
@@ -13,7 +12,6 @@ import numpy as np
 import viser
 from mjviser import ViserMujocoScene
 
-from envlab.errors import EnvlabError
 from envlab_web.address import take_address
 from envlab_web.viewer.gamepad import Gamepad
 from envlab_web.viewer.guard import serve_viser
@@ -23,25 +21,22 @@ from envlab_web.viewer.panel import Panel
 from envlab_web.viewer.scenery import Ground, Scenery, extent_of, painted_meshes, spots_of
 
 
-def main(descriptor: int) -> None:
-    """Serve the page until the run, at the other end of ``descriptor``, has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run's business
-    connection = Connection(descriptor)
-    stage: Stage = connection.recv()
+def main(connection: Connection, stage: Stage) -> None:
+    """Serve the page until the run, at the other end of ``connection``, has ended.
+
+    Raises:
+        EnvlabError: If there is no free address.
+    """
     if not stage.is_played:
         os.nice(19)  # a training goes first, also where it has all cores busy
-    try:
-        address = take_address(stage.port)
-    except EnvlabError as error:
-        connection.send(("", "", str(error)))
-        return
+    address = take_address(stage.port)
     gamepad = Gamepad()
     page = Page(serve_viser(address, stage.title, gamepad), stage, gamepad)
     try:
-        connection.send((address.url, address.lines("Viewer"), ""))
+        connection.send((address.url, address.lines("Viewer")))
         while True:
             page.exchange(connection)
-    except (EOFError, OSError):  # the run has ended
+    finally:
         page.server.stop()
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import multiprocessing
-import os
 import subprocess
-import sys
 import time
-from multiprocessing.connection import Connection
 
+from envlab.child import Child, ChildError
 from envlab.envs import BatchedEnv
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
 from envlab.train.viewing import NUM_WATCHED, Pace
 from envlab_web.viewer.messages import RATE_HZ, Frame, Markers, Stage, Wishes
 from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown_commands
@@ -94,53 +91,37 @@ class WebViewer:
 
     def close(self) -> None:
         """End the page."""
-        self._connection.close()
-        try:
-            self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._page.end(CLOSE_S)
 
     def _start(self, stage: Stage) -> None:
-        self._connection: Connection
-        self._connection, theirs = multiprocessing.Pipe()
-        # Not multiprocessing's own ways: a fork would take torch's threads' locks along, a spawn
-        # would run the user's script again.
-        code = f"from envlab_web.viewer.page import main; main({theirs.fileno()})"
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # viser says there when it stops
-                pass_fds=(theirs.fileno(),),
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                start_new_session=True,  # Ctrl-C is this process's business
-            )
+        self._page = Child(
+            "envlab_web.viewer.page:main",
+            stage,
+            timeout_s=START_S,
+            environ={"OMP_NUM_THREADS": "1"},
+            stdout=subprocess.DEVNULL,  # viser says there when it stops
+        )
         try:
-            self._connection.send(stage)
-            if self._connection.poll(START_S):
-                self.address, lines, problem = self._connection.recv()
-            else:
-                problem = f"The viewer did not start within {START_S:.0f} s."
-        except (EOFError, OSError):
-            problem = "The viewer ended while it started; its last words are above."
-        if problem:
+            self.address, lines = self._page.receive()
+        except EnvlabError as error:
             self.close()
-            raise ConfigurationError(problem)
+            if isinstance(error, ChildError):
+                raise ConfigurationError(f"The viewer did not start ({error}).") from None
+            raise
         print(lines, flush=True)
 
     def _answer(self) -> None:
         """Read what the visitor wants, do it, and send a frame, if the page is ready for one."""
         self._next = time.monotonic() + 0.5 / RATE_HZ
         try:
-            if not self._connection.poll():
+            if not self._page.connection.poll():
                 return
-            self._wishes = self._connection.recv()
-            self._connection.send(self._frame())
-        except (EOFError, OSError):
+            self._wishes = self._page.receive()
+            self._page.send(self._frame())
+        except (ChildError, OSError):
             self._is_lost = True
             self._wishes = Wishes()
-            logger.warning("The viewer has ended by itself; the run goes on without it.")
+            logger.warning("The viewer has ended by itself; the run continues without it.")
             return
         if self._is_played:
             self.is_open = not self._wishes.is_over

@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -142,11 +142,32 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
     (directory / "run.json").write_text(json.dumps({**manifest, "status": "finished"}))
 
 
+class ForkedTrial:
+    """What an experiment needs of a child; forked, as to import torch in each takes seconds."""
+
+    def __init__(self, function: str, *arguments: Any, farewell: signal.Signals) -> None:
+        fork = multiprocessing.get_context("fork")
+        self.process = fork.Process(target=stand_in, args=arguments)
+        self.process.start()
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.exitcode
+
+    def ask_to_end(self) -> None:
+        self.process.terminate()
+
+
+def end_forked(trials: Iterable[ForkedTrial], grace_s: float) -> None:
+    for trial in list(trials):
+        trial.ask_to_end()
+        trial.process.join(grace_s)
+
+
 @pytest.fixture
 def begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Experiment]:
-    fork = multiprocessing.get_context("fork")
-    monkeypatch.setattr(experiment_module.multiprocessing, "get_context", lambda _: fork)
-    monkeypatch.setattr(experiment_module, "_run_trial", stand_in)
+    monkeypatch.setattr(experiment_module, "Child", ForkedTrial)
+    monkeypatch.setattr(experiment_module, "end_all", end_forked)
     monkeypatch.setattr(experiment_module, "LOOK_S", 0.05)
     monkeypatch.setattr(experiment_module, "usable_cores", lambda: 4)
 

@@ -203,7 +203,7 @@ def test_other_commands_work_on_a_trial(
 @pytest.mark.slow
 def test_a_killed_session_is_named_and_the_others_save_and_end(killed: KilledTrial):
     assert killed.code == 70, killed.output
-    sentence = f"Session 1 (pid {killed.pid}) was killed by SIGKILL."
+    sentence = f"Session 1 (pid {killed.pid}) was ended by SIGKILL."
     assert f"error: {sentence}\n" in killed.output
     assert "Traceback" not in killed.output
     assert manifest_of(killed.directory)["status"] == "failed"

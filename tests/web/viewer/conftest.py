@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 
 import pytest
 
+from envlab.child import Child
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
@@ -34,14 +36,23 @@ def go2() -> Iterator[VectorEnv]:
     env.close()
 
 
+class LocalPage(Child):
+    """The viewer's end of the pipe, without a process."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.timeout_s, self._deadline = connection, 60.0, 0.0
+        self.process = subprocess.Popen(["true"])
+
+
 class LocalViewer(WebViewer):
     """A viewer whose page is the test: the other end of its pipe."""
 
     def _start(self, stage: Stage) -> None:
         self.stage = stage
         self.page: Connection
-        self._connection, self.page = multiprocessing.Pipe()
+        connection, self.page = multiprocessing.Pipe()
+        self._page = LocalPage(connection)
 
     def close(self) -> None:
-        self._connection.close()
+        self._page.connection.close()
         self.page.close()

@@ -120,6 +120,6 @@ def test_a_page_that_dies_does_not_end_the_run(cartpole, watch, caplog):
             viewer._next = 0.0
             viewer.after_step()
     assert [record.message for record in caplog.records] == [
-        "The viewer has ended by itself; the run goes on without it."
+        "The viewer has ended by itself; the run continues without it."
     ]
     assert viewer.is_open
