@@ -254,9 +254,11 @@ def _differing(module: str) -> list[str]:
 
 
 def _family(task: Task) -> str:
-    """Return the folder of envlab_tasks that a task is in; empty for others'."""
-    package, _, rest = str(task.kwargs["env_cfg_entry_point"]).partition(".")
-    return rest.partition(".")[0] if package == "envlab_tasks" else ""
+    """Return the folder of envlab_tasks that a task is in, or the guest; empty for others'."""
+    package, folder, *_ = str(task.kwargs["env_cfg_entry_point"]).split(".")
+    if folder == "tasks":
+        return package.removeprefix("envlab_")
+    return folder if package == "envlab_tasks" else ""
 
 
 def _spaces(env: VectorEnv) -> tuple[str, str]:
