@@ -12,18 +12,14 @@ from pathlib import Path
 # First: Ctrl-C while the rest is imported is answered in a word, too.
 from envlab.interrupts import INTERRUPTED  # isort: split
 
+from envlab.arguments import ArgumentParser
 from envlab.commands import commands
 from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
 from envlab.libraries import get_library, libraries
 from envlab.registry import get_task, load_entry_point
 from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.runs.pretrained import SELECTOR
-from envlab.train.arguments import (
-    ArgumentParser,
-    export_parser,
-    play_parser,
-    train_parser,
-)
+from envlab.train.arguments import export_parser, play_parser, train_parser
 from envlab.train.flag_checks import check_any_run, checkpoint_file, given_config
 from envlab.train.isaac_lab import without_effect_line
 

@@ -31,7 +31,6 @@ from gymnasium.envs.registration import EnvSpec
 from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
 from envlab.task import Task, discover, load_entry_point
 
-LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 TERMS = "envlab.envs.mdp"
 """Where envlab has what the configuration of an environment names."""
 AGENT_SUFFIX = "_cfg_entry_point"

@@ -250,6 +250,10 @@ def test_a_library_without_a_configuration_gives_none():
     assert registry.load_agent_values(registry.get_task(CARTPOLE), "no_library") is None
 
 
+def test_runs_of_a_task_without_agents_are_in_a_folder_of_its_name():
+    assert registry.get_task("Isaac-Reach-Franka-v0").experiment_name == "isaac_reach_franka"
+
+
 def test_agent_values_may_be_a_dataclass():
     @dataclasses.dataclass
     class AgentCfg:

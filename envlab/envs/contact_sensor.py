@@ -136,8 +136,8 @@ class ContactSensor(SensorTerm):
         return {name: getattr(self, name).cpu().clone() for name in _MEMORY}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        for name, values in state.items():  # older runs have no history
-            getattr(self, name).copy_(values)
+        for name in _MEMORY:
+            getattr(self, name).copy_(state[name])
 
     def _ids(self, patterns: Names) -> slice | torch.Tensor:
         if patterns is None:

@@ -13,6 +13,7 @@ from envlab.distributed.ranks import launcher_words
 from envlab.libraries import libraries
 
 _ORIGINS = ("algorithm", "ml_framework")
+"""Flags that choose among a library's ways to train; a manifest has those of its library."""
 
 
 def typed(words: Sequence[str]) -> str:
@@ -37,9 +38,14 @@ def play_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
     library, task = manifest.get("library"), manifest.get("task")
     if library not in libraries() or not task:
         return []
+    chosen = [f"--task={task}", f"--checkpoint={short(checkpoint)}"]
+    return ["envlab", "play", *library_words(manifest), *chosen]
+
+
+def library_words(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the library and algorithm of a run, as the command line calls them."""
     origin = [f"--{name}={manifest[name]}" for name in _ORIGINS if manifest.get(name)]
-    chosen = [f"--task={task}", *origin, f"--checkpoint={short(checkpoint)}"]
-    return ["envlab", "play", library, *chosen]
+    return [str(manifest.get("library")), *origin]
 
 
 def resume_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:

@@ -7,7 +7,6 @@ writes it all.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -29,12 +28,12 @@ from envlab.runs.event_file import cut_events
 from envlab.runs.lock import hold_lock
 from envlab.runs.manifest import (
     LOG_ROOT,
-    finite,
     new_manifest,
     now,
     reopened_manifest,
     write_json,
 )
+from envlab.runs.records import METRICS, cut_metrics, line_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ class Run:
         self.directory = directory
         self._context = context
         self._manifest = manifest
-        self._metrics = RecordFile(directory / "metrics.jsonl", "metrics")
+        self._metrics = RecordFile(directory / METRICS, "metrics")
         self._lock: FileLock | None = None
         self.interrupt_signal: Callable[[], int | None] = lambda: None
         """Returns the signal that ended this process, if any: an error may just follow from it."""
@@ -207,10 +206,8 @@ class Run:
         Raises:
             RunDirectoryError: If the run directory is gone.
         """
-        if not self._context.is_main:
-            return
-        line = json.dumps(finite(record), allow_nan=False) + "\n"
-        self._metrics.append(line.encode())
+        if self._context.is_main:
+            self._metrics.append(line_of(record))
 
     @property
     def services(self) -> dict[str, str]:
@@ -246,23 +243,6 @@ def refuse_links(directory: Path) -> None:
                     f"{path} is a link that leads out of the run directory, to {path.resolve()}, "
                     "which a run would overwrite. Remove the link, or put a copy in its place."
                 )
-
-
-def cut_metrics(directory: Path, iteration: int) -> None:
-    """Drop the records after an iteration from ``metrics.jsonl``, and a line that is not whole."""
-    path = directory / "metrics.jsonl"
-    if not path.is_file():
-        return
-    end = 0
-    for line in path.read_bytes().splitlines(keepends=True):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            break
-        if record["iteration"] > iteration or not line.endswith(b"\n"):
-            break
-        end += len(line)
-    os.truncate(path, end)  # which needs no room on a full disk
 
 
 def make_directory(parent: Path, run_name: str) -> Path:

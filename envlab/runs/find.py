@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from envlab.errors import RunDirectoryError
 from envlab.runs.checkpoints import Checkpoints
+from envlab.runs.commands import library_words
 from envlab.runs.manifest import LOG_ROOT, read_manifests
 from envlab.runs.pretrained import TRAIN_FIRST, shipped
 
 logger = logging.getLogger(__name__)
-
-_ORIGINS = ("algorithm", "ml_framework")
-"""Flags that a library may need to find a run again; a manifest has those of its library."""
 
 
 def find_run(
@@ -45,26 +43,16 @@ def find_run(
     parent = Path(root).absolute() / library / experiment
     origin = dict(origin or {})
     manifests = read_manifests(parent, level=logging.WARNING)
-    if not manifests:  # tasks without agent configurations had hyphens in the folder's name once
-        older = parent.with_name(experiment.replace("_", "-"))
-        manifests = read_manifests(older, level=logging.WARNING)
     runs = [
         run
         for run, manifest in manifests.items()
-        if (not load_run or _is_named(run.name, load_run)) and origin.items() <= manifest.items()
+        if _is_named(run.name, load_run) and origin.items() <= manifest.items()
     ]
     with_checkpoint = [run for run in runs if Checkpoints(run / "checkpoints").iterations()]
     if not with_checkpoint:
         wanted = f" of {', '.join(map(str, origin.values()))}" if origin else ""
         wanted += f" that matches {load_run!r}" if load_run else ""
-        other = name_other_run(
-            parent.parents[1],
-            library=library,
-            experiment=experiment,
-            origin=origin,
-            tasks=tasks,
-            is_named=lambda name: not load_run or _is_named(name, load_run),
-        )
+        other = _other_run(parent, load_run, origin, tasks)
         raise RunDirectoryError(
             f"There is no run with a checkpoint{wanted} in {parent}. "
             + shipped(library, tasks)
@@ -86,10 +74,10 @@ def _begun(runs: Collection[Path], manifests: Mapping[Path, Mapping[str, Any]]) 
     return ""
 
 
-def _is_named(name: str, wanted: str) -> bool:
+def _is_named(name: str, wanted: str | None) -> bool:
     """Return whether ``wanted`` is a name's beginning, or a regular expression for all of it."""
     try:
-        return name.startswith(wanted) or re.fullmatch(wanted, name) is not None
+        return not wanted or name.startswith(wanted) or re.fullmatch(wanted, name) is not None
     except re.error as error:
         raise RunDirectoryError(
             f"--load_run is {wanted!r}, which is no regular expression ({error}). Give the start "
@@ -108,44 +96,30 @@ def flags_of(values: Mapping[str, Any], origin: Mapping[str, str]) -> str:
     return " ".join(f"--{name}={values.get(name)}" for name in differing)
 
 
-def name_other_run(
-    root: Path,
-    *,
-    library: str,
-    experiment: str,
-    origin: Mapping[str, str],
-    tasks: Collection[str],
-    is_named: Callable[[str], bool],
+def _other_run(
+    parent: Path, load_run: str | None, origin: Mapping[str, str], tasks: Collection[str]
 ) -> str:
-    """Return a sentence on the newest other run with a checkpoint, and how to ask for it.
+    """Return a sentence on the newest run elsewhere with a checkpoint, and how to ask for it.
 
-    One of the same library goes first. It is empty where there is none.
-
-    Args:
-        root: Folder of all runs.
-        library: What was asked for, as are ``experiment`` and ``origin``.
-        experiment: See ``library``.
-        origin: See ``library``.
-        tasks: Ids of the task.
-        is_named: Whether a folder's name is one that was asked for.
+    A run of the same library comes first. The sentence is empty where there is none. ``parent`` is
+    the folder of the experiment that was asked for; for the rest see :func:`find_run`.
     """
     others = {
         run: manifest
-        for run, manifest in read_manifests(root, "*/*/*").items()
+        for run, manifest in read_manifests(parent.parents[1], "*/*/*").items()
         if manifest.get("task") in tasks
-        and is_named(run.name)
+        and _is_named(run.name, load_run)
         and Checkpoints(run / "checkpoints").iterations()
     }
-    same = [run for run, manifest in others.items() if manifest.get("library") == library]
     if not others:
         return ""
+    same = [run for run, found in others.items() if found.get("library") == parent.parent.name]
     run = (same or list(others))[-1]
     manifest = others[run]
     if not same:
-        own = [f"--{name}={manifest[name]}" for name in _ORIGINS if name in manifest]
-        trained = " ".join([str(manifest.get("library")), *own])
+        trained = " ".join(library_words(manifest))
         return f"There is {run}, which was trained with {trained}: use that library's script."
     flags = flags_of(manifest, origin)
-    if not flags and run.parent.name != experiment:
+    if not flags and run.parent.name != parent.name:
         flags = f"--experiment_name={run.parent.name}"
     return f"There is {run}, which was trained with {flags}: add that." if flags else ""

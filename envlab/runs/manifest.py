@@ -19,6 +19,7 @@ from envlab.commit import git_state
 from envlab.distributed.disk import is_disk_error, overwrite, whole_file
 from envlab.errors import RunDirectoryError
 from envlab.foreign import parse_json, read_text
+from envlab.libraries import ENGINE_PACKAGES, libraries
 from envlab.runs.commands import started_with
 
 if TYPE_CHECKING:  # which loads torch
@@ -119,17 +120,9 @@ def new_manifest(
     context: DistributedContext, library: str, facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the manifest of a run that begins, with ``facts`` over what is always said."""
-    packages = (
-        "torch",
-        "mujoco",
-        "gymnasium",
-        "numpy",
-        "hydra-core",
-        "mujoco-warp",
-        *_distribution(library),
-    )
+    known = libraries().get(library)
     versions = {"envlab": __version__, "python": platform.python_version()}
-    for package in packages:
+    for package in (*ENGINE_PACKAGES, *(known.packages if known else ())):
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -153,11 +146,6 @@ def new_manifest(
         "pid": os.getpid(),
         **facts,
     }
-
-
-def _distribution(library: str) -> tuple[str, ...]:
-    names = {"rsl_rl": ("rsl-rl-lib",), "rl_games": ("rl-games",), "skrl": ("skrl", "jax", "flax")}
-    return names.get(library, (library,))
 
 
 def now() -> str:

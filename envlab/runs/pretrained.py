@@ -17,6 +17,8 @@ from typing import Any
 
 from envlab.errors import CheckpointError
 from envlab.plugins import named_plugins
+from envlab.runs.commands import library_words
+from envlab.runs.manifest import read_manifest
 
 ENTRY_POINT_GROUP = "envlab.policies"
 OWN = "envlab_policies"
@@ -56,8 +58,7 @@ def policies(tasks: Collection[str] | None = None) -> list[Policy]:
         for root in (spec.submodule_search_locations or []) if spec else []:
             for file in Path(root).glob(f"*/*/{FILE}"):
                 if tasks is None or file.parts[-3] in tasks:
-                    manifest = json.loads((file.parent / "run.json").read_text())
-                    found.append(Policy(folder=file.parent, manifest=manifest))
+                    found.append(Policy(folder=file.parent, manifest=read_manifest(file.parent)))
     return sorted(found, key=lambda one: one.folder.parts[-2:])
 
 
@@ -84,7 +85,7 @@ def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str])
         if {"library": library, **origin}.items() <= one.manifest.items():
             return one
     if of_task:
-        others = ", ".join(_words(one.manifest) for one in of_task)
+        others = ", ".join(" ".join(library_words(one.manifest)) for one in of_task)
         cure = f"There is one by {others}: name that library."
     else:
         known = sorted({str(one.manifest["task"]) for one in policies()})
@@ -92,9 +93,3 @@ def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str])
     raise CheckpointError(
         f"No policy of {min(tasks, key=len)} by {library} comes with envlab. {cure}"
     )
-
-
-def _words(manifest: Mapping[str, Any]) -> str:
-    """Return what the command line calls the library and algorithm of a run."""
-    flags = [f"--{key}={manifest[key]}" for key in ("algorithm", "ml_framework") if key in manifest]
-    return " ".join([str(manifest["library"]), *flags])

@@ -283,7 +283,7 @@ class SkrlCfg(AgentCfg):
     def _check_algorithm(self) -> None:
         """Refuse an algorithm that was changed alone: its settings would be another one's."""
         wanted = type(self).of(str(self.agent["class"])).agent.keys()
-        if (wanted ^ self.agent.keys()) - {"mixed_precision"}:  # old runs on JAX do not have it
+        if wanted != self.agent.keys():
             raise ConfigurationError(
                 f"agent.agent.class is {self.agent['class']!r}, but the settings beside it are of "
                 f"another algorithm. Choose it by --algorithm {self.algorithm}."

@@ -90,7 +90,7 @@ class SkrlPlayer:
             self._pack = ObservationPacker(groups, self._cfg.obs_groups)
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        samples = self._cfg.trainer.get("stochastic_evaluation")  # old runs lack it
+        samples = self._cfg.trainer["stochastic_evaluation"]
         policies = [policy.sample if samples else policy for policy in self._policies.values()]
         if not self._cfg.is_multi_agent:
             return policies[0](*self._pack(obs))

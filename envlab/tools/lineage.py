@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.foreign import parse_json, printable, read_text
 from envlab.runs.compare.picture import choose_path, write
 from envlab.runs.compare.statistics import require
-from envlab.train.arguments import ArgumentParser
 
 FILE = "lineage.json"
 DEFAULT_PATH = "lineage.png"

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 from tabulate import tabulate
 
+from envlab.arguments import ArgumentParser
 from envlab.registry import Task, list_tasks
 from envlab.runs.pretrained import policies
-from envlab.train.arguments import ArgumentParser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
-from envlab.train.arguments import ArgumentParser
 
 TEMPLATE = Path(__file__).with_name("template")
 NAME = "my_reach"

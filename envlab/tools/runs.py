@@ -11,11 +11,11 @@ from typing import Any
 
 from tabulate import tabulate
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
 from envlab.runs.manifest import read_manifests
 from envlab.runs.records import Standing, read_standing
-from envlab.train.arguments import ArgumentParser
 
 SILENT_S = 3600.0
 """A run that is said to be running and has written nothing for so long has probably died."""

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.task import ENTRY_POINT_GROUP
-from envlab.train.arguments import ArgumentParser
 
 SHARED = "envlab.envs.mdp"
 """Terms that tasks share; those of one family of tasks lie beside them."""

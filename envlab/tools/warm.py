@@ -11,7 +11,7 @@ from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.runs.pretrained import SELECTOR, policies
 from envlab.task import Task
-from envlab.train.arguments import ArgumentParser
+from envlab.train.arguments import TrainingParser, play_parser
 
 NUM_ENVS, NUM_STEPS = 64, 200
 """Of a measurement."""
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         SimulationError: If Warp is not installed.
     """
-    parser = ArgumentParser(
+    parser = TrainingParser(
         prog="envlab warm",
         description="Compile a task's Warp kernels into Warp's cache (WARP_CACHE_PATH).",
     )
@@ -75,7 +75,6 @@ def _measure(task: Task, overrides: Sequence[str], device: str) -> None:
     from envlab.distributed.context import DistributedContext
     from envlab.libraries import get_library
     from envlab.tools.agents import draw_actions
-    from envlab.train.arguments import play_parser
     from envlab.train.play import open_policy
 
     overrides = [*overrides, "env.sim.backend=mujoco_warp"]

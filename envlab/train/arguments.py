@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
+from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
@@ -30,15 +30,8 @@ LAUNCHERS = (
 """How flags of torchrun begin."""
 
 
-class ArgumentParser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, and whose leftovers must be overrides."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        # Without abbreviations: --num_env would otherwise be --num_envs, or an error, by accident.
-        super().__init__(allow_abbrev=False, **kwargs)
-
-    def error(self, message: str) -> NoReturn:
-        raise ConfigurationError(f"{message[0].upper()}{message[1:]}. See --help.")
+class TrainingParser(ArgumentParser):
+    """A parser whose leftovers must be overrides."""
 
     def parse_with_overrides(
         self, arguments: Sequence[str]
@@ -96,7 +89,7 @@ def whole_number(text: str) -> int:
         return int(number)
 
 
-def train_parser(library: Library) -> ArgumentParser:
+def train_parser(library: Library) -> TrainingParser:
     """Return the parser of ``scripts/reinforcement_learning/<library>/train.py``."""
     parser = _parser(library, "train", f"Train a task with {library.name}.")
     parser.add_argument(
@@ -241,7 +234,7 @@ def _add_continuation_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def play_parser(library: Library) -> ArgumentParser:
+def play_parser(library: Library) -> TrainingParser:
     """Return the parser of ``scripts/reinforcement_learning/<library>/play.py``."""
     description = f"Run a policy trained with {library.name}, print its returns and export it."
     parser = _parser(library, "play", description)
@@ -272,7 +265,7 @@ def play_parser(library: Library) -> ArgumentParser:
     return parser
 
 
-def export_parser(library: Library) -> ArgumentParser:
+def export_parser(library: Library) -> TrainingParser:
     """Return the parser of ``envlab export``."""
     description = f"Write a policy trained with {library.name} as files to run it elsewhere."
     parser = _parser(library, "export", description)
@@ -287,7 +280,7 @@ def export_parser(library: Library) -> ArgumentParser:
     return parser
 
 
-def _add_choice_of_policy(parser: ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+def _add_choice_of_policy(parser: TrainingParser) -> argparse._MutuallyExclusiveGroup:
     """Add the flags that name a checkpoint; return the group that is about which of a run."""
     parser.add_argument(
         "--load_run",
@@ -307,9 +300,9 @@ def _add_choice_of_policy(parser: ArgumentParser) -> argparse._MutuallyExclusive
     return which
 
 
-def agent_parser(kind: str) -> ArgumentParser:
+def agent_parser(kind: str) -> TrainingParser:
     """Return the parser of ``random_agent.py`` and ``zero_agent.py``."""
-    parser = ArgumentParser(prog=f"{kind}_agent", description=f"Step a task with {kind} actions.")
+    parser = TrainingParser(prog=f"{kind}_agent", description=f"Step a task with {kind} actions.")
     _add_task_flags(parser)
     parser.add_argument("--num_envs", type=int, metavar="N", help="environments (default: 64)")
     parser.add_argument("--num_steps", type=int, metavar="N", help="steps (default: 300)")
@@ -317,8 +310,8 @@ def agent_parser(kind: str) -> ArgumentParser:
     return parser
 
 
-def _parser(library: Library, command: str, description: str) -> ArgumentParser:
-    parser = ArgumentParser(
+def _parser(library: Library, command: str, description: str) -> TrainingParser:
+    parser = TrainingParser(
         prog=f"{library.name} {command}",
         description=description,
         epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",

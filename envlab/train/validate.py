@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import math
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,14 @@ from typing import Any
 import gymnasium
 from tabulate import tabulate
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import CheckpointError, ConfigurationError, EnvlabError
-from envlab.foreign import parse_json, printable
+from envlab.foreign import printable
 from envlab.libraries import get_library
 from envlab.registry import discover
-from envlab.runs.manifest import finite, read_manifest, read_manifests
-from envlab.train.arguments import ArgumentParser, play_parser, whole_number
+from envlab.runs.manifest import read_manifest, read_manifests
+from envlab.runs.records import Records, line_of
+from envlab.train.arguments import play_parser, whole_number
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +142,10 @@ class Validator:
         self._env = make_env(self._session, self._context)
         self._checkpoints = Checkpoints(directory / "checkpoints")
         self._path = directory / FILES[self._mode]
-        self._records = {record["iteration"]: record for record in _read_records(self._path)}
+        judged = Records(self._path)
+        self._records = {record["iteration"]: record for record in judged.read()}
+        if judged.is_cut:  # the next record would become a part of that line
+            os.truncate(self._path, judged.end)
         self._events: Any = None
 
     def evaluate_all(self, interval: int) -> None:
@@ -278,8 +282,8 @@ class Validator:
     def _write(self, record: dict[str, Any]) -> None:
         from envlab.runs.event_file import EventFile
 
-        with self._path.open("a") as file:
-            file.write(json.dumps(finite(record)) + "\n")
+        with self._path.open("ab") as file:
+            file.write(line_of(record))
         if self._events is None:
             folder = self._directory / self._path.stem
             folder.mkdir(exist_ok=True)
@@ -288,19 +292,6 @@ class Validator:
         scalars = {f"{self._path.stem}/{k}": v for k, v in record.items() if k not in counts}
         self._events.add(record["frames"], scalars)
         self._events.flush()
-
-
-def _read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield what was written down before; a line that is cut off does not count."""
-    if not path.is_file():
-        return
-    for line in path.read_text(errors="replace").splitlines():
-        try:
-            record = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and {"iteration", "frames"} <= record.keys():
-            yield record
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:

@@ -29,9 +29,9 @@ from pathlib import Path
 import psutil
 import torch
 
+from envlab.arguments import ArgumentParser
 from envlab.cli import guarded
 from envlab.errors import ConfigurationError
-from envlab.train.arguments import ArgumentParser
 from envlab.train.evaluation import write_json
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from envlab.runs.records import Records
 from tests.agents import agent, end
 from tests.launcher import ROOT, Launch
 from tests.nodes import Nodes, why_not
@@ -93,7 +94,7 @@ def train_alone(flags: argparse.Namespace, task: str) -> list[dict[str, Any]]:
     environment = os.environ | paths
     subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
     (metrics,) = folder.glob("logs/*/*/*/metrics.jsonl")
-    return [json.loads(line) for line in metrics.open()][WARM_UP:]
+    return list(Records(metrics).read())[WARM_UP:]
 
 
 def train(flags: argparse.Namespace, task: str, delay_s: float) -> list[dict[str, Any]]:
@@ -116,7 +117,7 @@ def train(flags: argparse.Namespace, task: str, delay_s: float) -> list[dict[str
             launch.close()
         nodes.close()
     (metrics,) = folder.glob("node0/logs/*/*/*/metrics.jsonl")
-    return [json.loads(line) for line in metrics.open()][WARM_UP:]
+    return list(Records(metrics).read())[WARM_UP:]
 
 
 def row(task: str, delay_ms: float, records: list[dict[str, Any]]) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import json
 import logging
 import statistics
 import sys
@@ -28,13 +27,14 @@ import torch
 from tabulate import tabulate
 from torch.nn import functional
 
+from envlab.arguments import ArgumentParser
 from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import interruptible
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
+from envlab.runs.records import Records
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import Spaces
-from envlab.train.arguments import ArgumentParser
 from envlab.train.training import make_env, settle
 from envlab_populations.hogwild.agents import make_session_agent
 from envlab_populations.hogwild.cfg import HogwildCfg
@@ -245,7 +245,7 @@ def frames_per_second(directory: Path) -> float:
     """Return the frames per second of a trial's sessions together."""
     total = 0.0
     for path in directory.glob("sessions/*/metrics.jsonl"):
-        records = [json.loads(line) for line in path.read_text().splitlines()]
+        records = list(Records(path).read())
         first, last = records[len(records) // 4], records[-1]
         total += (last["frames"] - first["frames"]) / (last["wall_s"] - first["wall_s"])
     return total

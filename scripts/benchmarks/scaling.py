@@ -30,12 +30,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from envlab.arguments import ArgumentParser
 from envlab.cli import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import libraries
 from envlab.registry import get_task, load_env_cfg
 from envlab.runs.compare.statistics import require
-from envlab.train.arguments import ArgumentParser
+from envlab.runs.records import Records
 
 WORKER = Path(__file__).with_name("scaling_worker.py")
 AUDIT_INTERVAL = 50
@@ -131,7 +132,7 @@ def measure(flags: Any, mode: str, size: int, repeat: int) -> dict[str, Any]:
         reason = lines[0].partition("error: ")[2] if lines else done.stderr[-2000:]
         raise ConfigurationError(f"{mode} with {size} processes failed: {reason}")
     (metrics,) = folder.glob("logs/*/*/*/metrics.jsonl")
-    records = [json.loads(line) for line in metrics.open()]
+    records = list(Records(metrics).read())
     ranks = [
         json.loads((folder / f"rank{rank}.json").read_text())["iterations"] for rank in range(size)
     ]

@@ -29,6 +29,7 @@ import psutil
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.processes import state_of
 from envlab.errors import CheckpointError
+from envlab.runs.records import METRICS, Records
 
 ROOT = Path(__file__).parents[2]
 TRAIN = ROOT / "scripts/reinforcement_learning/rsl_rl/train.py"
@@ -208,11 +209,7 @@ def report(flags: argparse.Namespace, soak: Soak) -> None:
 
 def records(run: Path) -> list[dict[str, Any]]:
     """Return the records of a run that are written whole."""
-    try:
-        lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
+    return list(Records(run / METRICS).read())
 
 
 def timeless(record: dict[str, Any]) -> dict[str, Any]:

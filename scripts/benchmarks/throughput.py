@@ -30,12 +30,12 @@ from envlab.envs import VectorEnv
 from envlab.registry import Task, get_task, load_env_cfg
 from envlab.sim.analytic_backend import AnalyticSimulation
 from envlab.sim.simulation import copy_model, create_simulation
-from envlab.train.arguments import ArgumentParser
+from envlab.train.arguments import TrainingParser
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the table, and write JSON where asked."""
-    parser = ArgumentParser(prog="throughput", description=(__doc__ or "").partition("\n")[0])
+    parser = TrainingParser(prog="throughput", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--task", default="Isaac-Cartpole-v0", metavar="ID", help="task id")
     parser.add_argument(
         "--num_envs", type=int, nargs="+", default=[64, 1024, 4096], metavar="N", help="sizes"

@@ -26,8 +26,8 @@ from pathlib import Path
 
 import torch
 
+from envlab.arguments import ArgumentParser
 from envlab.cli import guarded
-from envlab.train.arguments import ArgumentParser
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600

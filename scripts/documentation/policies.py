@@ -26,6 +26,7 @@ from envlab.sim.opengl import choose_opengl
 if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
 
+from envlab.arguments import ArgumentParser
 from envlab.cli import guarded, play
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
 from envlab.errors import ConfigurationError
@@ -34,7 +35,7 @@ from envlab.registry import get_task, list_tasks
 from envlab.runs.checkpoints import Checkpoints
 from envlab.runs.manifest import read_manifest
 from envlab.runs.pretrained import EVALUATION, FILE, OWN, SELECTOR, Policy, policies
-from envlab.train.arguments import ArgumentParser, play_parser
+from envlab.train.arguments import play_parser
 from envlab.train.play import open_policy
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,11 +22,13 @@ from typing import Any
 import torch
 from gymnasium import spaces
 
+from envlab.runs.records import METRICS, Records
 from envlab.sim.opengl import choose_opengl
 
 if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
 
+from envlab.arguments import ArgumentParser
 from envlab.cli import guarded
 from envlab.config import load_yaml
 from envlab.distributed.context import DistributedContext
@@ -36,7 +37,6 @@ from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of
 from envlab.errors import ConfigurationError
 from envlab.registry import Task, get_task, list_tasks, load_env_cfg
-from envlab.train.arguments import ArgumentParser
 from envlab_navigation.nav_cfg import NavEnvCfg
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -206,9 +206,9 @@ def draw_curve(task: Task, run: Path) -> Path:
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
-    if not (run / "metrics.jsonl").is_file():
-        raise ConfigurationError(f"{run} holds no metrics.jsonl. Give a run directory.")
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    records = list(Records(run / METRICS).read())
+    if not records:
+        raise ConfigurationError(f"{run} has no record in {METRICS}. Give a run directory.")
     learned = load_yaml(LEARNED).get(task.id, {})
     figure = Figure(figsize=(7, 2.6), layout="constrained")
     metrics = ["mean_return", *learned.get("metrics", [])]

@@ -6,8 +6,8 @@ import argparse
 import textwrap
 from typing import Any
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
-from envlab.train.arguments import ArgumentParser
 from envlab_cluster.hosts import DEFAULT_PATH, Host, choose_hosts
 from envlab_cluster.ssh import CONNECT_TIMEOUT_S, SSH_CMD, Ssh
 from envlab_cluster.state import RunState

@@ -17,8 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError, LaunchError, did_you_mean
-from envlab.train.arguments import ArgumentParser
 from envlab_cluster.training_words import check_places, without_dashes
 
 MARK = "# Made by: "

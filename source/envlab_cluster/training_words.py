@@ -7,10 +7,11 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library, libraries
 from envlab.registry import get_task
-from envlab.train.arguments import ArgumentParser, train_parser
+from envlab.train.arguments import train_parser
 from envlab_cluster.snapshot import Snapshot
 
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"

@@ -13,7 +13,7 @@ from tabulate import tabulate
 from envlab.config import check_grammar, compose, merge
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import ArgumentParser
+from envlab.train.arguments import TrainingParser
 from envlab_navigation import missing_extra
 
 if TYPE_CHECKING:  # torch is loaded once the words have been read
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def show_houses(arguments: Sequence[str]) -> int:
     """Print statistics of houses, and draw them where a folder is given."""
-    parser = ArgumentParser(
+    parser = TrainingParser(
         prog="envlab nav houses",
         description="Print what the houses of a split hold, and draw pictures of them.",
     )
@@ -116,7 +116,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def evaluate(arguments: Sequence[str]) -> int:
     """Print the measures of an expert or of random actions over whole episodes."""
-    parser = ArgumentParser(
+    parser = TrainingParser(
         prog="envlab nav evaluate",
         description="Measure what an expert, which knows all distances, or chance reaches.",
     )

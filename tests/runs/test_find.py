@@ -43,14 +43,6 @@ def refusal(folder: Path, load_run: str | None = None, task: str = TASK) -> str:
     return str(caught.value)
 
 
-def test_a_run_under_the_older_spelling_of_a_default_name_is_found(tmp_path: Path):
-    assert get_task("Isaac-Reach-Franka-v0").experiment_name == "isaac_reach_franka"
-    older = make(tmp_path, "skrl", "isaac-reach-franka", **PPO)
-    assert find_run("skrl", "isaac_reach_franka", None, str(tmp_path), origin=PPO) == older
-    newer = make(tmp_path, "skrl", "isaac_reach_franka", **PPO)
-    assert find_run("skrl", "isaac_reach_franka", None, str(tmp_path), origin=PPO) == newer
-
-
 @pytest.mark.parametrize("load_run", [None, "20"])
 def test_a_run_of_another_algorithm_is_named_with_its_flags(tmp_path: Path, load_run: str | None):
     run = make(tmp_path, "skrl", "isaac-cartpole", algorithm="sac", ml_framework="torch")

@@ -17,7 +17,7 @@ from envlab.cli import play, train
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.libraries import get_library
-from envlab.runs.directory import EVENTS_TAG, Run, cut_metrics
+from envlab.runs.directory import EVENTS_TAG, Run
 from envlab.train import resume as continuation
 from envlab.train.arguments import train_parser
 from envlab.train.curves import open_curves
@@ -118,15 +118,6 @@ def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
     assert "error" not in manifest
     (restart,) = manifest["restarts"]
     assert (restart["iteration"], restart["after"], restart["error"]) == (5, "failed", "E")
-
-
-@pytest.mark.parametrize(("iteration", "kept"), [(0, []), (2, [1, 2]), (9, [1, 2, 3])])
-def test_metrics_are_cut_to_what_is_not_done_again(tmp_path: Path, iteration: int, kept: list[int]):
-    lines = [json.dumps({"iteration": number}) for number in (1, 2, 3)]
-    (tmp_path / "metrics.jsonl").write_text("\n".join([*lines, '{"iterat']))  # killed in mid-line
-    cut_metrics(tmp_path, iteration)
-    text = (tmp_path / "metrics.jsonl").read_text()
-    assert [json.loads(line)["iteration"] for line in text.splitlines()] == kept
 
 
 def test_the_curves_of_a_reopened_run_have_one_tail():

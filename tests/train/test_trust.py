@@ -30,7 +30,8 @@ from envlab.runs.directory import Run
 from envlab.skrl.cfg import SkrlCfg
 from tests.launcher import ROOT
 
-DATA = ROOT / "tests/data/old_runs"
+DATA = ROOT / "tests/data/runs"
+"""Runs of Cartpole for four iterations on 8 environments, one a library."""
 RUNS = {
     "rsl_rl": "rsl_rl/cartpole/2026-11-22_01-24-54",
     "rl_games": "rl_games/cartpole/2026-11-22_01-25-03",
@@ -105,7 +106,7 @@ def canary() -> Canary:
 
 @pytest.fixture
 def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with old runs, in which a stranger's module can be imported."""
+    """A folder with runs, in which a stranger's module can be imported."""
     shutil.copytree(DATA, tmp_path / "logs")
     (tmp_path / f"{BAIT}.py").write_text("def fire(*args, **kwargs):\n    return 0\n")
     monkeypatch.syspath_prepend(tmp_path)

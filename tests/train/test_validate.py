@@ -39,6 +39,8 @@ def test_all_checkpoints_are_judged_once_by_the_same_episodes(
     assert [record["num_episodes"] for record in first] == [4, 4, 4]
     best = max(first, key=lambda record: record["mean_return"])["iteration"]
     assert f"checkpoints/model_{best}.pt" in capsys.readouterr().out.splitlines()[-1]
+    with (run / "validation.jsonl").open("a") as file:
+        file.write('{"iteration": 8, "fra')  # and was killed
     assert main([str(run), *FEW]) == 0
     assert records(run) == first
     result = read_result(run, "validation.mean_return")

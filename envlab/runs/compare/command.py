@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
 from envlab.foreign import printable
 from envlab.runs.compare.groups import group_runs
@@ -18,7 +19,6 @@ from envlab.runs.compare.results import (
     with_values,
 )
 from envlab.runs.compare.table import FORMATS, note_lines, summarise
-from envlab.train.arguments import ArgumentParser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -41,7 +41,7 @@ def event_folders(place: Path) -> Iterator[Path]:
 
 def read_folder(
     folder: Path, metric: str
-) -> tuple[dict[str, Any], list[tuple[float, float, float]], set[str]]:
+) -> tuple[dict[str, Any], list[tuple[float, float, float | None]], set[str]]:
     """Return a manifest as far as it is known, the metric's points, and all tags.
 
     Args:
@@ -66,8 +66,8 @@ def read_folder(
     frames = _frames_of_steps(tags)
     times = [time for points in tags.values() for time, _ in points.values()]
     first = min(times, default=0.0)
-    points = [
-        (float(frames.get(step, step)), time - first, value if math.isfinite(value) else math.nan)
+    points: list[tuple[float, float, float | None]] = [
+        (float(frames.get(step, step)), time - first, value if math.isfinite(value) else None)
         for step, (time, value) in sorted(chosen.items())
     ]
     return (

@@ -10,7 +10,8 @@ from typing import Any
 
 from envlab.config import load_yaml, paths
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.runs.compare.results import RunResult, dotted_names, value_at
+from envlab.runs.compare.results import RunResult
+from envlab.runs.records import dotted_names, value_at
 
 GROUP_KEYS = ("library", "algorithm", "ml_framework", "world.size", "global_num_envs")
 """Runs that agree in these keys of the manifest form a group; one that is absent is None."""

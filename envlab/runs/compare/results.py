@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
-from envlab.foreign import check_file, parse_json
 from envlab.runs.compare.events import event_folders, read_folder
 from envlab.runs.manifest import read_manifest
-from envlab.runs.records import MOST_BYTES
+from envlab.runs.records import METRICS, Records, dotted_names, number_at
 
 
 @dataclass(kw_only=True)
@@ -34,8 +33,8 @@ class RunResult:
     """The metric, ``(num_records,)``; NaN where an iteration has none."""
     names: set[str]
     """All metrics that it recorded, dotted as in ``losses.value``."""
-    is_truncated: bool = False
-    """Whether the last line was cut off, as by a kill, and does not count."""
+    cut_file: Path | None = None
+    """The file whose last line is cut off, as by a kill, and does not count."""
     continues: Path | None = None
     """The run whose records come first here, because this one was resumed from it."""
 
@@ -50,7 +49,7 @@ def find_results(places: Sequence[str], metric: str) -> list[RunResult]:
 
     Args:
         places: Run directories, folders that contain some at any depth, or glob patterns.
-        metric: A field of :class:`envlab.train.metrics.IterationRecord`, or dotted as in
+        metric: A field of :class:`envlab.learner.IterationRecord`, or dotted as in
             ``losses.value``.
 
     Raises:
@@ -85,54 +84,23 @@ def read_result(directory: Path, metric: str) -> RunResult:
     """Read a run; one that died before its first iteration has no records.
 
     Raises:
-        RunDirectoryError: If it is no run directory, or a line other than the last is broken.
+        RunDirectoryError: If it is no run directory, or its records are damaged.
     """
-    if not (directory / "run.json").is_file():
-        return _result(directory, *read_folder(directory, metric))
-    manifest = read_manifest(directory)
-    population = directory.resolve().parent.parent
-    if "member" in manifest and (population / "run.json").is_file():
-        manifest["status"] = read_manifest(population).get("status")
-    if manifest.get("task") is None:
-        raise RunDirectoryError(
-            f"{directory} is no run directory: its run.json names no task. Leave it out."
-        )
-    name, prefix = _file_of(metric)
-    path = directory / name
-    lines = _lines(path) if path.exists() else []
-    points: list[tuple[float, float, float]] = []
+    points: list[tuple[float, float, float | None]] = []
     names: set[str] = set()
-    is_truncated = False
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = parse_json(line)
-            points.append(
-                (
-                    float(record["frames"]),
-                    float(record["wall_s"]),
-                    metric_value(record, metric.removeprefix(prefix)),
-                )
-            )
-        except (ValueError, TypeError, LookupError) as error:
-            if number < len(lines):
-                raise RunDirectoryError(
-                    f"Line {number} of {path} is no record of an iteration ({error}). Mend or "
-                    "remove the line, or leave the run out."
-                ) from error
-            is_truncated = True
-        else:
+    cut_file = None
+    if (directory / "run.json").is_file():
+        manifest = _manifest_of(directory)
+        name, prefix = _file_of(metric)
+        records = Records(directory / name)
+        for record in records.read():
+            value = number_at(record, metric.removeprefix(prefix))
+            points.append((record["frames"], record["wall_s"], value))
             names.update(f"{prefix}{name}" for name in dotted_names(record))
-    points.sort()  # of validation, in the order in which checkpoints were judged
-    return _result(directory, manifest, points, names, is_truncated)
-
-
-def _result(
-    directory: Path,
-    manifest: dict[str, Any],
-    points: Sequence[tuple[float, float, float]],
-    names: set[str],
-    is_truncated: bool = False,
-) -> RunResult:
+        points.sort(key=lambda point: point[0])  # validation follows the order of the judging
+        cut_file = records.path if records.is_cut else None
+    else:
+        manifest, points, names = read_folder(directory, metric)
     frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
     return RunResult(
         directory=directory,
@@ -141,8 +109,21 @@ def _result(
         wall_s=wall_s,
         values=values,
         names=names,
-        is_truncated=is_truncated,
+        cut_file=cut_file,
     )
+
+
+def _manifest_of(directory: Path) -> dict[str, Any]:
+    """Return a run's manifest; that of a population's member has the population's status."""
+    manifest = read_manifest(directory)
+    population = directory.resolve().parent.parent
+    if "member" in manifest and (population / "run.json").is_file():
+        manifest["status"] = read_manifest(population).get("status")
+    if manifest.get("task") is None:
+        raise RunDirectoryError(
+            f"{directory} is no run directory: its run.json names no task. Leave it out."
+        )
+    return manifest
 
 
 def _file_of(metric: str) -> tuple[str, str]:
@@ -150,40 +131,7 @@ def _file_of(metric: str) -> tuple[str, str]:
     for prefix in ("validation.", "test."):
         if metric.startswith(prefix):
             return f"{prefix}jsonl", prefix
-    return "metrics.jsonl", ""
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        check_file(path, MOST_BYTES)
-        return path.read_text(errors="replace").splitlines()
-    except OSError as error:
-        raise RunDirectoryError(f"{path} cannot be read ({error}). Leave the run out.") from error
-
-
-def metric_value(record: Mapping[str, Any], metric: str) -> float:
-    """Return a metric of a record; NaN if it is absent, null, or no finite number."""
-    value = value_at(record, metric)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return math.nan
-    return float(value)
-
-
-def value_at(values: Any, key: str) -> Any:
-    """Return the value at a dotted key, or None; inner keys may have dots of their own."""
-    if not isinstance(values, Mapping):
-        return None
-    outer, _, inner = key.partition(".")
-    return values[key] if key in values else value_at(values.get(outer), inner) if inner else None
-
-
-def dotted_names(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a mapping, those of an inner one as ``outer.inner``."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from (f"{name}.{inner}" for inner in value)
-        else:
-            yield name
+    return METRICS, ""
 
 
 def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:

@@ -92,8 +92,8 @@ def note_lines(groups: Sequence[Group]) -> list[str]:
 
 def _run_notes(run: RunResult) -> list[str]:
     notes = []
-    if run.is_truncated:
-        notes.append(f"The last line of {run.directory / 'metrics.jsonl'} is cut off; not counted.")
+    if run.cut_file is not None:
+        notes.append(f"The last line of {run.cut_file} is cut off; not counted.")
     if run.continues is not None:
         notes.append(f"{run.directory} continues {run.continues}; they count as one run.")
     elif run.manifest.get("resumed_from"):

@@ -7,16 +7,16 @@ compare`` and TensorBoard read members as they read runs. Rank 0 writes them all
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from envlab.distributed.disk import RecordFile, surviving_disk_errors
 from envlab.learner import Curve
-from envlab.runs.directory import EVENTS_TAG, cut_metrics
+from envlab.runs.directory import EVENTS_TAG
 from envlab.runs.event_file import EventFile, cut_events
-from envlab.runs.manifest import finite, now, write_json
+from envlab.runs.manifest import now, write_json
+from envlab.runs.records import METRICS, cut_metrics, line_of
 from envlab.train.curves import Curves
 from envlab.train.loop import OWN_SCALARS
 from envlab.train.population.member import Report
@@ -43,15 +43,14 @@ class MemberFolders:
                 if not (folder / "run.json").exists():
                     told = {**facts, "member": index, "created_at": now()}
                     write_json(folder / "run.json", told)
-                records = RecordFile(folder / "metrics.jsonl", f"member {index}'s metrics")
+                records = RecordFile(folder / METRICS, f"member {index}'s metrics")
                 self._files[index] = (records, Curves(EventFile(folder)))
 
     def write(self, reports: Mapping[int, Report]) -> None:
         """Append an iteration of each member."""
         for index, (records, curves) in self._files.items():
             record = reports[index].record
-            line = json.dumps(finite(dataclasses.asdict(record)), allow_nan=False) + "\n"
-            records.append(line.encode())
+            records.append(line_of(dataclasses.asdict(record)))
             own = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
             for curve in (Curve(record.frames, own | record.episode), *reports[index].curves):
                 curves.add(curve.step, curve.scalars)

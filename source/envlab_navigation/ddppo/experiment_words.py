@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from envlab.arguments import ArgumentParser
 from envlab.config import PositiveInt
 from envlab.distributed.ranks import read_ranks
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
-from envlab.train.arguments import ArgumentParser
 from envlab_navigation.ddppo.experiment import ExperimentConfig, MachineParams, Mode
 from envlab_navigation.ddppo.experiment_file import calling, load_experiment
 from envlab_navigation.plugins import DDPPO

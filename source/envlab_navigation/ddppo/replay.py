@@ -6,8 +6,7 @@ from pathlib import Path
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.foreign import check_file, parse_json
-from envlab.runs.records import MOST_BYTES
+from envlab.runs.records import METRICS, Records, value_at
 
 
 def read_rank_steps(run: str | None, context: DistributedContext) -> dict[int, list[int]] | None:
@@ -21,33 +20,29 @@ def read_rank_steps(run: str | None, context: DistributedContext) -> dict[int, l
 
     Raises:
         ConfigurationError: If there is no such run, or it had another number of ranks.
+        RunDirectoryError: If its records are damaged.
     """
     if run is None:
         return None
-    return context.once(lambda: _read(Path(run) / "metrics.jsonl", context.world_size))
+    return context.once(lambda: _read(Path(run) / METRICS, context.world_size))
 
 
 def _read(path: Path, world_size: int) -> dict[int, list[int]]:
-    try:
-        check_file(path, MOST_BYTES)
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
+    steps = {
+        record["iteration"]: value_at(record, "details.rank_steps")
+        for record in Records(path).read()
+    }
+    found = {iteration: ranks for iteration, ranks in steps.items() if isinstance(ranks, list)}
+    if not found:
         raise ConfigurationError(
-            f"--replay_rollouts names {str(path.parent)!r}, whose {path.name} cannot be read "
-            f"({error.strerror or error}). Give the directory of a run of ddppo."
-        ) from None
-    found: dict[int, list[int]] = {}
-    for line in lines:
-        try:
-            record = parse_json(line)
-            found[record["iteration"]] = record["details"]["rank_steps"]
-        except (ValueError, LookupError, TypeError):
-            continue  # the last line of a run that was killed, or another library's
-    widths = {len(steps) for steps in found.values()}
+            f"--replay_rollouts names {str(path.parent)!r}, but there is no {path.name} with the "
+            "steps of ranks. Give the directory of a run of ddppo."
+        )
+    widths = {len(ranks) for ranks in found.values()}
     if widths != {world_size}:
-        had = f"{', '.join(map(str, sorted(widths)))} ranks" if widths else "no such record"
         raise ConfigurationError(
-            f"--replay_rollouts names {str(path.parent)!r}, which has {had}, but this run has "
-            f"{world_size}. Repeat it with as many processes."
+            f"--replay_rollouts names {str(path.parent)!r}, which has "
+            f"{', '.join(map(str, sorted(widths)))} ranks, but this run has {world_size}. Repeat "
+            "it with as many processes."
         )
     return found

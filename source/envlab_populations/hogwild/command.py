@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envlab.arguments import ArgumentParser
 from envlab.config import write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import get_library
 from envlab.runs.commands import typed
 from envlab.runs.manifest import LOG_ROOT, read_manifest
-from envlab.train.arguments import ArgumentParser, play_parser
+from envlab.train.arguments import play_parser
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
 

@@ -6,15 +6,14 @@ NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from envlab.foreign import parse_json, read_text
-from envlab.runs.records import MOST_BYTES
+from envlab.runs.records import METRICS, Records, number_at
 from envlab_populations.hogwild.learner import GRADIENT_STEPS
 
 WINDOW = 100
@@ -43,11 +42,10 @@ class Curve:
 
 def read_curve(directory: Path, log_frequency: int) -> Curve:
     """Return a session's curve; see :func:`curve_of`."""
-    lines = read_text(directory / "metrics.jsonl", MOST_BYTES).splitlines()
-    return curve_of([parse_json(line) for line in lines], log_frequency)
+    return curve_of(Records(directory / METRICS).read(), log_frequency)
 
 
-def curve_of(records: Sequence[Mapping[str, Any]], log_frequency: int) -> Curve:
+def curve_of(records: Iterable[Mapping[str, Any]], log_frequency: int) -> Curve:
     """Return a curve: the first record at or beyond each multiple of ``log_frequency`` frames.
 
     Points before the first episode's end have no return, and are left out.
@@ -55,11 +53,12 @@ def curve_of(records: Sequence[Mapping[str, Any]], log_frequency: int) -> Curve:
     points = []
     due = 0
     for record in records:
-        if record["mean_return"] is None or record["frames"] < due:
+        mean_return = number_at(record, "mean_return")
+        if mean_return is None or record["frames"] < due:
             continue
         due = (record["frames"] // log_frequency + 1) * log_frequency
-        steps = record["details"].get(GRADIENT_STEPS, 0.0)
-        points.append((record["frames"], record["mean_return"], steps))
+        steps = number_at(record, f"details.{GRADIENT_STEPS}") or 0.0
+        points.append((record["frames"], mean_return, steps))
     frames, returns, steps = np.array(points, dtype=float).reshape(-1, 3).T
     return Curve(frames=frames, returns=returns, gradient_steps=steps)
 

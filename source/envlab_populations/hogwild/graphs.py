@@ -11,6 +11,7 @@ import numpy as np
 
 from envlab.errors import ConfigurationError
 from envlab.runs.manifest import finite, read_manifest, write_json
+from envlab.runs.records import METRICS
 from envlab_populations.hogwild.figures import (
     Curve,
     aligned,
@@ -124,10 +125,9 @@ def read_curves(directory: Path, manifest: Mapping[str, Any]) -> dict[int, Curve
     Raises:
         ConfigurationError: If none has one.
     """
-    found = {}
-    for folder in sorted((directory / "sessions").iterdir()):
-        if (folder / "metrics.jsonl").is_file():
-            found[int(folder.name)] = read_curve(folder, int(manifest.get("log_frequency") or 1))
+    log_frequency = int(manifest.get("log_frequency") or 1)
+    sessions = [path.parent for path in directory.glob(f"sessions/*/{METRICS}")]
+    found = {int(session.name): read_curve(session, log_frequency) for session in sessions}
     found = {number: curve for number, curve in found.items() if len(curve)}
     if not found:
         raise ConfigurationError(

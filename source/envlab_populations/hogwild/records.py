@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +12,7 @@ from typing import Any
 from envlab.errors import ConfigurationError
 from envlab.learner import IterationRecord
 from envlab.runs.checkpoints import Checkpoints
+from envlab.runs.records import METRICS, Records
 
 
 @dataclass(kw_only=True)
@@ -24,23 +23,16 @@ class Running:
     process: Any
     directory: Path
     records: list[dict[str, Any]] = field(default_factory=list)
-    read_to: int = 0
     frames: int = 0
     moved_at: float = field(default_factory=time.monotonic)
     failure: str = ""
 
+    def __post_init__(self) -> None:
+        self._written = Records(self.directory / METRICS)
+
     def read_records(self) -> None:
-        """Read the lines that were added to the session's metrics."""
-        with (
-            contextlib.suppress(FileNotFoundError),
-            (self.directory / "metrics.jsonl").open("rb") as file,
-        ):
-            file.seek(self.read_to)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self.records.append(json.loads(line))
-                self.read_to += len(line)
+        """Read the records that were added to the session's metrics."""
+        self.records += self._written.read()
 
 
 def mean_record(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from envlab.arguments import ArgumentParser
 from envlab.errors import RunDirectoryError
 from envlab.runs.compare.statistics import require
 from envlab.runs.manifest import LOG_ROOT
-from envlab.train.arguments import ArgumentParser
 from envlab_web.address import take_address
 
 PORT = 8600

@@ -154,7 +154,7 @@ def test_enough_ranks_are_a_share_and_never_all(threshold, world_size, expected)
         (["agent.algorithm.num_mini_batches=17"], "only 16 environments per process"),
         (["--grad_sync=library"], "no way of its own to average gradients"),
         (["agent.model.channels=[8,8]"], "three convolutions"),
-        (["--replay_rollouts=nowhere"], "metrics.jsonl cannot be read"),
+        (["--replay_rollouts=nowhere"], "there is no metrics.jsonl"),
     ],
 )
 def test_what_makes_no_sense_is_refused(flags, words, tmp_path: Path, capsys):

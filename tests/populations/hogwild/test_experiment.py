@@ -127,6 +127,7 @@ def stand_in(plan: Plan, options: Options, cores: Sequence[int]) -> None:
         record = {
             "iteration": number + 1,
             "frames": POINT * (number + 1),
+            "wall_s": 0.1 * (number + 1),
             "mean_return": rate * number,
             "details": {"gradient_steps": number, "begun_at": first},
         }

@@ -64,11 +64,14 @@ def test_moving_average_starts_with_what_there_is():
 
 def test_a_curve_has_a_point_beyond_each_multiple_of_the_frequency(tmp_path: Path):
     records = [
-        {"frames": frames, "mean_return": value, "details": {GRADIENT_STEPS: frames / 4}}
+        {
+            **{"iteration": frames // 40, "frames": frames, "wall_s": 1.0, "mean_return": value},
+            "details": {GRADIENT_STEPS: frames / 4},
+        }
         for frames, value in ((40, None), (80, 1.0), (120, 2.0), (160, 3.0), (240, 4.0))
     ]
     lines = "".join(json.dumps(record) + "\n" for record in records)
-    (tmp_path / "metrics.jsonl").write_text(lines)
+    (tmp_path / "metrics.jsonl").write_text(f'{lines}{{"frames": 2')  # the session was killed
     found = read_curve(tmp_path, 100)
     assert found.frames.tolist() == [80.0, 120.0, 240.0]
     assert found.returns.tolist() == [1.0, 2.0, 4.0]

@@ -11,6 +11,7 @@ from torch.utils.tensorboard import SummaryWriter
 from envlab.errors import RunDirectoryError
 from envlab.runs.compare.command import main
 from envlab.runs.compare.results import find_results
+from envlab.runs.records import line_of
 
 
 def write(folder: Path, values: dict[str, list[float]], step: int = 1) -> None:
@@ -53,7 +54,8 @@ def test_rl_games_steps_are_frames_and_its_folders_name_the_task(tmp_path):
 
 def test_event_files_of_our_own_runs_are_not_counted_again(tmp_path):
     (legged_gym(tmp_path) / "run.json").write_text('{"task": "T", "library": "rsl_rl"}')
-    (tmp_path / "metrics.jsonl").write_text('{"frames": 1, "wall_s": 1, "mean_return": 5.0}\n')
+    record = {"iteration": 1, "frames": 1, "wall_s": 1, "mean_return": 5.0}
+    (tmp_path / "metrics.jsonl").write_bytes(line_of(record))
     (run,) = find_results([str(tmp_path)], "mean_return")
     assert run.values.tolist() == [5.0]
 

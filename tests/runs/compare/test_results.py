@@ -14,7 +14,6 @@ from envlab.runs.compare.results import (
     check_one_task,
     find_results,
     join_resumed,
-    metric_value,
     read_result,
     with_values,
 )
@@ -58,28 +57,11 @@ def test_records_become_arrays_and_null_is_no_value(tmp_path: Path):
     assert {"mean_return", "losses.value", "episode.Episode_Reward/alive"} <= run.names
 
 
-@pytest.mark.parametrize("end", ['{"iteration": 3, "fra', '{"iteration": 3}\n', "null\n"])
-def test_a_last_line_that_was_cut_off_does_not_count(tmp_path: Path, end: str):
-    run = read_result(write_run(tmp_path, [1.0, 2.0], end=end), METRIC)
-    assert run.is_truncated
-    np.testing.assert_array_equal(run.values, [1, 2])
-
-
-def test_a_broken_line_before_the_last_is_named(tmp_path: Path):
-    directory = write_run(tmp_path, [1.0], end="{\n{}\n")
-    with pytest.raises(RunDirectoryError, match=r"Line 2 of .*metrics\.jsonl is no record"):
-        read_result(directory, METRIC)
-
-
-@pytest.mark.parametrize(
-    ("metric", "value"),
-    [("a", 1.0), ("b.c/d", 2.0), ("b", None), ("a.c", None), ("e", None), ("f", None), ("g", None)],
-)
-def test_a_metric_is_a_finite_number_at_a_dotted_name(metric: str, value: float | None):
-    record = {"a": 1, "b": {"c/d": 2.0}, "e": math.inf, "f": True}
-    assert metric_value(record, metric) == pytest.approx(
-        math.nan if value is None else value, nan_ok=True
-    )
+def test_the_file_is_known_whose_last_line_is_cut_off(tmp_path: Path):
+    run = write_run(tmp_path, [1.0])
+    (run / "validation.jsonl").write_text('{"iterat')
+    assert read_result(run, METRIC).cut_file is None
+    assert read_result(run, "validation.mean_return").cut_file == run / "validation.jsonl"
 
 
 @pytest.mark.parametrize("is_moved", [False, True])

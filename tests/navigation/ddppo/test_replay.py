@@ -1,0 +1,39 @@
+"""Rollouts to repeat, as the records of a run have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.runs.records import METRICS, line_of
+from envlab_navigation.ddppo.replay import read_rank_steps
+
+
+def record(iteration: int, rank_steps: Any) -> bytes:
+    counts = {"iteration": iteration, "frames": 10 * iteration, "wall_s": 1.0}
+    return line_of({**counts, "details": {"rank_steps": rank_steps}})
+
+
+def test_steps_are_read_by_iteration_also_of_a_run_that_was_killed(tmp_path: Path):
+    lines = record(1, [4]) + record(2, [3]) + record(3, [4])[:-9]
+    (tmp_path / METRICS).write_bytes(lines)
+    assert read_rank_steps(str(tmp_path), DistributedContext()) == {1: [4], 2: [3]}
+    assert read_rank_steps(None, DistributedContext()) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([4, 3], "which has 2 ranks, but this run has 1"),
+        (4, "there is no metrics.jsonl with the steps of ranks"),
+        (None, "there is no metrics.jsonl with the steps of ranks"),
+    ],
+)
+def test_a_run_that_cannot_be_repeated_is_named(tmp_path: Path, steps: Any, words: str):
+    (tmp_path / METRICS).write_bytes(record(1, steps))
+    with pytest.raises(ConfigurationError, match=words):
+        read_rank_steps(str(tmp_path), DistributedContext())
