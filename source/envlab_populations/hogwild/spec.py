@@ -180,10 +180,14 @@ def set_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
     inner[last] = value
 
 
+# YAML 1.1, which PyYAML reads, takes 1e6 and 1.6e5 for texts.
+_SCIENTIFIC = re.compile(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+")
+
+
 def parse_value(text: str) -> Any:
     """Return what a text says as YAML: a number, true, false, null, a list; or itself."""
     try:
-        return float(text) if re.fullmatch(r"[+-]?\d+e[+-]?\d+", text) else yaml.safe_load(text)
+        return float(text) if _SCIENTIFIC.fullmatch(text) else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return text
 

@@ -15,7 +15,7 @@ from envlab.errors import ConfigurationError, EnvlabError
 from envlab_populations.hogwild import preparation
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.preparation import Options, check_cores, choose_device
-from envlab_populations.hogwild.spec import load_spec, make_spec, read_specs
+from envlab_populations.hogwild.spec import load_spec, make_spec, parse_value, read_specs
 from envlab_populations.hogwild.translation import make_plan
 
 SPECS = Path("source/envlab_populations/specs")
@@ -332,3 +332,12 @@ def test_all_shipped_specs_can_be_planned():
         for name in read_specs(path):
             plan = make_plan(load_spec(path, name))
             assert plan.without_effect == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1.6e5", 160000.0), ("1e6", 1e6), ("2E-3", 2e-3), ("1e", "1e"), ("0.5", 0.5), ("7", 7)],
+)
+def test_numbers_with_an_exponent_are_numbers(text: str, value: object):
+    assert parse_value(text) == value
+    assert type(parse_value(text)) is type(value)
