@@ -77,8 +77,8 @@ class AlgorithmCfg:
 class FastSacCfg(BasicAgentCfg):
     """Configuration of FastSAC for a task.
 
-    The defaults are for a CPU: with them, Ant ran at PPO's level after 2.8 million frames, in ten
-    minutes on one core. FastSAC's own, for 4,096 environments on a GPU, are 8 updates of 8,192
+    The defaults are for a CPU: with them, Ant is ahead of PPO for a million frames, and level with
+    it at two million (three seeds, docs/libraries.md). FastSAC's own, for 4,096 environments on a GPU, are 8 updates of 8,192
     transitions, layers of 512 for the policy and of 768 for critics, and a rate of 3e-4.
     """
 
