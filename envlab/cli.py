@@ -247,7 +247,7 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     parser = PARSERS.get(command, train_parser)(library)
     flags, overrides = parser.parse_with_overrides(arguments)
     get_task(flags.task)
-    _check_early(command, name, flags, overrides)
+    _check_early(command, name, flags)
     for line in (choice, without_effect_line(flags)):
         if line:
             _say(line)
@@ -259,13 +259,8 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
     return ended
 
 
-def _check_early(
-    command: str, library: str, flags: argparse.Namespace, overrides: Sequence[str]
-) -> None:
+def _check_early(command: str, library: str, flags: argparse.Namespace) -> None:
     """Refuse what takes neither torch nor the task's configuration to see."""
-    from envlab.config import check_grammar
-
-    check_grammar(overrides)
     if command in PARSERS:
         if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
             check_any_run(library, get_task(flags.task))

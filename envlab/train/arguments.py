@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from envlab.config import Override, parse_overrides
 from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
@@ -42,18 +43,18 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def parse_with_overrides(
         self, arguments: Sequence[str]
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Return the flags, and the overrides in the order given.
+    ) -> tuple[argparse.Namespace, list[Override]]:
+        """Return the flags, and the parsed overrides in the order given.
 
-        Whatever is wrong in the flags alone is said here, before torch takes its seconds to load.
+        Whatever is wrong in the words alone is refused here, before torch takes seconds to load.
 
         Raises:
             ConfigurationError: For an unknown flag, with the nearest ones, for one that makes no
-                sense, and for two that contradict each other.
+                sense, for two that contradict each other, and for a malformed override.
             CheckpointError: For a checkpoint to play that is not there.
         """
-        flags, overrides = self.parse_known_args(list(arguments))
-        for word in overrides:
+        flags, words = self.parse_known_args(list(arguments))
+        for word in words:
             if word.startswith(LAUNCHERS):
                 raise ConfigurationError(
                     f"{word.split('=')[0]} is a flag of the launcher, so it stands before the "
@@ -78,7 +79,7 @@ class ArgumentParser(argparse.ArgumentParser):
                     "as in agent.max_iterations=20."
                 )
         check_flags(flags)
-        return flags, isaac_lab.translated(overrides)
+        return flags, parse_overrides(isaac_lab.translated(words))
 
 
 def whole_number(text: str) -> int:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from envlab.config import expand_sweep
+from envlab.config import Override, expand_sweep
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, Preempted, interruptible
 from envlab.distributed.log import configure_logging
@@ -40,7 +40,7 @@ A script may train several times. Where ``--run_id`` names the run, the number i
 """
 
 
-def run_training(library: Library, flags: argparse.Namespace, overrides: list[str]) -> int:
+def run_training(library: Library, flags: argparse.Namespace, overrides: list[Override]) -> int:
     """Train as the command line says; with ``-m``, one run after the other.
 
     Args:
@@ -59,7 +59,7 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     check_requeue(flags)
 
-    def compose(job: Sequence[str], params: Path | None) -> Session:
+    def compose(job: Sequence[Override], params: Path | None) -> Session:
         return compose_session(flags, job, library, params)
 
     sessions = [compose(job, given_config(flags)) for job in jobs]
@@ -112,7 +112,7 @@ class _Rank:
                 check_agreement(sessions, context)
                 for job, session in enumerate(sessions, 1):
                     if self._flags.multirun:
-                        words = " ".join(session.overrides)
+                        words = " ".join(str(one.input_line) for one in session.overrides)
                         logger.info("Run %d of %d: %s", job, len(sessions), words)
                     number = next(_SESSIONS) if self._flags.run_id is None else job
                     work(number, session, context, self._flag)

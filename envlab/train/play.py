@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from envlab.config import merge
+from envlab.config import Override, merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import evaluation_seed, seed_everything
@@ -44,7 +44,7 @@ NUM_ENVS_EXPORT = 2
 """Enough to make the networks; nothing is stepped."""
 
 
-def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
+def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence[Override]) -> int:
     """Run ``play.py``.
 
     Returns:
@@ -75,7 +75,7 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
     return 0
 
 
-def run_export(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
+def run_export(library: Library, flags: argparse.Namespace, overrides: Sequence[Override]) -> int:
     """Run ``envlab export``: what play writes, without playing, and for Isaac Lab's joint order.
 
     Returns:
@@ -115,7 +115,7 @@ class OpenedPolicy:
 
 
 def open_policy(
-    library: Library, flags: argparse.Namespace, overrides: Sequence[str], num_envs: int
+    library: Library, flags: argparse.Namespace, overrides: Sequence[Override], num_envs: int
 ) -> OpenedPolicy:
     """Load a checkpoint, and make up to ``num_envs`` environments, or as many as flags say."""
     session = compose_session(flags, overrides, library)

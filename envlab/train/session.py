@@ -14,14 +14,15 @@ from typing import Any
 from envlab import libraries
 from envlab.agent_cfg import set_value, value_at
 from envlab.config import (
+    Override,
     Trust,
     check_ranges,
     compose,
     leaves,
     load_yaml,
-    merge,
     overrides_of,
     read_yaml,
+    sets_value,
     texts_of,
 )
 from envlab.distributed.checkpoint import load_checkpoint
@@ -54,7 +55,7 @@ class Session:
     """See :class:`envlab.agent_cfg.AgentCfg`."""
     population_cfg: PopulationCfg = field(default_factory=PopulationCfg)
     """How many are trained at once, and what they differ in."""
-    overrides: list[str]
+    overrides: list[Override]
     flags: argparse.Namespace
     sets_num_envs: bool = False
     """Whether overrides set ``env.scene.num_envs``, be it to the task's default."""
@@ -85,7 +86,7 @@ class Session:
 
 def compose_session(
     flags: argparse.Namespace,
-    overrides: Sequence[str],
+    overrides: Sequence[Override],
     library: Library,
     params: Path | None = None,
 ) -> Session:
@@ -93,7 +94,7 @@ def compose_session(
 
     Args:
         flags: Parsed flags; they win over overrides.
-        overrides: Hydra overrides.
+        overrides: Hydra overrides, parsed.
         library: What to train with.
         params: A run directory whose ``params/`` to start from, or a file of ``envlab config``, in
             place of the task's defaults.
@@ -103,7 +104,6 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
-    given, overrides = overrides, with_ranges(overrides)
     trust = _trust(flags, overrides)
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
@@ -114,7 +114,7 @@ def compose_session(
     roots = {"env": env_cfg, "agent": agent_cfg}
     if library.has_members:
         roots["population"] = _given_population(params)
-    composed = compose(roots, overrides)
+    composed = compose(roots, with_ranges(overrides))
     agent_cfg, undone = composed["agent"], {}
     if params is not None and agent_cfg.references():
         key = _agent_key(library.name, flags.agent, agent_cfg)
@@ -144,9 +144,9 @@ def compose_session(
         env_cfg=composed["env"],
         agent_cfg=agent_cfg,
         population_cfg=population_cfg,
-        overrides=list(given),
+        overrides=list(overrides),
         flags=flags,
-        sets_num_envs=_sets_num_envs(roots, overrides, composed["env"].scene.num_envs),
+        sets_num_envs=sets_value(overrides, "env.scene.num_envs"),
         undone=undone,
         params=params,
     )
@@ -183,19 +183,6 @@ def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namesp
                 f"--{name} has no effect with --population_size: each member is trained by one "
                 "process, in --num_envs environments of its own. Leave one of them out."
             )
-
-
-def _sets_num_envs(roots: Mapping[str, Any], overrides: Sequence[str], num_envs: int) -> bool:
-    """Return whether overrides decide the number of environments.
-
-    They do if they lead to the same number from another default, however they are written and even
-    if it is the default's own.
-    """
-    if not overrides:
-        return False
-    scene = {"num_envs": roots["env"].scene.num_envs + 1}
-    other = compose({**roots, "env": merge(roots["env"], {"scene": scene})}, overrides)
-    return bool(other["env"].scene.num_envs == num_envs)
 
 
 def agree_on_seed(seed: int, context: DistributedContext) -> int:
@@ -328,7 +315,7 @@ def _lay_given(
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
 
 
-def _trust(flags: argparse.Namespace, overrides: Sequence[str]) -> Trust:
+def _trust(flags: argparse.Namespace, overrides: Sequence[Override]) -> Trust:
     """Return what a run's files may name: code of tasks and libraries, and what the user names."""
     packages = trusted_modules() | libraries.trusted_modules()
     named = frozenset(getattr(flags, "trust", None) or ())

@@ -9,23 +9,25 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from envlab.config import Override
 from envlab.runs.records import Standing, read_standing
 
 _LENGTH = 80
 """Characters of a folder's name that values may take; file systems allow 255 in all."""
 
 
-def swept_values(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+def swept_values(jobs: Sequence[Sequence[Override]]) -> list[dict[str, str]]:
     """Return the values that differ between the runs of a sweep, by override key.
 
     Args:
         jobs: The overrides of each run, as :func:`envlab.config.expand_sweep` returns them.
     """
+    words = [[str(override.input_line) for override in job] for job in jobs]
     positions = [
-        place for place, texts in enumerate(zip(*jobs, strict=True)) if len(set(texts)) > 1
+        place for place, texts in enumerate(zip(*words, strict=True)) if len(set(texts)) > 1
     ]
-    split = [[job[place].partition("=") for place in positions] for job in jobs]
-    return [{key.lstrip("+~"): value for key, _, value in words} for words in split]
+    split = [[job[place].partition("=") for place in positions] for job in words]
+    return [{key.lstrip("+~"): value for key, _, value in values} for values in split]
 
 
 def folder_label(swept: Mapping[str, str]) -> str:

@@ -82,7 +82,9 @@ def test_a_library_is_named_first_by_its_flag_or_not_at_all(
     cli.main(["train", *words])
     ((found, flags, overrides),) = called
     assert (found.name, flags.task.removesuffix("-v0")) == (library, "Isaac-Cartpole")
-    assert overrides == [word for word in words if word.startswith("agent.")]
+    assert [one.input_line for one in overrides] == [
+        word for word in words if word.startswith("agent.")
+    ]
     said = capsys.readouterr().err
     assert said == (
         f"No library was named; taking {library} (--rl_library {library}).\n" * is_chosen
