@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
@@ -22,6 +21,7 @@ from envlab.train.arguments import (
     train_parser,
 )
 from envlab.train.flag_checks import check_any_run, checkpoint_file, given_config
+from envlab.train.flags import Flags
 from envlab.train.isaac_lab import without_effect_line
 from envlab_cluster.interrupts import INTERRUPTED
 
@@ -252,14 +252,14 @@ def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -
         if line:
             _say(line)
     if command == "train" and flags.nproc is not None:
-        return _launch(name, given, getattr(flags, "ml_framework", None)) or 0
+        return _launch(name, given, flags.ml_framework) or 0
     if flags.video:
         _choose_opengl_early()
     ended: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
     return ended
 
 
-def _check_early(command: str, library: str, flags: argparse.Namespace) -> None:
+def _check_early(command: str, library: str, flags: Flags) -> None:
     """Refuse what takes neither torch nor the task's configuration to see."""
     if command in PARSERS:
         if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
@@ -272,7 +272,7 @@ def _check_early(command: str, library: str, flags: argparse.Namespace) -> None:
         if flags.nproc is None:
             read_ranks(flags.distributed, os.environ)
         else:
-            check_num_processes(flags.nproc, getattr(flags, "ml_framework", None), os.environ)
+            check_num_processes(flags.nproc, flags.ml_framework, os.environ)
 
 
 def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from envlab.agent_cfg import BasicAgentCfg
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError
+from envlab.train.flags import Flags
 
 
 @dataclass(kw_only=True)
@@ -121,6 +121,6 @@ class FastSacCfg(BasicAgentCfg):
         return size // world_size
 
 
-def default_cfg(flags: argparse.Namespace) -> FastSacCfg:
+def default_cfg(flags: Flags) -> FastSacCfg:
     """Return the configuration without a task's values: the same, whatever the flags."""
     return FastSacCfg()

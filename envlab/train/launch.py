@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import logging
@@ -25,6 +24,7 @@ from envlab.train.agreement import check_agreement
 from envlab.train.dry_run import default_flags, dry_run
 from envlab.train.dry_run_text import dry_run_text
 from envlab.train.flag_checks import given_config
+from envlab.train.flags import Flags
 from envlab.train.requeue import check_requeue, requeue
 from envlab.train.resume import continue_session
 from envlab.train.session import Session, compose_session
@@ -40,7 +40,7 @@ A script may train several times. Where ``--run_id`` names the run, the number i
 """
 
 
-def run_training(library: Library, flags: argparse.Namespace, overrides: list[Override]) -> int:
+def run_training(library: Library, flags: Flags, overrides: list[Override]) -> int:
     """Train as the command line says; with ``-m``, one run after the other.
 
     Args:
@@ -94,7 +94,7 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[Ov
 class _Rank:
     """This process's part in a job, from joining the other ranks to leaving in order."""
 
-    def __init__(self, flags: argparse.Namespace, flag: InterruptFlag) -> None:
+    def __init__(self, flags: Flags, flag: InterruptFlag) -> None:
         self._flags, self._flag = flags, flag
         self._context: DistributedContext | None = None
         self._watchdog: Watchdog | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 import secrets
@@ -36,6 +35,7 @@ from envlab.runs.find import find_run, flags_of
 from envlab.runs.manifest import read_manifest
 from envlab.runs.pretrained import SELECTOR, find_policy
 from envlab.train.flag_checks import checkpoint_file
+from envlab.train.flags import Flags
 from envlab.train.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
 from envlab.train.sweep import folder_label
 
@@ -56,7 +56,7 @@ class Session:
     population_cfg: PopulationCfg = field(default_factory=PopulationCfg)
     """How many are trained at once, and what they differ in."""
     overrides: list[Override]
-    flags: argparse.Namespace
+    flags: Flags
     sets_num_envs: bool = False
     """Whether overrides set ``env.scene.num_envs``, be it to the task's default."""
     swept: dict[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Session:
 
 
 def compose_session(
-    flags: argparse.Namespace,
+    flags: Flags,
     overrides: Sequence[Override],
     library: Library,
     params: Path | None = None,
@@ -120,7 +120,7 @@ def compose_session(
         key = _agent_key(library.name, flags.agent, agent_cfg)
         _check_references(agent_cfg, trust, load_agent_values(task, key) or {})
     for name, key in agent_cfg.FLAGS.items():
-        if getattr(flags, name, None) is not None:
+        if getattr(flags, name) is not None:
             before = value_at(composed["agent"], key)
             if before != value_at(roots["agent"], key):
                 undone[name] = before
@@ -135,8 +135,8 @@ def compose_session(
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
     population_cfg = composed.get("population") or PopulationCfg()
     if library.has_members:  # else the flag is a library's own
-        population_cfg = with_size(population_cfg, getattr(flags, "population_size", None))
-        if params is not None or not getattr(flags, "resume", False):  # else the run's is to come
+        population_cfg = with_size(population_cfg, flags.population_size)
+        if params is not None or not flags.resume:  # else the run's is to come
             _check_population(population_cfg, agent_cfg, flags)
     return Session(
         library=library,
@@ -162,7 +162,7 @@ def _given_population(params: Path | None) -> PopulationCfg:
     return read_yaml(path, PopulationCfg(), root="population", part=not params.is_dir())
 
 
-def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namespace) -> None:
+def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: Flags) -> None:
     """Refuse a population that there cannot be.
 
     Raises:
@@ -170,7 +170,7 @@ def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namesp
     """
     check_ranges({"population": cfg})
     spans_of(cfg, agent_cfg)
-    if cfg.size == 0 or not hasattr(flags, "population_size"):
+    if cfg.size == 0 or flags.command != "train":
         return
     for name, is_given in (
         ("global_num_envs", flags.global_num_envs is not None),
@@ -208,7 +208,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
         ConfigurationError: If the total cannot be divided.
     """
     flags = session.flags
-    total = getattr(flags, "global_num_envs", None)
+    total = flags.global_num_envs
     if flags.num_envs is not None:
         return flags.num_envs
     if total is not None:
@@ -315,10 +315,10 @@ def _lay_given(
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
 
 
-def _trust(flags: argparse.Namespace, overrides: Sequence[Override]) -> Trust:
+def _trust(flags: Flags, overrides: Sequence[Override]) -> Trust:
     """Return what a run's files may name: code of tasks and libraries, and what the user names."""
     packages = trusted_modules() | libraries.trusted_modules()
-    named = frozenset(getattr(flags, "trust", None) or ())
+    named = frozenset(flags.trust or ())
     return Trust(modules=packages | named, named=texts_of(overrides))
 
 

@@ -302,7 +302,7 @@ def open_run(
         "scaling": dict(scaling),
         "overrides": [one.input_line for one in session.overrides],
         "swept": session.swept,
-        "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
+        "flags": flags.given(),
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
         "services": (session.resumed or {}).get("services", {}),
         "launch": session.launch,

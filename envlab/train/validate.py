@@ -21,7 +21,8 @@ from envlab.foreign import parse_json, printable
 from envlab.libraries import get_library
 from envlab.registry import discover
 from envlab.runs.manifest import finite, read_manifest, read_manifests
-from envlab.train.arguments import ArgumentParser, play_parser, whole_number
+from envlab.train.arguments import ArgumentParser, play_parser
+from envlab.train.flags import whole_number
 from envlab.train.validator_process import FINISH
 
 logger = logging.getLogger(__name__)

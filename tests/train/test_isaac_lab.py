@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from pathlib import Path
@@ -13,13 +12,14 @@ from envlab import cli
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
 from envlab.train.arguments import play_parser, train_parser
+from envlab.train.flags import Flags
 from envlab.train.isaac_lab import WITHOUT_EFFECT, translated, without_effect_line
 from envlab.train.viewing import Pace
 
 TASK = "--task=Isaac-Cartpole-v0"
 
 
-def parse(*words: str, parser_of=train_parser, library: str = "rsl_rl") -> argparse.Namespace:
+def parse(*words: str, parser_of=train_parser, library: str = "rsl_rl") -> Flags:
     return parser_of(get_library(library)).parse_with_overrides([TASK, *words])[0]
 
 
