@@ -1,18 +1,30 @@
-"""The parsers of the command line, made from the table of flags."""
+"""From the words of a command line to flags and overrides, checked before torch is loaded."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from envlab.config import Override, parse_overrides
+from envlab.distributed.ranks import check_num_processes, launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import Library
-from envlab.registry import load_entry_point
+from envlab.registry import get_task, load_entry_point
+from envlab.runs.pretrained import SELECTOR
 from envlab.train import isaac_lab
-from envlab.train.flag_checks import check_counts, check_flags
+from envlab.train.flag_checks import (
+    check_any_run,
+    check_counts,
+    check_flags,
+    checkpoint_file,
+    given_config,
+)
 from envlab.train.flags import Flags, add_flags
+
+if TYPE_CHECKING:
+    from envlab.config import Override
 
 LAUNCHERS = (
     "--nnodes",
@@ -73,6 +85,8 @@ class ArgumentParser(argparse.ArgumentParser):
         check_counts(vars(flags))
         if isinstance(flags, Flags):
             check_flags(flags)
+        from envlab.config import parse_overrides  # YAML and its decoding, which --help can spare
+
         return flags, parse_overrides(isaac_lab.translated(words))
 
 
@@ -139,3 +153,54 @@ def _parser(library: Library, *commands: str, description: str) -> FlagsParser:
     )
     isaac_lab.add_flags(parser)
     return parser
+
+
+_PARSERS = {"play": play_parser, "export": export_parser}
+"""The commands that take a trained policy; the others have the flags of ``train``."""
+
+
+def read_words(
+    command: str, library: Library, words: Sequence[str], choice: str = ""
+) -> tuple[Flags, list[Override]]:
+    """Return the flags and overrides of a command.
+
+    They are checked as far as that takes neither torch nor the task's configuration.
+
+    Args:
+        command: ``train``, ``config``, ``play`` or ``export``.
+        library: What to train, or was trained, with.
+        words: Those after the library.
+        choice: A line about how the library was chosen, which is printed first.
+
+    Raises:
+        EnvlabError: For whatever is wrong in them.
+    """
+    if library.prepare is not None:
+        words = library.load("prepare")(command, words)
+    parser = _PARSERS.get(command, train_parser)(library)
+    flags, overrides = parser.parse_with_overrides(words)
+    _check_early(command, library.name, flags)
+    is_first = launched_rank() == 0
+    for line in (choice, isaac_lab.without_effect_line(flags)):
+        if line and is_first:
+            print(line, file=sys.stderr)
+    if flags.video and flags.nproc is None and is_first:
+        from envlab.sim.opengl import choose_opengl
+
+        choose_opengl()  # before mujoco is loaded, which then cannot change it
+    return flags, overrides
+
+
+def _check_early(command: str, library: str, flags: Flags) -> None:
+    task = get_task(flags.task)
+    if command in _PARSERS:
+        if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
+            check_any_run(library, task)
+        return
+    given_config(flags)
+    if command != "train":
+        return
+    if flags.nproc is None:
+        read_ranks(flags.distributed, os.environ)
+    else:
+        check_num_processes(flags.nproc, flags.ml_framework, os.environ)

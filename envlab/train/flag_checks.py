@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from envlab.config import load_yaml
 from envlab.distributed.timeouts import LEAST_TIMEOUT_S
 from envlab.errors import (
     CheckpointError,
@@ -137,6 +136,8 @@ def given_config(flags: Flags) -> Path | None:
             f"--config is {path}, one half of a run's configuration. Give the run: "
             f"--config={path.parents[1]}."
         )
+    from envlab.config import load_yaml
+
     values = load_yaml(path)
     parts = ("task", "library", "env", "agent")
     unknown = [name for name in values if name not in parts]

@@ -79,7 +79,7 @@ def whole_number(text: str) -> int:
         return int(number)
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)  # each takes a millisecond to make
 class Flags:
     """The flags of ``train``, ``config``, ``play``, ``export``, ``random`` and ``zero``.
 

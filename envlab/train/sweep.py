@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tabulate import tabulate
-
-from envlab.config import Override
 from envlab.runs.records import Standing, read_standing
+
+if TYPE_CHECKING:
+    from envlab.config import Override
 
 _LENGTH = 80
 """Characters of a folder's name that values may take; file systems allow 255 in all."""
@@ -60,6 +61,8 @@ def sweep_table(swept: Sequence[Mapping[str, str]], directories: Sequence[Path |
         swept: What :func:`swept_values` returns.
         directories: The run directories so far; None where an earlier start finished the run.
     """
+    from tabulate import tabulate  # takes 10 ms, which no --help should wait for
+
     keys = list(swept[0]) if swept else []
     rows = []
     for values, directory in zip(swept, directories, strict=False):

@@ -24,10 +24,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from envlab.cli import guarded, train
+from envlab.distributed.program import guarded
 from envlab.distributed.ranks import launched_rank
 from envlab.learner import IterationRecord
 from envlab.train.arguments import ArgumentParser
+from envlab.train.launch import train
 from envlab.train.saver import Saver
 
 MINUTES = 10.0

@@ -29,7 +29,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.train.arguments import ArgumentParser
 from envlab.train.evaluation import write_json

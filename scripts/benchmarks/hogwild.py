@@ -28,9 +28,9 @@ import torch
 from tabulate import tabulate
 from torch.nn import functional
 
-from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import interruptible
+from envlab.distributed.program import guarded
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import Spaces

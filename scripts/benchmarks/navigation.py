@@ -32,9 +32,9 @@ from typing import Any
 
 import torch
 
-from envlab.cli import guarded
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.train.arguments import ArgumentParser
 from envlab.train.evaluation import write_json

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import torch
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.train.arguments import ArgumentParser
 
 ROOT = Path(__file__).resolve().parents[2]

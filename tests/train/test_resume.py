@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.libraries import get_library
@@ -21,6 +21,7 @@ from envlab.train import resume as continuation
 from envlab.train.arguments import train_parser
 from envlab.train.curves import open_curves
 from envlab.train.flags import Flags
+from envlab.train.launch import train
 from envlab.train.resume import _go_on, find_launched
 from envlab.train.session import Session, compose_session
 from tests.trained import SMALL, TASK

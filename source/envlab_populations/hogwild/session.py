@@ -22,8 +22,9 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.runs.checkpoints import Checkpoints
 from envlab.runs.manifest import record_end
 from envlab.train.flags import Flags
+from envlab.train.launch import train_prepared
 from envlab.train.session import Session
-from envlab.train.training import prepare, train_prepared
+from envlab.train.training import prepare
 from envlab_populations.hogwild.learner import HogwildLearner, make_learner
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab_populations.hogwild.translation import Plan
