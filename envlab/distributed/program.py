@@ -6,9 +6,9 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from envlab.errors import EnvlabError, term_error
+from envlab_cluster.interrupts import INTERRUPTED
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
@@ -16,20 +16,6 @@ from envlab.errors import EnvlabError, term_error
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-
-INTERRUPTED = 130
-"""What a command ends with that was interrupted by Ctrl-C, as in a shell."""
-
-
-def _hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    if issubclass(kind, KeyboardInterrupt):
-        print("\nInterrupted.", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, traceback)
-
-
-# Scripts import this before whatever takes time: Ctrl-C is one word from then on.
-sys.excepthook = _hook
 
 
 def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:

@@ -63,7 +63,7 @@ class Scaling:
 
         With as many processes and the same rule it is returned as it is.
         """
-        ratio = self.factor / float(checkpoint.get("learning_rate_factor", 1.0))
+        ratio = self.factor / checkpoint["learning_rate_factor"]
         if ratio == 1.0:
             return checkpoint
         logger.info(

@@ -223,7 +223,7 @@ def open_run(
         "swept": session.swept,
         "flags": flags.given(),
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
-        "services": (session.resumed or {}).get("services", {}),
+        "services": session.resumed["services"] if session.resumed else {},
         "launch": session.launch,
         "code": code_digests(own_packages(session)),
     }

@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
+
+INTERRUPTED = 130
+"""What a command ends with that was interrupted by Ctrl-C, as in a shell."""
+
+
+def _hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        print("\nInterrupted.", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, traceback)
+
+
+# The command line imports this before all that takes its time: Ctrl-C then is one word, too.
+sys.excepthook = _hook
 
 
 def ending_in_order() -> AbstractContextManager[None]:

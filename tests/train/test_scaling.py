@@ -156,5 +156,3 @@ def test_a_checkpoint_of_another_number_of_processes_gets_this_ones_rates():
 def test_a_checkpoint_of_the_same_number_of_processes_is_not_touched():
     checkpoint = {"learning_rate_factor": 4.0, "model": MODEL}
     assert scaled(rsl_rl("linear"), 4).fit(checkpoint) is checkpoint
-    old = {"model": MODEL}  # of a version without rules
-    assert scaled(rsl_rl("none"), 4).fit(old) is old
