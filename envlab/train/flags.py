@@ -51,17 +51,21 @@ def flag(
         is_required: Whether it must be given.
         texts: Further commands that have it, each with a help of its own.
     """
-    helps = dict.fromkeys(of.split(), text) | texts
-    values = {
+    about = {
         "metavar": metavar,
         "names": names,
         "choices": choices,
         "convert": convert,
         "rivals": rivals,
         "required": is_required,
-        "helps": helps,
+        "helps": dict.fromkeys(of.split(), text) | texts,
     }
-    return dataclasses.field(default=default, metadata=values)
+    return dataclasses.field(default=default, metadata=about)
+
+
+def switch(text: str, *, of: str = "train", names: Sequence[str] = ()) -> Any:
+    """Return a field that is a flag without a value; see :func:`flag`."""
+    return flag(text, of=of, names=names, default=False)
 
 
 def whole_number(text: str) -> int:
@@ -91,8 +95,8 @@ class Flags:
     device: str | None = flag(
         "cpu, cuda or cuda:<index> (default: cuda if there is one)", "DEVICE", of=_ALL
     )
-    headless: bool = flag("accepted for Isaac Lab's commands; always true", of=_ALL, default=False)
-    verbose: bool = flag("log everything, on every process", of=_ALL, default=False)
+    headless: bool = switch("accepted for Isaac Lab's commands; always true", of=_ALL)
+    verbose: bool = switch("log everything, on every process", of=_ALL)
     agent: str | None = flag(
         "registry key of the agent's configuration (default: <library>_cfg_entry_point)",
         "KEY",
@@ -137,22 +141,21 @@ class Flags:
     nproc: int | None = flag(
         "start N processes on this machine, which train together", "N", names=NUM_PROCESSES
     )
-    distributed: bool = flag("one of several processes of torch.distributed.run", default=False)
+    distributed: bool = switch("one of several processes of torch.distributed.run")
     grad_sync: str = flag(
         "who averages gradients: torch's DistributedDataParallel (default) or the library",
         choices=("ddp", "library"),
         default="ddp",
     )
-    allow_different_code: bool = flag(
-        "train although ranks have different files or versions of what they train with",
-        default=False,
+    allow_different_code: bool = switch(
+        "train although ranks have different files or versions of what they train with"
     )
     timeout_s: float = flag(
         "end the job when a rank makes no progress for this long (default: %(default)g)",
         "SECONDS",
         default=DEFAULT_TIMEOUT_S,
     )
-    resume: bool = flag("continue the newest run of the experiment", default=False)
+    resume: bool = switch("continue the newest run of the experiment")
     load_run: str | None = flag(
         "the run's folder, a name or a pattern (default: the newest)",
         "RUN",
@@ -176,9 +179,7 @@ class Flags:
     run_id: str | None = flag(
         "name of this training; the same command later continues in its run directory", "ID"
     )
-    requeue: bool = flag(
-        "have Slurm requeue the job when SIGUSR1 (--signal=USR1@180) ends it", default=False
-    )
+    requeue: bool = switch("have Slurm requeue the job when SIGUSR1 (--signal=USR1@180) ends it")
     experiment_name: str | None = flag(
         "folder of the runs (default: the agent's)", "NAME", of=_OF_A_LIBRARY
     )
@@ -196,31 +197,25 @@ class Flags:
         "NAME",
         names=("--wandb_entity", "--wandb-entity"),
     )
-    multirun: bool = flag(
-        "run every combination of comma-separated override values",
-        names=("-m", "--multirun"),
-        default=False,
+    multirun: bool = switch(
+        "run every combination of comma-separated override values", names=("-m", "--multirun")
     )
-    dry_run: bool = flag(
-        "print configuration, world, run directory and memory; simulate and write nothing",
-        default=False,
+    dry_run: bool = switch(
+        "print configuration, world, run directory and memory; simulate and write nothing"
     )
     config: str | None = flag(
         "start from the configuration of this run, or of a file of 'envlab config', instead of "
         "the task's defaults",
         "PATH",
     )
-    validate: bool = flag(
+    validate: bool = switch(
         "judge the newest checkpoints beside the training, on the first node, as 'envlab "
-        "validate' does",
-        default=False,
+        "validate' does"
     )
-    real_time: bool = flag(
-        "run in real time", of="play", names=("--real-time", "--real_time"), default=False
-    )
-    no_export: bool = flag("do not write exported/", of="play", default=False)
+    real_time: bool = switch("run in real time", of="play", names=("--real-time", "--real_time"))
+    no_export: bool = switch("do not write exported/", of="play")
     json: Path | None = flag("write the summary there, too", "FILE", of="play")
-    video: bool = flag("record environment 0 to videos/", of="train play", default=False)
+    video: bool = switch("record environment 0 to videos/", of="train play")
     video_length: int | None = flag("steps of a video (default: 200)", "N", of="train play")
     video_interval: int | None = flag("steps between the starts of two videos (default: 2000)", "N")
     viz: str | None = flag(

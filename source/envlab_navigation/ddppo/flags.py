@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlab.train.flags import Flags, flag
+from envlab.train.flags import Flags, flag, switch
 
 _ALL = "train play export experiment"
 
@@ -23,7 +23,7 @@ class DdppoFlags(Flags):
         "arguments of the experiment's __init__: JSON, or a file with JSON", "JSON", of=_ALL
     )
     machine_id: int | None = flag("number of this node, for the experiment", "N", of=_ALL)
-    allenact: bool = flag("have AllenAct's module names lead to envlab's", of=_ALL, default=False)
+    allenact: bool = switch("have AllenAct's module names lead to envlab's", of=_ALL)
     preemption_threshold: float | None = flag(
         "share of the processes that must be done collecting before the others are stopped; 1 "
         "(default): rollouts are never cut short",
