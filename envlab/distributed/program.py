@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from envlab.errors import EnvlabError, term_error
-from envlab_cluster.interrupts import INTERRUPTED
+from envlab.interrupts import INTERRUPTED
 
 # Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
 # with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost

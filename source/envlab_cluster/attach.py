@@ -13,8 +13,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from envlab.interrupts import INTERRUPTED, ending_in_order
 from envlab_cluster.hosts import Host
-from envlab_cluster.interrupts import INTERRUPTED, ending_in_order
 from envlab_cluster.processes import describe, is_over, stop_run
 from envlab_cluster.report import fetch_here
 from envlab_cluster.ssh import HostError, Ssh, end_session, explain_failure, on_all

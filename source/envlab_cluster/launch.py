@@ -10,10 +10,10 @@ from datetime import datetime
 from pathlib import Path
 
 from envlab.errors import ConfigurationError
+from envlab.interrupts import ending_in_order, uninterrupted
 from envlab_cluster.arguments import VerbParser, check_positive, hosts_of, ssh_of
 from envlab_cluster.attach import attend
 from envlab_cluster.hosts import Host
-from envlab_cluster.interrupts import ending_in_order, uninterrupted
 from envlab_cluster.node_script import RANK_PREFIX, node_script, torchrun_words
 from envlab_cluster.preflight import MIN_FREE_MB, Facts, Meeting, check_versions, meet, probe
 from envlab_cluster.processes import start_all

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 from envlab.errors import LaunchError
+from envlab.interrupts import uninterrupted
 from envlab_cluster.hosts import Host
-from envlab_cluster.interrupts import uninterrupted
 from envlab_cluster.ssh import HostError, Ssh, on_all, results_of
 from envlab_cluster.state import RunState
 
