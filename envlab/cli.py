@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
-import io
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 # First: Ctrl-C while the rest is imported is answered in a word, too.
-from envlab.interrupts import INTERRUPTED  # isort: split
-
+import envlab.interrupts  # noqa: F401  # isort: split
 from envlab.arguments import ArgumentParser
 from envlab.commands import commands
-from envlab.errors import ConfigurationError, EnvlabError, did_you_mean, term_error
+from envlab.distributed.program import run_script
+from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import get_library, libraries
 from envlab.registry import get_task, load_entry_point
 from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.runs.pretrained import SELECTOR
-from envlab.train.arguments import export_parser, play_parser, train_parser
-from envlab.train.flag_checks import check_any_run, checkpoint_file, given_config
-from envlab.train.isaac_lab import without_effect_line
-
-# Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
-# with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
-# at most a quarter on an idle machine.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
-os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+from envlab.train.arguments import read_words
 
 OF_LIBRARIES = {
-    "train": "envlab.train.launch:run_training",
     "play": "envlab.train.play:run_playing",
     "config": "envlab.train.config:run_config",
     "export": "envlab.train.play:run_export",
 }
-"""What runs a command that a library's name follows."""
-PARSERS = {"play": play_parser, "export": export_parser}
-"""Flags of the commands that take a trained policy; the others have those of ``train``."""
+"""What runs a command that a library's name follows, beside ``train``."""
+NAMES = ("train", *OF_LIBRARIES, "view")
+"""The commands that are not in the table of commands."""
 ELSEWHERE = {
     "list_envs": "envlab list",
     "random_agent": "envlab random",
@@ -63,60 +50,18 @@ Each command has --help. Libraries:
 {libraries}"""
 
 
-def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
-    """Return the exit code of ``function(arguments)``; bad input is one sentence and code 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # logs may hold letters that it cannot write
-        sys.stdout.reconfigure(errors="replace")
-    try:
-        return function(arguments)
-    except BrokenPipeError:  # the reader, such as head, has gone; there is nobody to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except EnvlabError as error:
-        from envlab.distributed.ranks import tell
-
-        return tell(error)
-    except Exception as error:
-        from envlab.distributed.ranks import tell, tell_launcher
-
-        told = term_error(error)
-        if told is not None:
-            return tell(told)
-
-        tell_launcher(error)
-        raise
-    except KeyboardInterrupt as interrupt:
-        print(f"\n{interrupt}".rstrip() or "\nInterrupted.", file=sys.stderr)
-        return INTERRUPTED
-
-
-def _supervised(function: Callable[[], int]) -> int:
-    """Call a function, below a supervisor where skrl's launcher for JAX started this process."""
-    if "JAX_RANK" not in os.environ:
-        return function()
-    from envlab.distributed.skrl_launcher import run_supervised
-
-    return run_supervised(function)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``envlab`` command."""
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what the words so far may become
         from envlab.completion import complete
 
-        complete([*OF_LIBRARIES, "view"])
-    given = sys.argv[1:] if arguments is None else arguments
-    return _supervised(lambda: guarded(_dispatch, given))
-
-
-def train(library: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a library's ``train.py``."""
-    return _run_library("train", library, arguments)
+        complete(NAMES)
+    return run_script(_dispatch, arguments)
 
 
 def play(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``play.py``."""
-    return _run_library("play", library, arguments)
+    return run_script(lambda words: _run("play", library, words), arguments)
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
@@ -125,18 +70,16 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return _print_usage()
     if command == "view":
         command, rest = _viewing(rest)
-    if command in OF_LIBRARIES:
+    if command in NAMES:
         if rest in (["-h"], ["--help"]):
             return _print_usage()
-        return _call(command, *_library_first(command, rest))
+        return _run(command, *_library_first(command, rest))
     if command in ELSEWHERE:
         raise ConfigurationError(f"There is no command {command!r}. Use {ELSEWHERE[command]}.")
     known = commands()
     if command not in known:
-        names = [*known, *OF_LIBRARIES, "view"]
-        raise ConfigurationError(
-            f"There is no command {command!r}.{did_you_mean(command, names)} See envlab --help."
-        )
+        near = did_you_mean(command, [*known, *NAMES])
+        raise ConfigurationError(f"There is no command {command!r}.{near} See envlab --help.")
     code: int = load_entry_point(known[command].main)(rest)
     return code
 
@@ -209,14 +152,6 @@ def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], 
     return library, rest, f"No library was named; taking {library} (--rl_library {library})."
 
 
-def _say(line: str) -> None:
-    """Print a line about the command line to standard error, once for all ranks."""
-    from envlab.distributed.ranks import launched_rank
-
-    if launched_rank() == 0:
-        print(line, file=sys.stderr)
-
-
 def _print_usage() -> int:
     described = {one.usage: one.description for one in commands().values() if one.usage}
     rows = [f"  {usage:<32} {description}" for usage, description in described.items()]
@@ -225,82 +160,16 @@ def _print_usage() -> int:
     return 0
 
 
-def _run_library(command: str, library: str, arguments: Sequence[str] | None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
-    return _supervised(lambda: guarded(lambda words: _call(command, library, words), given))
-
-
-def _call(command: str, name: str, arguments: Sequence[str], choice: str = "") -> int:
-    """Train, play or export with a library, or print a configuration.
-
-    Flags and the task are checked before torch and the library take their seconds to load.
-    """
-    library, given = get_library(name), arguments
-    if library.prepare is not None:
-        # What it makes of the words may depend on how many processes there are.
-        code = _launch(name, given) if command == "train" else None
-        if code is not None:
-            return code
-        arguments = library.load("prepare")(command, arguments)
-    parser = PARSERS.get(command, train_parser)(library)
-    flags, overrides = parser.parse_with_overrides(arguments)
-    get_task(flags.task)
-    _check_early(command, name, flags, overrides)
-    for line in (choice, without_effect_line(flags)):
-        if line:
-            _say(line)
-    if command == "train" and flags.nproc is not None:
-        return _launch(name, given, getattr(flags, "ml_framework", None)) or 0
-    if flags.video:
-        _choose_opengl_early()
-    ended: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
-    return ended
-
-
-def _check_early(
-    command: str, library: str, flags: argparse.Namespace, overrides: Sequence[str]
-) -> None:
-    """Refuse what takes neither torch nor the task's configuration to see."""
-    from envlab.config import check_grammar
-
-    check_grammar(overrides)
-    if command in PARSERS:
-        if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
-            check_any_run(library, get_task(flags.task))
-        return
-    given_config(flags)
+def _run(command: str, name: str, words: Sequence[str], choice: str = "") -> int:
+    """Train, play or export with a library, or print a configuration."""
+    library = get_library(name)
     if command == "train":
-        from envlab.distributed.ranks import check_num_processes, read_ranks
+        from envlab.train.launch import train_with
 
-        if flags.nproc is None:
-            read_ranks(flags.distributed, os.environ)
-        else:
-            check_num_processes(flags.nproc, getattr(flags, "ml_framework", None), os.environ)
-
-
-def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:
-    """Train on several processes of this machine, if ``--nproc`` says so, and wait for them."""
-    from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes
-
-    parser = ArgumentParser(add_help=False)
-    parser.add_argument(*NUM_PROCESSES, type=int)
-    flags, rest = parser.parse_known_args(list(arguments))
-    if flags.nproc is None:
-        return None
-    check_num_processes(flags.nproc, framework, os.environ)
-    from envlab.distributed.torchrun import launch
-
-    words = ["-m", "envlab", "train", library, *(word for word in rest if word != "--distributed")]
-    return launch(flags.nproc, [*words, "--distributed"])
-
-
-def _choose_opengl_early() -> None:
-    """Choose what rank 0 renders videos with before mujoco, which then cannot change, is loaded."""
-    from envlab.distributed.ranks import launched_rank
-    from envlab.sim.opengl import choose_opengl
-
-    if launched_rank() == 0:
-        choose_opengl()
+        return train_with(library, words, choice)
+    flags, overrides = read_words(command, library, words, choice)
+    code: int = load_entry_point(OF_LIBRARIES[command])(library, flags, overrides)
+    return code
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Exceptions that envlab raises on purpose.
 
 Everything that a user can cause derives from :class:`EnvlabError`. The command line prints such an
-error as one sentence and exits with code 2, without a traceback; see :func:`envlab.cli.guarded`.
+error as one sentence and exits with code 2, without a traceback; see
+:func:`envlab.distributed.program.guarded`.
 """
 
 from __future__ import annotations

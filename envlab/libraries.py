@@ -7,7 +7,6 @@ Reading the table imports no library and no torch.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +36,7 @@ class Library:
     """Packages it trains with, of which all ranks need the same versions; and the module of each
     that is imported to see whether it loads, or nothing."""
     flags: str | None = None
-    """``(parser) -> None``: adds the library's own flags to those of all libraries."""
+    """A subclass of :class:`envlab.train.flags.Flags` that adds the library's own."""
     has_members: bool = False
     """Whether ``--population_size`` trains several learners of it at once, see
     :mod:`envlab.train.population`."""
@@ -49,12 +48,12 @@ class Library:
     file_flags: tuple[str, ...] = ()
     """Flags with arguments of the file."""
 
-    def default_cfg(self, flags: argparse.Namespace) -> Any:
+    def default_cfg(self, flags: Any) -> Any:
         """Return the configuration that a task's own values and overrides are laid over."""
         return load_entry_point(self.cfg)(flags)
 
     def load(self, part: str) -> Callable[..., Any]:
-        """Return the function behind ``build``, ``player``, ``flags`` or ``prepare``.
+        """Return the function behind ``build``, ``player`` or ``prepare``.
 
         Raises:
             ConfigurationError: If there is no such module or name.
@@ -69,14 +68,14 @@ class Library:
             return [f"--{self.file_flag}={words[0]}", *words[1:]]
         return list(words)
 
-    def file_values(self, flags: argparse.Namespace) -> dict[str, Any]:
+    def file_values(self, flags: Any) -> dict[str, Any]:
         """Return the flags that name a file and its arguments, as far as they are given."""
         names = (self.file_flag, *self.file_flags) if self.file_flag else ()
         return {
             name: value for name in names if (value := getattr(flags, name)) not in (None, False)
         }
 
-    def file_words(self, flags: argparse.Namespace) -> list[str]:
+    def file_words(self, flags: Any) -> list[str]:
         """Return :meth:`file_values` as words."""
         given = self.file_values(flags).items()
         return [f"--{name}" if value is True else f"--{name}={value}" for name, value in given]
@@ -106,7 +105,7 @@ CORE = (
         cfg="envlab.skrl.main:default_cfg",
         build="envlab.skrl.main:build",
         player="envlab.skrl.main:make_player",
-        flags="envlab.skrl.main:add_flags",
+        flags="envlab.skrl.flags:SkrlFlags",
         description="a dozen algorithms, several agents too, by skrl on PyTorch or JAX",
         packages={"skrl": "skrl.agents.torch.ppo"},
         has_members=True,

@@ -2,7 +2,7 @@
 
 import sys
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab_cluster.allenact_flags import dconfig
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import sys
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab_populations.hogwild.command import run_lab
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from envlab import cli
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError, EnvlabError, SimulationError
 from tests.launcher import ROOT, TRAIN
 
@@ -22,18 +23,18 @@ def failing(error: Exception):
 
 
 def test_the_exit_code_is_the_commands():
-    assert cli.guarded(lambda words: len(words), ["a", "b", "c"]) == 3
+    assert guarded(lambda words: len(words), ["a", "b", "c"]) == 3
 
 
 def test_a_users_error_is_one_sentence_and_code_2(capsys):
-    assert cli.guarded(failing(ConfigurationError("Wrong.")), []) == 2
+    assert guarded(failing(ConfigurationError("Wrong.")), []) == 2
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "error: Wrong.\n")
 
 
 def test_a_bug_keeps_its_traceback():
     with pytest.raises(ZeroDivisionError):
-        cli.guarded(failing(ZeroDivisionError()), [])
+        guarded(failing(ZeroDivisionError()), [])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_one_rank_a_node_speaks_and_the_others_of_what_is_their_own(
 ):
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("LOCAL_RANK", local_rank)
-    assert cli.guarded(failing(error), []) == 2
+    assert guarded(failing(error), []) == 2
     assert capsys.readouterr().err == said
 
 
@@ -101,7 +102,7 @@ def test_a_librarys_flags_are_shown_without_a_task(capsys, words: list[str]):
 
 def test_an_unknown_task_is_refused_before_the_library_loads(tmp_path):
     code = (
-        "import sys; from envlab.cli import train\n"
+        "import sys; from envlab.train.launch import train\n"
         "code = train('rsl_rl', ['--task=Nope'])\n"
         "raise SystemExit(code if 'rsl_rl' not in sys.modules else 'rsl_rl was loaded')"
     )

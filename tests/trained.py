@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.cli import train
 from envlab.distributed.context import DistributedContext
 from envlab.libraries import get_library
 from envlab.train.arguments import train_parser
+from envlab.train.launch import train
 from envlab.train.session import Session, compose_session
 from tests.launcher import TRAIN, Launch, run, torchrun
 

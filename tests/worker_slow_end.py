@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from envlab.cli import train
+from envlab.train.launch import train
 from envlab.train.loop import Training
 
 SECONDS = 6.0

@@ -5,7 +5,15 @@ from __future__ import annotations
 from envlab.config.decoding import from_dict, merge
 from envlab.config.encoding import to_dict
 from envlab.config.files import load_yaml, read_yaml, write_yaml, yaml_text
-from envlab.config.overrides import check_grammar, compose, expand_sweep, overrides_of, texts_of
+from envlab.config.overrides import (
+    Override,
+    compose,
+    expand_sweep,
+    overrides_of,
+    parse_overrides,
+    sets_value,
+    texts_of,
+)
 from envlab.config.ranges import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -21,12 +29,12 @@ from envlab.config.tree import leaves, paths
 __all__ = [
     "NonNegativeFloat",
     "NonNegativeInt",
+    "Override",
     "PositiveFloat",
     "PositiveInt",
     "Range",
     "Trust",
     "UnitInterval",
-    "check_grammar",
     "check_ranges",
     "compose",
     "expand_sweep",
@@ -35,10 +43,12 @@ __all__ = [
     "load_yaml",
     "merge",
     "overrides_of",
+    "parse_overrides",
     "paths",
     "read_yaml",
     "reference_of",
     "resolve",
+    "sets_value",
     "texts_of",
     "to_dict",
     "write_yaml",

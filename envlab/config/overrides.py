@@ -8,7 +8,7 @@ checked here before, and types after, so that each mistake is one sentence.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from envlab.config.decoding import merge
@@ -18,19 +18,38 @@ from envlab.config.tree import children, is_group, leaves, paths
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Override
+else:
+    Override = Any  # importing Hydra takes 0.15 s, which a command without overrides need not wait
 
 _EXAMPLE = "env.scene.num_envs=64"
 
 
-def compose(roots: Mapping[str, object], overrides: Sequence[str]) -> dict[str, Any]:
+def parse_overrides(words: Iterable[str | Override]) -> list[Override]:
+    """Parse overrides, where that has not been done yet.
+
+    Raises:
+        ConfigurationError: An override is malformed, whatever it is composed with.
+    """
+    words = list(words)
+    if all(not isinstance(word, str) for word in words):
+        return words  # type: ignore[return-value]  # and Hydra's parser need not be imported
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parser = OverridesParser.create()
+    return [_parsed(word, parser) if isinstance(word, str) else word for word in words]
+
+
+def compose(roots: Mapping[str, object], overrides: Iterable[str | Override]) -> dict[str, Any]:
     """Return new configs: ``roots`` with ``overrides`` applied.
 
     Args:
         roots: Configs by the name that starts their paths, such as ``{"env": …, "agent": …}``.
             A root is a dataclass instance, or a dict, whose values then keep their types.
-        overrides: ``key=value`` in Hydra's grammar. ``+`` adds to a free-form dict, ``++`` adds or
-            sets, ``~`` removes a term or a key of a free-form dict, ``${env.seed}`` refers.
+        overrides: Parsed, or ``key=value`` in Hydra's grammar. ``+`` adds to a free-form dict,
+            ``++`` adds or sets, ``~`` removes a term or a key of a free-form dict, ``${env.seed}``
+            refers.
 
     Raises:
         ConfigurationError: An override is malformed, names what does not exist, sweeps over several
@@ -41,7 +60,7 @@ def compose(roots: Mapping[str, object], overrides: Sequence[str]) -> dict[str, 
 
     tree = OmegaConf.create({name: to_dict(cfg, name) for name, cfg in roots.items()})
     try:
-        for override in _parse(overrides):
+        for override in parse_overrides(overrides):
             _check(override, roots)
             _apply(override, tree, roots)
         composed: Any = OmegaConf.to_container(tree, resolve=True)
@@ -54,20 +73,20 @@ def compose(roots: Mapping[str, object], overrides: Sequence[str]) -> dict[str, 
     return {name: merge(cfg, composed[name], name, given_keys=True) for name, cfg in roots.items()}
 
 
-def expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
+def expand_sweep(overrides: Sequence[Override]) -> list[list[Override]]:
     """Return the overrides of every run of a sweep (``-m``), in the order of Hydra's basic sweeper.
 
     ``a,b``, ``choice(…)`` and ``range(…)`` are multiplied out, the last one changing fastest;
     overrides with one value are the same in every run.
 
     Raises:
-        ConfigurationError: An override is malformed, or sweeps over an interval or a glob, which
-            have no list of values.
+        ConfigurationError: An override sweeps over an interval or a glob, which have no list of
+            values.
     """
     from hydra.core.override_parser.types import Glob
 
     choices = []
-    for override in _parse(overrides):
+    for override in overrides:
         if override.is_interval_sweep() or isinstance(override.value(), Glob):
             raise ConfigurationError(
                 f"Override '{override.input_line}' cannot be swept, because it lists no values. "
@@ -75,65 +94,58 @@ def expand_sweep(overrides: Sequence[str]) -> list[list[str]]:
             )
         if override.is_sweep_override():
             key = override.get_key_element()
-            choices.append([f"{key}={value}" for value in override.sweep_string_iterator()])
+            values = override.sweep_string_iterator()
+            choices.append(parse_overrides(f"{key}={value}" for value in values))
         else:
-            choices.append([str(override.input_line)])
+            choices.append([override])
     return [list(run) for run in itertools.product(*choices)]
 
 
-def overrides_of(root: str, overrides: Sequence[str]) -> list[str]:
-    """Return the overrides of one root, such as ``env``.
-
-    Raises:
-        ConfigurationError: An override is malformed.
-    """
-    parsed = _parse(overrides)
-    return [str(one.input_line) for one in parsed if one.key_or_group.partition(".")[0] == root]
+def overrides_of(root: str, overrides: Sequence[Override]) -> list[Override]:
+    """Return the overrides of one root, such as ``env``."""
+    return [one for one in overrides if one.key_or_group.partition(".")[0] == root]
 
 
-def texts_of(overrides: Sequence[str]) -> frozenset[str]:
-    """Return all texts that overrides give as values, in lists and dictionaries too.
-
-    Raises:
-        ConfigurationError: An override is malformed.
-    """
-    parsed = _parse(overrides) if overrides else []  # else Hydra's parser need not be imported
-    values = [one.value() for one in parsed if not one.is_delete()]
+def texts_of(overrides: Sequence[Override]) -> frozenset[str]:
+    """Return all texts that overrides give as values, in lists and dictionaries too."""
+    values = [one.value() for one in overrides if not one.is_delete()]
     return frozenset(str(text) for value in values for _, text in leaves(value, ""))
 
 
-def check_grammar(overrides: Sequence[str]) -> None:
-    """Refuse an override that no configuration could make sense of.
+def sets_value(overrides: Sequence[Override], path: str) -> bool:
+    """Return whether overrides decide the value at a path, be it to what it was before."""
+    return any(
+        _holds(one.value(), path.removeprefix(one.key_or_group).split(".")[1:])
+        for one in overrides
+        if f"{path}.".startswith(f"{one.key_or_group}.")
+    )
 
-    Raises:
-        ConfigurationError: An override is malformed.
-    """
-    if overrides:  # else Hydra's parser need not be imported
-        _parse(overrides)
+
+def _holds(value: Any, names: Sequence[str]) -> bool:
+    """Return whether a value reaches down these names; a dictionary is laid over what is there."""
+    if not (names and isinstance(value, dict)):
+        return True
+    return names[0] in value and _holds(value[names[0]], names[1:])
 
 
-def _parse(overrides: Sequence[str]) -> list[Override]:
-    """Parse every override, or say in one sentence what is wrong with it."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
+def _parsed(text: str, parser: OverridesParser) -> Override:
+    """Parse an override, or say in one sentence what is wrong with it."""
     from hydra.errors import HydraException
 
-    parser = OverridesParser.create()
-    parsed = []
-    for text in overrides:
-        problem = ""
-        try:
-            parsed.append(parser.parse_override(text))
-        except HydraException as error:
-            problem = _first_line(error)
-            if "=" not in text and not text.startswith("~"):
-                problem = "'=' is missing"
-        else:
-            if not parsed[-1].key_or_group:
-                problem = "the key is missing"
-        if problem:
-            raise ConfigurationError(
-                f"Override '{text}' is malformed: {problem}. Write key=value, such as {_EXAMPLE}."
-            )
+    problem = ""
+    try:
+        parsed = parser.parse_override(text)
+    except HydraException as error:
+        problem = _first_line(error)
+        if "=" not in text and not text.startswith("~"):
+            problem = "'=' is missing"
+    else:
+        if not parsed.key_or_group:
+            problem = "the key is missing"
+    if problem:
+        raise ConfigurationError(
+            f"Override '{text}' is malformed: {problem}. Write key=value, such as {_EXAMPLE}."
+        )
     return parsed
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from envlab.agent_cfg import BasicAgentCfg
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError
+from envlab.train.flags import Flags
 
 
 @dataclass(kw_only=True)
@@ -78,8 +78,9 @@ class FastSacCfg(BasicAgentCfg):
     """Configuration of FastSAC for a task.
 
     The defaults are for a CPU: with them, Ant is ahead of PPO for a million frames, and level with
-    it at two million (three seeds, docs/libraries.md). FastSAC's own, for 4,096 environments on a GPU, are 8 updates of 8,192
-    transitions, layers of 512 for the policy and of 768 for critics, and a rate of 3e-4.
+    it at two million (three seeds, docs/libraries.md). FastSAC's own, for 4,096 environments on a
+    GPU, are 8 updates of 8,192 transitions, layers of 512 for the policy and of 768 for critics,
+    and a rate of 3e-4.
     """
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
@@ -121,6 +122,6 @@ class FastSacCfg(BasicAgentCfg):
         return size // world_size
 
 
-def default_cfg(flags: argparse.Namespace) -> FastSacCfg:
+def default_cfg(flags: Flags) -> FastSacCfg:
     """Return the configuration without a task's values: the same, whatever the flags."""
     return FastSacCfg()

@@ -10,7 +10,6 @@ Three defaults differ from rl_games 1.6.5: ``torch_compile`` is off (on, it need
 
 from __future__ import annotations
 
-import argparse
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,6 +25,7 @@ from envlab.config import (
     UnitInterval,
     merge,
 )
+from envlab.train.flags import Flags
 
 SAC = "sac"
 
@@ -370,6 +370,6 @@ def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def default_cfg(flags: argparse.Namespace) -> RlGamesCfg:
+def default_cfg(flags: Flags) -> RlGamesCfg:
     """Return the configuration without a task's values: the same, whatever the flags."""
     return RlGamesCfg()

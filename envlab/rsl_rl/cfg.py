@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,6 +15,7 @@ from envlab.config import (
     UnitInterval,
     leaves,
 )
+from envlab.train.flags import Flags
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
 
@@ -157,6 +157,6 @@ class RslRlCfg(BasicAgentCfg):
         return values
 
 
-def default_cfg(flags: argparse.Namespace) -> RslRlCfg:
+def default_cfg(flags: Flags) -> RslRlCfg:
     """Return the configuration without a task's values: the same, whatever the flags."""
     return RslRlCfg()

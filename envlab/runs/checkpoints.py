@@ -27,7 +27,13 @@ Accept = Callable[[Mapping[str, Any], Path], None]
 """Raises CheckpointError for what a checkpoint holds, and where it lies, if it is not wanted."""
 
 _COUNTS = ("iteration", "frames", "seed", "world_size", "num_envs")
-_PARTS: dict[str, type] = {"model": dict, "metrics": dict, "ranks": list}
+_PARTS: dict[str, type] = {
+    "model": dict,
+    "metrics": dict,
+    "ranks": list,
+    "services": dict,
+    "learning_rate_factor": float,
+}
 
 
 def check_header(values: Mapping[str, Any], path: Path) -> None:
@@ -41,8 +47,6 @@ def check_header(values: Mapping[str, Any], path: Path) -> None:
         count = values.get(name)
         if type(count) is not int or not 0 <= count < 2**63:
             wrong.append(name)
-    if not isinstance(values.get("services", {}), dict):
-        wrong.append("services")
     if not wrong:
         ranks = values["ranks"]
         if len(ranks) != values["world_size"] or not all(isinstance(one, dict) for one in ranks):

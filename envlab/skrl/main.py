@@ -5,47 +5,25 @@ Only the framework that is chosen is loaded: JAX need not be installed for PyTor
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import importlib
 import importlib.util
-from collections.abc import Collection
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from envlab.errors import ConfigurationError
 from envlab.skrl.cfg import SkrlCfg
-from envlab.skrl.library import ALGORITHMS
+from envlab.train.flags import Flags
 
 if TYPE_CHECKING:
     from envlab.distributed.context import DistributedContext
     from envlab.learner import Learner, Player
     from envlab.train.session import Session
 
-FRAMEWORKS = ("torch", "jax")
 _JAX_PACKAGES = ("jax", "flax", "optax")
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that skrl's configuration depends on."""
-    add_algorithm_flag(parser, ALGORITHMS, "the agent configuration's")
-    parser.add_argument("--ml_framework", choices=FRAMEWORKS, help="torch (default) or jax")
-
-
-def add_algorithm_flag(
-    parser: argparse.ArgumentParser, algorithms: Collection[str], default: str
-) -> None:
-    """Add ``--algorithm`` ; ``default`` says which one is taken without it."""
-    parser.add_argument(
-        "--algorithm",
-        type=str.lower,
-        choices=algorithms,
-        metavar="NAME",
-        help=f"{', '.join(algorithms)} (default: {default})",
-    )
-
-
-def default_cfg(flags: argparse.Namespace) -> SkrlCfg:
+def default_cfg(flags: Flags) -> SkrlCfg:
     """Return the defaults of the algorithm and framework that flags name."""
     return SkrlCfg.of(flags.algorithm or "ppo", flags.ml_framework or "torch")
 

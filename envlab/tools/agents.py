@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gymnasium import spaces
 
-from envlab.config import check_grammar, compose, merge
+from envlab.config import compose, merge
 from envlab.registry import get_task, load_env_cfg
 from envlab.train.arguments import agent_parser
 from envlab.train.viewing import NUM_WATCHED, check_viewing, start_viewing
@@ -54,7 +54,6 @@ def draw_actions(space: spaces.Space, stream: RandomStream) -> torch.Tensor:
 
 def _run(kind: str, arguments: Sequence[str], act: Callable[[BatchedEnv], torch.Tensor]) -> int:
     flags, overrides = agent_parser(kind).parse_with_overrides(arguments)
-    check_grammar(overrides)
     task = get_task(flags.task)
     num_envs = flags.num_envs or (NUM_ENVS if flags.viz is None else NUM_WATCHED)
     from envlab.distributed.context import DistributedContext

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from envlab.config import check_grammar, compose, merge
+from envlab.config import compose, merge
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.runs.pretrained import SELECTOR, policies
@@ -36,7 +36,6 @@ def main(arguments: Sequence[str]) -> int:
         "and constraints need",
     )
     flags, overrides = parser.parse_with_overrides(arguments)
-    check_grammar(overrides)
     task = get_task(flags.task)
     if task.kind == "gymnasium":
         raise SimulationError(f"{task.id} has no kernels to compile. Train it as it is.")
@@ -66,18 +65,18 @@ def main(arguments: Sequence[str]) -> int:
     seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     if flags.measure:
-        _measure(task, overrides, str(device))
+        _measure(task, [str(one.input_line) for one in overrides], str(device))
     return 0
 
 
-def _measure(task: Task, overrides: Sequence[str], device: str) -> None:
+def _measure(task: Task, words: Sequence[str], device: str) -> None:
     """Print how much room contacts and constraints take, by policy, and what to set."""
     from envlab.distributed.context import DistributedContext
     from envlab.libraries import get_library
     from envlab.tools.agents import draw_actions
     from envlab.train.play import open_policy
 
-    overrides = [*overrides, "env.sim.backend=mujoco_warp"]
+    overrides = [*words, "env.sim.backend=mujoco_warp"]
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]
     cfg = merge(cfg, {"scene": {"num_envs": NUM_ENVS}}, "env")
     env = task.make(cfg, context=DistributedContext.single(device), seed=0)

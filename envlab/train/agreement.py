@@ -77,8 +77,7 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
 
     Settings of a node's own are left out, and files count by their content, not by their place.
     """
-    flags = vars(sessions[0].flags)
-    values = {f"--{name}": str(flags.get(name)) for name in _FLAGS}
+    values = {f"--{name}": str(getattr(sessions[0].flags, name)) for name in _FLAGS}
     for name, value in sessions[0].library.file_values(sessions[0].flags).items():
         values[f"--{name}"] = of_any_node(value)
     values["the number of runs"] = str(len(sessions))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from envlab.config import merge, to_dict, yaml_text
+from envlab.config import Override, merge, to_dict, yaml_text
 from envlab.distributed.log import configure_logging
 from envlab.libraries import Library
 from envlab.train.flag_checks import given_config
+from envlab.train.flags import Flags
 from envlab.train.session import Session, compose_session
 
 
-def run_config(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
+def run_config(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
     """Print the composed configuration, which ``--config`` takes back, and return 0.
 
     Raises:

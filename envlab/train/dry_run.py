@@ -6,7 +6,6 @@ refused here, and sizes are counted rather than guessed. No environment is stepp
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 from collections.abc import Mapping
@@ -23,11 +22,12 @@ from envlab.distributed.limits import free_memory
 from envlab.distributed.seeding import generator_state
 from envlab.errors import RunDirectoryError
 from envlab.runs.manifest import LOG_ROOT
+from envlab.train.flags import Flags
 from envlab.train.footprint import Footprint, Scale, saved_bytes
 from envlab.train.session import Session
 from envlab.train.training import Prepared, prepare
 
-CHOOSING = ("task", "agent", "algorithm", "ml_framework")
+CHOOSING = ("command", "task", "agent", "algorithm", "ml_framework")
 """Flags that choose what the defaults are; all others change them."""
 
 
@@ -96,11 +96,9 @@ class Plan:
         return self.frames_done + left * self.frames_per_iteration
 
 
-def default_flags(flags: argparse.Namespace) -> argparse.Namespace:
+def default_flags(flags: Flags) -> Flags:
     """Return flags that only choose the defaults with which others are to be compared."""
-    values: dict[str, Any] = dict.fromkeys(vars(flags))
-    values |= {name: getattr(flags, name) for name in CHOOSING if hasattr(flags, name)}
-    return argparse.Namespace(**values | {"resume": False})
+    return type(flags)(**{name: getattr(flags, name) for name in CHOOSING})
 
 
 def dry_run(session: Session, context: DistributedContext, *, defaults: Session) -> Plan:

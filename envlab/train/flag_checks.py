@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from envlab.config import load_yaml
-from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S, LEAST_TIMEOUT_S
+from envlab.distributed.timeouts import LEAST_TIMEOUT_S
 from envlab.errors import (
     CheckpointError,
     ConfigurationError,
@@ -18,6 +18,7 @@ from envlab.runs.manifest import LOG_ROOT, read_manifest
 from envlab.runs.pretrained import SELECTOR, TRAIN_FIRST, shipped
 from envlab.task import Task
 from envlab.train import isaac_lab
+from envlab.train.flags import Flags
 from envlab.train.viewing import ENTRY_POINT_GROUP as VIEWERS
 
 POSITIVE = (
@@ -27,7 +28,7 @@ POSITIVE = (
 """Flags that count something, and of which there must be one at least."""
 
 
-def check_flags(flags: argparse.Namespace) -> None:
+def check_flags(flags: Flags) -> None:
     """Refuse flags that make no sense, and those that contradict each other.
 
     Raises:
@@ -36,56 +37,52 @@ def check_flags(flags: argparse.Namespace) -> None:
     _check_video(flags)
     _check_viewer(flags)
     _check_timeout(flags)
-    _check_counts(flags)
-    _check_continuation(flags)
-
-
-def _check_counts(flags: argparse.Namespace) -> None:
-    if getattr(flags, "num_envs", None) and getattr(flags, "global_num_envs", None):
+    if flags.num_envs and flags.global_num_envs:
         raise ConfigurationError(
             "--num_envs and --global_num_envs were both given; the first counts per process, the "
             "second in all. Keep one."
         )
-    for name in POSITIVE:
-        given = getattr(flags, name, None)
-        for value in given if isinstance(given, list) else [given]:  # benchmarks take several
-            if value is not None and value <= 0:
-                raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")
-
-
-def _check_continuation(flags: argparse.Namespace) -> None:
-    if getattr(flags, "run_id", None) == "":  # as of a variable that is not set
-        raise ConfigurationError(
-            "--run_id is empty, so unrelated runs would share a name. "
-            "Give a name, or leave the flag out."
-        )
-    if getattr(flags, "resume", True):
-        _check_pretrained(flags)
-        return
-    for name in ("checkpoint", "load_run"):
-        if getattr(flags, name) is not None:
-            raise ConfigurationError(
-                f"--{name} has no effect on a new run. Add --resume to continue one."
-            )
-
-
-def _check_pretrained(flags: argparse.Namespace) -> None:
-    """Refuse what has no effect beside ``--checkpoint pretrained``, and training on from one."""
-    if getattr(flags, "checkpoint", None) != SELECTOR:
-        return
-    if hasattr(flags, "resume"):
-        raise ConfigurationError(
-            "--checkpoint pretrained is a policy to play or export: it holds no optimizer, so no "
-            "training goes on from it. Resume a run of your own."
-        )
-    if flags.load_run is not None:
+    if flags.command == "train":
+        _check_continuation(flags)
+    elif flags.checkpoint == SELECTOR and flags.load_run is not None:
         raise ConfigurationError(
             f"--load_run has no effect beside --checkpoint pretrained ({flags.load_run}). Leave "
             "one out."
         )
 
 
-def checkpoint_file(flags: argparse.Namespace) -> Path | None:
+def check_counts(flags: Mapping[str, Any]) -> None:
+    """Refuse a number of something that is not positive.
+
+    Raises:
+        ConfigurationError: Naming the first of them.
+    """
+    for name in POSITIVE:
+        given = flags.get(name)
+        for value in given if isinstance(given, list) else [given]:  # benchmarks take several
+            if value is not None and value <= 0:
+                raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")
+
+
+def _check_continuation(flags: Flags) -> None:
+    if flags.run_id == "":  # as of a variable that is not set
+        raise ConfigurationError(
+            "--run_id is empty, so unrelated runs would share a name. "
+            "Give a name, or leave the flag out."
+        )
+    for name in ("checkpoint", "load_run"):
+        if not flags.resume and getattr(flags, name) is not None:
+            raise ConfigurationError(
+                f"--{name} has no effect on a new run. Add --resume to continue one."
+            )
+    if flags.checkpoint == SELECTOR:
+        raise ConfigurationError(
+            "--checkpoint pretrained is a policy to play or export: it holds no optimizer, so no "
+            "training can continue from it. Resume a run of your own."
+        )
+
+
+def checkpoint_file(flags: Flags) -> Path | None:
     """Return the file that ``--checkpoint`` names; None for one that is to be found in a run.
 
     Raises:
@@ -121,13 +118,13 @@ def check_any_run(library: str, task: Task) -> None:
         )
 
 
-def given_config(flags: argparse.Namespace) -> Path | None:
+def given_config(flags: Flags) -> Path | None:
     """Return the run directory, or the file of ``envlab config``, that ``--config`` names, if any.
 
     Raises:
         EnvlabError: If it is neither.
     """
-    if getattr(flags, "config", None) is None:
+    if flags.config is None:
         return None
     path = Path(flags.config)
     path = path.parent if path.name == "params" else path
@@ -139,6 +136,8 @@ def given_config(flags: argparse.Namespace) -> Path | None:
             f"--config is {path}, one half of a run's configuration. Give the run: "
             f"--config={path.parents[1]}."
         )
+    from envlab.config import load_yaml
+
     values = load_yaml(path)
     parts = ("task", "library", "env", "agent")
     unknown = [name for name in values if name not in parts]
@@ -151,8 +150,8 @@ def given_config(flags: argparse.Namespace) -> Path | None:
     return path
 
 
-def _check_timeout(flags: argparse.Namespace) -> None:
-    value = getattr(flags, "timeout_s", DEFAULT_TIMEOUT_S)
+def _check_timeout(flags: Flags) -> None:
+    value = flags.timeout_s
     if not LEAST_TIMEOUT_S <= value < float("inf"):
         raise ConfigurationError(
             f"--timeout_s is {value:g}, but must be at least {LEAST_TIMEOUT_S:g} seconds, and "
@@ -160,22 +159,19 @@ def _check_timeout(flags: argparse.Namespace) -> None:
         )
 
 
-def _check_viewer(flags: argparse.Namespace) -> None:
+def _check_viewer(flags: Flags) -> None:
     """Check ``--viz``, and put our word in the place of Isaac Lab's."""
-    if not hasattr(flags, "viz"):
-        return
     word, port = flags.viz, flags.viz_port
     if word in isaac_lab.VIEWERS:
         flags.viz = isaac_lab.VIEWERS[word]
         if flags.viz is None and word != "none":
-            given = getattr(flags, "without_effect", None) or []
-            flags.without_effect = [*given, f"--viz {word}"]
+            flags.without_effect.append(f"--viz {word}")
     elif word is not None and word not in (viewers := named_plugins(VIEWERS)):
         known = " or ".join(viewers) or "left out, as no viewer is installed"
         raise ConfigurationError(
             f"--viz is {word!r}, but must be {known}.{did_you_mean(word, viewers)}"
         )
-    if flags.viz is not None and getattr(flags, "num_episodes", 1) is None:
+    if flags.command == "play" and flags.viz is not None and flags.num_episodes is None:
         for name in ("json", "video"):
             if getattr(flags, name):
                 raise ConfigurationError(
@@ -192,10 +188,9 @@ def _check_viewer(flags: argparse.Namespace) -> None:
         raise ConfigurationError(f"--viz_port is {port}, but must be from 1 to 65535.")
 
 
-def _check_video(flags: argparse.Namespace) -> None:
+def _check_video(flags: Flags) -> None:
     for name in ("video_length", "video_interval"):
-        value = getattr(flags, name, None)
-        if value is not None and not flags.video:
+        if getattr(flags, name) is not None and not flags.video:
             raise ConfigurationError(
                 f"--{name} has no effect without --video. Add --video, or leave it out."
             )

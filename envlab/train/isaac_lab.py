@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab.train.flags import Flags
 
 _NO_KIT = "there is no Isaac Sim below"
 _NO_WINDOW = "there is no stream; --viz web shows environments in a browser"
@@ -62,8 +63,7 @@ class _WithoutEffect(argparse.Action):
     """Notes that a flag was given."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
-        given = getattr(namespace, "without_effect", None) or []
-        namespace.without_effect = [*given, option]
+        namespace.without_effect.append(option)
 
 
 class _Refused(argparse.Action):
@@ -81,21 +81,24 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
             action=_WithoutEffect,
             nargs=num_values,
             dest="without_effect",
-            default=None,
             help=argparse.SUPPRESS,
         )
     for option in INSTEAD:
         parser.add_argument(
-            option, action=_Refused, nargs="*", dest="refused", default=None, help=argparse.SUPPRESS
+            option,
+            action=_Refused,
+            nargs="*",
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
         )
     parser.add_argument(
         "--cpu", action="store_const", const="cpu", dest="device", help=argparse.SUPPRESS
     )
 
 
-def without_effect_line(flags: argparse.Namespace) -> str | None:
+def without_effect_line(flags: Flags) -> str | None:
     """Return the one line on the given flags that have no effect; None if there are none."""
-    given = list(dict.fromkeys(flags.without_effect or ()))
+    given = list(dict.fromkeys(flags.without_effect))
     if not given:
         return None
     reasons: dict[str, list[str]] = {}

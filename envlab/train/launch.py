@@ -1,46 +1,66 @@
-"""What a train script does around its library: flags, sweep, context, signals, teardown."""
+"""A training from its script to the loop: words, sessions, the other ranks, ``Training.run``.
+
+What is wrong in the words alone is refused before torch and the library take their seconds to load,
+so the functions here import what needs them.
+"""
 
 from __future__ import annotations
 
-import argparse
-import functools
-import itertools
-import logging
 import os
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envlab.config import expand_sweep
-from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import Interrupted, InterruptFlag, Preempted, interruptible
+from envlab.distributed.interrupt import InterruptFlag, Preempted, interruptible
 from envlab.distributed.log import configure_logging
-from envlab.distributed.progress import LostPeerError
-from envlab.distributed.ranks import launched_rank, meeting_point
-from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
+from envlab.distributed.program import run_script
+from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes, launched_rank
 from envlab.errors import ConfigurationError
-from envlab.libraries import Library
-from envlab.runs.manifest import record_end
-from envlab.train.agreement import check_agreement
-from envlab.train.dry_run import default_flags, dry_run
-from envlab.train.dry_run_text import dry_run_text
+from envlab.libraries import Library, get_library
+from envlab.train.arguments import ArgumentParser, read_words
 from envlab.train.flag_checks import given_config
-from envlab.train.requeue import check_requeue, requeue
-from envlab.train.resume import continue_session
-from envlab.train.session import Session, compose_session
+from envlab.train.flags import Flags
+from envlab.train.requeue import check_requeue
 from envlab.train.sweep import sweep_table, swept_values
-from envlab.train.training import train_session
 
-logger = logging.getLogger(__name__)
-
-_SESSIONS = itertools.count(1)
-"""Numbers the sessions of this process, so that a restart goes on in the one that was broken off.
-
-A script may train several times. Where ``--run_id`` names the run, the number is its job's alone.
-"""
+if TYPE_CHECKING:
+    from envlab.config import Override
+    from envlab.distributed.context import DistributedContext
+    from envlab.runs.directory import Run
+    from envlab.train.session import Session
+    from envlab.train.training import Prepared
 
 
-def run_training(library: Library, flags: argparse.Namespace, overrides: list[str]) -> int:
+def train(library: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a library's ``train.py``; return the exit code.
+
+    The way to the loop: :func:`train_with` reads the words, :func:`run_training` composes sessions
+    and joins the other ranks, :func:`train_session` builds a session and runs its loop,
+    :meth:`envlab.train.loop.Training.run`.
+    """
+    return run_script(lambda words: train_with(get_library(library), words), arguments)
+
+
+def train_with(library: Library, words: Sequence[str], choice: str = "") -> int:
+    """Train as words say, on this process, or on several that ``--nproc`` starts.
+
+    Args:
+        library: What to train with.
+        words: Those after the library.
+        choice: A line about how the library was chosen.
+    """
+    if library.prepare is not None:
+        # What it makes of the words may depend on how many processes there are.
+        code = _launch(library.name, words)
+        if code is not None:
+            return code
+    flags, overrides = read_words("train", library, words, choice)
+    if flags.nproc is not None:
+        return _launch(library.name, words, flags.ml_framework) or 0
+    return run_training(library, flags, overrides)
+
+
+def run_training(library: Library, flags: Flags, overrides: list[Override]) -> int:
     """Train as the command line says; with ``-m``, one run after the other.
 
     Args:
@@ -55,14 +75,15 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
     Raises:
         EnvlabError: For bad input, before anything is written.
     """
-    configure_logging(launched_rank(), verbose=flags.verbose)  # what is composed may speak already
+    from envlab.config import expand_sweep
+    from envlab.train.rank import Rank
+    from envlab.train.resume import continue_session
+    from envlab.train.session import compose_session
+
+    configure_logging(launched_rank(), verbose=flags.verbose)  # composing may log already
     jobs = expand_sweep(overrides) if flags.multirun else [overrides]
     check_requeue(flags)
-
-    def compose(job: Sequence[str], params: Path | None) -> Session:
-        return compose_session(flags, job, library, params)
-
-    sessions = [compose(job, given_config(flags)) for job in jobs]
+    sessions = [compose_session(flags, job, library, given_config(flags)) for job in jobs]
     for session, swept in zip(sessions, swept_values(jobs), strict=True):
         session.swept = swept
     _check_sweep(sessions)
@@ -71,118 +92,120 @@ def run_training(library: Library, flags: argparse.Namespace, overrides: list[st
     def work(
         number: int, session: Session, context: DistributedContext, flag: InterruptFlag
     ) -> None:
-        again = functools.partial(compose, session.overrides)
-        continued = continue_session(session, context, again, number=number)
+        def compose(params: Path | None) -> Session:
+            return compose_session(flags, session.overrides, library, params)
+
+        continued = continue_session(session, context, compose, number=number)
         if continued is None:
             directories.append(None)
         elif flags.dry_run:
-            defaults = compose_session(default_flags(flags), [], library)
-            plan = dry_run(continued, context, defaults=defaults)
-            if context.is_main:
-                print(dry_run_text(plan), flush=True)
+            _print_dry_run(continued, context)
         else:
             directories.append(train_session(continued, context, flag))
 
     try:
         with interruptible() as flag:
-            return _Rank(flags, flag).run(sessions, work)
+            return Rank(flags, flag).run(sessions, work)
     finally:
         if len(sessions) > 1 and directories and launched_rank() == 0:
             print(f"\n{sweep_table([session.swept for session in sessions], directories)}")
 
 
-class _Rank:
-    """This process's part in a job, from joining the other ranks to leaving in order."""
+def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> Path:
+    """Train one session to the end of its budget; return its run directory.
 
-    def __init__(self, flags: argparse.Namespace, flag: InterruptFlag) -> None:
-        self._flags, self._flag = flags, flag
-        self._context: DistributedContext | None = None
-        self._watchdog: Watchdog | None = None
-        self._ends_well = False
+    Args:
+        session: What to train.
+        context: The process's context.
+        flag: Tells whether a signal ended the run.
 
-    def run(
-        self,
-        sessions: Sequence[Session],
-        work: Callable[[int, Session, DistributedContext, InterruptFlag], None],
-    ) -> int:
-        """Work on the sessions one after the other; return the exit code."""
+    Raises:
+        EnvlabError: For bad input, before a run directory is made.
+    """
+    from envlab.train.training import prepare, print_resume, print_summary
+
+    prepared = prepare(session, context, session.library.load("build"))
+    try:
+        run, checkpoint = train_prepared(prepared, context, flag)
+    except Preempted as end:
+        if context.is_main and end.checkpoint is not None:
+            print_summary(prepared.session, end.checkpoint.parents[1], end.checkpoint)
+            print_resume(end.checkpoint)
+        raise
+    if context.is_main:
+        print_summary(prepared.session, run.directory, checkpoint)
+    return run.directory
+
+
+def train_prepared(
+    prepared: Prepared, context: DistributedContext, flag: InterruptFlag
+) -> tuple[Run, Path | None]:
+    """Train what :func:`prepare` built; return the run, and its last checkpoint on rank 0."""
+    from envlab.train.loop import Training
+    from envlab.train.training import open_curves_of, open_run
+    from envlab.train.validator_process import start_validator
+    from envlab.train.video import start_recording
+    from envlab.train.viewing import start_viewing
+
+    session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
+    env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
+    flags, resumed = session.flags, session.resumed
+    progress, opened = context.progress, open_run(session, context, flag, scaling.facts)
+    with opened as run:
+        progress.directory = run.directory
+        env.log_dir = run.directory
+        run.update(total_iterations=total)
+        training = Training(
+            learner,
+            env,
+            context,
+            run,
+            cfg=cfg,
+            origin={
+                "library": session.library.name,
+                "task": session.task.id,
+                "learning_rate_factor": scaling.factor,
+                **cfg.origin,
+            },
+            total_iterations=total,
+            curves=open_curves_of(run, cfg) if context.is_main else None,
+            recorder=start_recording(flags, env, run.directory / "videos" / "train"),
+            viewer=start_viewing(flags, env, title=f"{session.task.id} in training"),
+            stop_signal=lambda: flag.signal_number,
+        )
+        validator = start_validator(session, run.directory, context)
         try:
-            context = self._join()
-            with context.progress.naming_lost_peers():
-                check_agreement(sessions, context)
-                for job, session in enumerate(sessions, 1):
-                    if self._flags.multirun:
-                        words = " ".join(session.overrides)
-                        logger.info("Run %d of %d: %s", job, len(sessions), words)
-                    number = next(_SESSIONS) if self._flags.run_id is None else job
-                    work(number, session, context, self._flag)
-            self._ends_well = True
-        except Interrupted as interrupted:
-            return self._stop(interrupted)
-        except LostPeerError as lost:
-            return self._stop_without(lost)
-        except Exception as error:
-            if self._flag.signal_number is not None:
-                # A peer that left first breaks a collective before our own signal is raised.
-                return self._stop(Interrupted(self._flag.signal_number))
-            self._tell_failure(error)
+            with progress.naming_lost_peers():
+                if resumed is not None:
+                    training.saver.restore(resumed, str(session.checkpoint))
+                with flag.deferred():
+                    training.run(done=0 if resumed is None else int(resumed["iteration"]))
+            if validator is not None:
+                validator.finish()
+        except (Preempted, Exception) as end:
+            # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
+            # about, would put itself in this one's place.
+            if context.is_distributed or isinstance(end, Preempted):
+                flag.ignore_more()
             raise
         finally:
-            if self._context is not None:
-                self._context.close(abort=not self._ends_well)
-            if self._watchdog is not None:
-                self._watchdog.close()
-        return 0
+            if validator is not None:
+                validator.close()
+            training.close()
+            env.close()
+    return run, training.saver.last_checkpoint
 
-    def _join(self) -> DistributedContext:
-        """Join the other ranks, under the eyes of a watchdog."""
-        flags = self._flags
-        context = self._context = DistributedContext.create(
-            flags.distributed, flags.device, timeout_s=flags.timeout_s
-        )
-        configure_logging(context.rank, context.world_size, verbose=flags.verbose)
-        self._watchdog = Watchdog(
-            context,
-            end_run=record_end,
-            meeting_point=meeting_point(os.environ) if context.is_distributed else None,
-            timeout_s=flags.timeout_s,
-            has_launcher=flags.distributed,
-        )
-        return context
 
-    def _stop(self, interrupted: Interrupted) -> int:
-        """Say which signal ended the job, and have it started again where that was asked for."""
-        if not isinstance(interrupted, Preempted):
-            logger.warning("Interrupted: %s.", interrupted)
-            return interrupted.exit_code
-        self._flag.ignore_more()
-        self._ends_well = True
-        assert self._context is not None
-        if self._context.is_main:
-            how = "Interrupted" if interrupted.signal_number == signal.SIGINT else "Preempted"
-            saved = "saved" if interrupted.is_saved else "not saved: the log says why"
-            logger.warning(
-                "%s: %s, and %s; exit code %d.", how, interrupted, saved, interrupted.exit_code
-            )
-            if self._flags.requeue and interrupted.signal_number == signal.SIGUSR1:
-                requeue()
-        return interrupted.exit_code
+def _print_dry_run(session: Session, context: DistributedContext) -> None:
+    """Print what a run would be; every rank must call this."""
+    from envlab.train.dry_run import default_flags, dry_run
+    from envlab.train.dry_run_text import dry_run_text
+    from envlab.train.session import compose_session
 
-    def _stop_without(self, lost: LostPeerError) -> int:
-        """End because another rank has: one of those that are left says so."""
-        self._flag.ignore_more()
-        if self._watchdog is not None and self._watchdog.speaks():
-            logger.error("%s", lost)
-            if self._context is not None and self._context.progress.directory is not None:
-                record_end(self._context.progress.directory, str(lost))  # rank 0 may be the one
-        return HUNG_EXIT_CODE
-
-    def _tell_failure(self, error: Exception) -> None:
-        """Tell the other ranks of an error here, and let none of their ends cut this one short."""
-        if self._context is not None and self._context.is_distributed:
-            self._flag.ignore_more()
-        if self._watchdog is not None:
-            self._watchdog.tell_failure(error)
+    defaults = compose_session(default_flags(session.flags), [], session.library)
+    plan = dry_run(session, context, defaults=defaults)
+    if context.is_main:
+        print(dry_run_text(plan), flush=True)
 
 
 def _check_sweep(sessions: Sequence[Session]) -> None:
@@ -192,3 +215,17 @@ def _check_sweep(sessions: Sequence[Session]) -> None:
             raise ConfigurationError(
                 f"--{name} sets agent.{key} in every run, but it is swept. Leave one of them out."
             )
+
+
+def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:
+    """Train on several processes of this machine, if ``--nproc`` says so, and wait for them."""
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument(*NUM_PROCESSES, type=int)
+    flags, rest = parser.parse_known_args(list(arguments))
+    if flags.nproc is None:
+        return None
+    check_num_processes(flags.nproc, framework, os.environ)
+    from envlab.distributed.torchrun import launch
+
+    words = ["-m", "envlab", "train", library, *(word for word in rest if word != "--distributed")]
+    return launch(flags.nproc, [*words, "--distributed"])

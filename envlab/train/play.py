@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
 import os
@@ -13,7 +12,7 @@ from typing import Any
 
 import torch
 
-from envlab.config import merge
+from envlab.config import Override, merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
 from envlab.distributed.seeding import evaluation_seed, seed_everything
@@ -26,6 +25,7 @@ from envlab.runs.directory import LOG_ROOT, refuse_links
 from envlab.runs.pretrained import SELECTOR
 from envlab.train.deployment import NotDeployable, write_deployment
 from envlab.train.evaluation import evaluate, write_json
+from envlab.train.flags import Flags
 from envlab.train.play_watched import NewerPolicies, play_watched, told_of
 from envlab.train.population.checkpoint import of_leader
 from envlab.train.session import (
@@ -44,7 +44,7 @@ NUM_ENVS_EXPORT = 2
 """Enough to make the networks; nothing is stepped."""
 
 
-def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
+def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
     """Run ``play.py``.
 
     Returns:
@@ -75,7 +75,7 @@ def run_playing(library: Library, flags: argparse.Namespace, overrides: Sequence
     return 0
 
 
-def run_export(library: Library, flags: argparse.Namespace, overrides: Sequence[str]) -> int:
+def run_export(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
     """Run ``envlab export``: what play writes, without playing, and for Isaac Lab's joint order.
 
     Returns:
@@ -115,7 +115,7 @@ class OpenedPolicy:
 
 
 def open_policy(
-    library: Library, flags: argparse.Namespace, overrides: Sequence[str], num_envs: int
+    library: Library, flags: Flags, overrides: Sequence[Override], num_envs: int
 ) -> OpenedPolicy:
     """Load a checkpoint, and make up to ``num_envs`` environments, or as many as flags say."""
     session = compose_session(flags, overrides, library)
@@ -194,7 +194,7 @@ def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> 
 def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
     """Play until the visitor ends it; where ``latest`` or ``best`` plays, with each newer one."""
     session, env = opened.session, opened.env
-    viewer.told, selector = opened.told, session.flags.checkpoint
+    viewer.told, selector = opened.told, session.flags.checkpoint or "latest"
 
     def make(values: dict[str, Any]) -> Player:
         values = of_leader(values)

@@ -6,13 +6,13 @@ requeues by itself.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import shutil
 import subprocess
 
 from envlab.errors import ConfigurationError
+from envlab.train.flags import Flags
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ DEADLINE_S = 30.0
 """How long Slurm's controller may take to answer."""
 
 
-def check_requeue(flags: argparse.Namespace) -> None:
+def check_requeue(flags: Flags) -> None:
     """Refuse ``--requeue`` where it could not work.
 
     Raises:

@@ -63,7 +63,7 @@ class Scaling:
 
         With as many processes and the same rule it is returned as it is.
         """
-        ratio = self.factor / float(checkpoint.get("learning_rate_factor", 1.0))
+        ratio = self.factor / checkpoint["learning_rate_factor"]
         if ratio == 1.0:
             return checkpoint
         logger.info(
@@ -84,7 +84,7 @@ def settle_batches(session: Session) -> Session:
         ConfigurationError: If a rule for learning rates has no effect.
     """
     flags, cfg = session.flags, session.agent_cfg
-    is_divided = getattr(flags, "global_num_envs", None) is not None
+    is_divided = flags.global_num_envs is not None
     if hasattr(cfg, "batch_sizes") and (is_divided or flags.num_envs is not None):
         cfg = set_value(cfg, "batch_sizes", "all" if is_divided else "process")
     if cfg.lr_scaling != "none" and (is_divided or getattr(cfg, "batch_sizes", "") == "all"):

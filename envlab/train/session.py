@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 import secrets
@@ -14,14 +13,15 @@ from typing import Any
 from envlab import libraries
 from envlab.agent_cfg import set_value, value_at
 from envlab.config import (
+    Override,
     Trust,
     check_ranges,
     compose,
     leaves,
     load_yaml,
-    merge,
     overrides_of,
     read_yaml,
+    sets_value,
     texts_of,
 )
 from envlab.distributed.checkpoint import load_checkpoint
@@ -35,6 +35,7 @@ from envlab.runs.find import find_run, flags_of
 from envlab.runs.manifest import read_manifest
 from envlab.runs.pretrained import SELECTOR, find_policy
 from envlab.train.flag_checks import checkpoint_file
+from envlab.train.flags import Flags
 from envlab.train.population.cfg import PopulationCfg, spans_of, with_ranges, with_size
 from envlab.train.sweep import folder_label
 
@@ -54,8 +55,8 @@ class Session:
     """See :class:`envlab.agent_cfg.AgentCfg`."""
     population_cfg: PopulationCfg = field(default_factory=PopulationCfg)
     """How many are trained at once, and what they differ in."""
-    overrides: list[str]
-    flags: argparse.Namespace
+    overrides: list[Override]
+    flags: Flags
     sets_num_envs: bool = False
     """Whether overrides set ``env.scene.num_envs``, be it to the task's default."""
     swept: dict[str, str] = field(default_factory=dict)
@@ -84,8 +85,8 @@ class Session:
 
 
 def compose_session(
-    flags: argparse.Namespace,
-    overrides: Sequence[str],
+    flags: Flags,
+    overrides: Sequence[Override],
     library: Library,
     params: Path | None = None,
 ) -> Session:
@@ -93,7 +94,7 @@ def compose_session(
 
     Args:
         flags: Parsed flags; they win over overrides.
-        overrides: Hydra overrides.
+        overrides: Hydra overrides, parsed.
         library: What to train with.
         params: A run directory whose ``params/`` to start from, or a file of ``envlab config``, in
             place of the task's defaults.
@@ -103,7 +104,6 @@ def compose_session(
     """
     task = get_task(flags.task)
     env_cfg, agent_cfg = load_env_cfg(task), library.default_cfg(flags)
-    given, overrides = overrides, with_ranges(overrides)
     trust = _trust(flags, overrides)
     if isinstance(task, GymTask):
         task = task.suited(compose({"env": env_cfg}, overrides_of("env", overrides))["env"])
@@ -114,13 +114,13 @@ def compose_session(
     roots = {"env": env_cfg, "agent": agent_cfg}
     if library.has_members:
         roots["population"] = _given_population(params)
-    composed = compose(roots, overrides)
+    composed = compose(roots, with_ranges(overrides))
     agent_cfg, undone = composed["agent"], {}
     if params is not None and agent_cfg.references():
         key = _agent_key(library.name, flags.agent, agent_cfg)
         _check_references(agent_cfg, trust, load_agent_values(task, key) or {})
     for name, key in agent_cfg.FLAGS.items():
-        if getattr(flags, name, None) is not None:
+        if getattr(flags, name) is not None:
             before = value_at(composed["agent"], key)
             if before != value_at(roots["agent"], key):
                 undone[name] = before
@@ -135,8 +135,8 @@ def compose_session(
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
     population_cfg = composed.get("population") or PopulationCfg()
     if library.has_members:  # else the flag is a library's own
-        population_cfg = with_size(population_cfg, getattr(flags, "population_size", None))
-        if params is not None or not getattr(flags, "resume", False):  # else the run's is to come
+        population_cfg = with_size(population_cfg, flags.population_size)
+        if params is not None or not flags.resume:  # else the run's is to come
             _check_population(population_cfg, agent_cfg, flags)
     return Session(
         library=library,
@@ -144,9 +144,9 @@ def compose_session(
         env_cfg=composed["env"],
         agent_cfg=agent_cfg,
         population_cfg=population_cfg,
-        overrides=list(given),
+        overrides=list(overrides),
         flags=flags,
-        sets_num_envs=_sets_num_envs(roots, overrides, composed["env"].scene.num_envs),
+        sets_num_envs=sets_value(overrides, "env.scene.num_envs"),
         undone=undone,
         params=params,
     )
@@ -162,7 +162,7 @@ def _given_population(params: Path | None) -> PopulationCfg:
     return read_yaml(path, PopulationCfg(), root="population", part=not params.is_dir())
 
 
-def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namespace) -> None:
+def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: Flags) -> None:
     """Refuse a population that there cannot be.
 
     Raises:
@@ -170,7 +170,7 @@ def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namesp
     """
     check_ranges({"population": cfg})
     spans_of(cfg, agent_cfg)
-    if cfg.size == 0 or not hasattr(flags, "population_size"):
+    if cfg.size == 0 or flags.command != "train":
         return
     for name, is_given in (
         ("global_num_envs", flags.global_num_envs is not None),
@@ -183,19 +183,6 @@ def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: argparse.Namesp
                 f"--{name} has no effect with --population_size: each member is trained by one "
                 "process, in --num_envs environments of its own. Leave one of them out."
             )
-
-
-def _sets_num_envs(roots: Mapping[str, Any], overrides: Sequence[str], num_envs: int) -> bool:
-    """Return whether overrides decide the number of environments.
-
-    They do if they lead to the same number from another default, however they are written and even
-    if it is the default's own.
-    """
-    if not overrides:
-        return False
-    scene = {"num_envs": roots["env"].scene.num_envs + 1}
-    other = compose({**roots, "env": merge(roots["env"], {"scene": scene})}, overrides)
-    return bool(other["env"].scene.num_envs == num_envs)
 
 
 def agree_on_seed(seed: int, context: DistributedContext) -> int:
@@ -221,7 +208,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
         ConfigurationError: If the total cannot be divided.
     """
     flags = session.flags
-    total = getattr(flags, "global_num_envs", None)
+    total = flags.global_num_envs
     if flags.num_envs is not None:
         return flags.num_envs
     if total is not None:
@@ -328,10 +315,10 @@ def _lay_given(
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
 
 
-def _trust(flags: argparse.Namespace, overrides: Sequence[str]) -> Trust:
+def _trust(flags: Flags, overrides: Sequence[Override]) -> Trust:
     """Return what a run's files may name: code of tasks and libraries, and what the user names."""
     packages = trusted_modules() | libraries.trusted_modules()
-    named = frozenset(getattr(flags, "trust", None) or ())
+    named = frozenset(flags.trust or ())
     return Trust(modules=packages | named, named=texts_of(overrides))
 
 

@@ -6,26 +6,29 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from tabulate import tabulate
+from typing import TYPE_CHECKING
 
 from envlab.runs.records import Standing, read_standing
+
+if TYPE_CHECKING:
+    from envlab.config import Override
 
 _LENGTH = 80
 """Characters of a folder's name that values may take; file systems allow 255 in all."""
 
 
-def swept_values(jobs: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+def swept_values(jobs: Sequence[Sequence[Override]]) -> list[dict[str, str]]:
     """Return the values that differ between the runs of a sweep, by override key.
 
     Args:
         jobs: The overrides of each run, as :func:`envlab.config.expand_sweep` returns them.
     """
+    words = [[str(override.input_line) for override in job] for job in jobs]
     positions = [
-        place for place, texts in enumerate(zip(*jobs, strict=True)) if len(set(texts)) > 1
+        place for place, texts in enumerate(zip(*words, strict=True)) if len(set(texts)) > 1
     ]
-    split = [[job[place].partition("=") for place in positions] for job in jobs]
-    return [{key.lstrip("+~"): value for key, _, value in words} for words in split]
+    split = [[job[place].partition("=") for place in positions] for job in words]
+    return [{key.lstrip("+~"): value for key, _, value in values} for values in split]
 
 
 def folder_label(swept: Mapping[str, str]) -> str:
@@ -58,6 +61,8 @@ def sweep_table(swept: Sequence[Mapping[str, str]], directories: Sequence[Path |
         swept: What :func:`swept_values` returns.
         directories: The run directories so far; None where an earlier start finished the run.
     """
+    from tabulate import tabulate  # takes 10 ms, which no --help should wait for
+
     keys = list(swept[0]) if swept else []
     rows = []
     for values, directory in zip(swept, directories, strict=False):

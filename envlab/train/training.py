@@ -1,4 +1,4 @@
-"""One session from its seed to its summary, whatever the library."""
+"""What a session needs before its loop, and prints after it, whatever the library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envlab.commit import code_digests
 from envlab.config import merge
 from envlab.distributed.agreement import name_ranks
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.interrupt import InterruptFlag, Preempted
+from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import on_each_node
 from envlab.distributed.seeding import seed_everything
 from envlab.envs import DirectMarlEnv, multi_agent_to_single_agent
@@ -28,95 +28,14 @@ from envlab.runs.directory import Run
 from envlab.runs.manifest import read_manifest
 from envlab.train.agreement import own_packages
 from envlab.train.curves import Curves, check_logger, open_curves
-from envlab.train.loop import Training
 from envlab.train.population.environments import MemberEnvs
 from envlab.train.population.learner import PopulationLearner
 from envlab.train.scaling import Scaling, scale, settle_batches
 from envlab.train.session import Session, agree_on_seed, choose_num_envs
-from envlab.train.validator_process import start_validator
-from envlab.train.video import check_recording, render_mode, start_recording
-from envlab.train.viewing import check_viewing, start_viewing
+from envlab.train.video import check_recording, render_mode
+from envlab.train.viewing import check_viewing
 
 logger = logging.getLogger(__name__)
-
-
-def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> Path:
-    """Train one session to the end of its budget; return its run directory.
-
-    Args:
-        session: What to train.
-        context: The process's context.
-        flag: Tells whether a signal ended the run.
-
-    Raises:
-        EnvlabError: For bad input, before a run directory is made.
-    """
-    prepared = prepare(session, context, session.library.load("build"))
-    try:
-        run, checkpoint = train_prepared(prepared, context, flag)
-    except Preempted as end:
-        if context.is_main and end.checkpoint is not None:
-            directory = end.checkpoint.parents[1]
-            print_summary(prepared.session, directory, end.checkpoint)
-            words = resume_words(read_manifest(directory), end.checkpoint)
-            print("Resume it:", typed(words) if words else "the same command with --resume.")
-        raise
-    if context.is_main:
-        print_summary(prepared.session, run.directory, checkpoint)
-    return run.directory
-
-
-def train_prepared(
-    prepared: Prepared, context: DistributedContext, flag: InterruptFlag
-) -> tuple[Run, Path | None]:
-    """Train what :func:`prepare` built; return the run, and its last checkpoint on rank 0."""
-    session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
-    env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
-    flags, resumed = session.flags, session.resumed
-    progress, opened = context.progress, open_run(session, context, flag, scaling.facts)
-    with opened as run:
-        progress.directory = run.directory
-        env.log_dir = run.directory
-        run.update(total_iterations=total)
-        training = Training(
-            learner,
-            env,
-            context,
-            run,
-            cfg=cfg,
-            origin={
-                "library": session.library.name,
-                "task": session.task.id,
-                "learning_rate_factor": scaling.factor,
-                **cfg.origin,
-            },
-            total_iterations=total,
-            curves=_open_curves(run, cfg) if context.is_main else None,
-            recorder=start_recording(flags, env, run.directory / "videos" / "train"),
-            viewer=start_viewing(flags, env, title=f"{session.task.id} in training"),
-            stop_signal=lambda: flag.signal_number,
-        )
-        validator = start_validator(session, run.directory, context)
-        try:
-            with progress.naming_lost_peers():
-                if resumed is not None:
-                    training.saver.restore(resumed, str(session.checkpoint))
-                with flag.deferred():
-                    training.run(done=0 if resumed is None else int(resumed["iteration"]))
-            if validator is not None:
-                validator.finish()
-        except (Preempted, Exception) as end:
-            # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
-            # about, would put itself in this one's place.
-            if context.is_distributed or isinstance(end, Preempted):
-                flag.ignore_more()
-            raise
-        finally:
-            if validator is not None:
-                validator.close()
-            training.close()
-            env.close()
-    return run, training.saver.last_checkpoint
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -300,11 +219,11 @@ def open_run(
         "global_num_envs": num_envs * (session.population_cfg.size or context.world_size),
         "grad_sync": flags.grad_sync if context.is_distributed else None,
         "scaling": dict(scaling),
-        "overrides": session.overrides,
+        "overrides": [one.input_line for one in session.overrides],
         "swept": session.swept,
-        "flags": {key: value for key, value in vars(flags).items() if value not in (None, False)},
+        "flags": flags.given(),
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
-        "services": (session.resumed or {}).get("services", {}),
+        "services": session.resumed["services"] if session.resumed else {},
         "launch": session.launch,
         "code": code_digests(own_packages(session)),
     }
@@ -350,7 +269,7 @@ def _say_on_other_nodes(run: Run, context: DistributedContext) -> None:
         )
 
 
-def _open_curves(run: Run, cfg: AgentCfg) -> Curves:
+def open_curves_of(run: Run, cfg: AgentCfg) -> Curves:
     """Open a run's curves, and note what a service calls the run. On rank 0."""
     name = cfg.logger
     curves = open_curves(
@@ -383,6 +302,12 @@ def print_summary(session: Session, directory: Path, checkpoint: Path | None) ->
     )
     print(f"Last checkpoint: {path}")
     print("Play it:", typed([*words, *_what_was_trained(session), f"--checkpoint={path}"]))
+
+
+def print_resume(checkpoint: Path) -> None:
+    """Print the command that resumes the run of a checkpoint."""
+    words = resume_words(read_manifest(checkpoint.parents[1]), checkpoint)
+    print("Resume it:", typed(words) if words else "the same command with --resume.")
 
 
 def _what_was_trained(session: Session) -> list[str]:

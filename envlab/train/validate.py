@@ -23,7 +23,8 @@ from envlab.libraries import get_library
 from envlab.registry import discover
 from envlab.runs.manifest import read_manifest, read_manifests
 from envlab.runs.records import Records, line_of
-from envlab.train.arguments import play_parser, whole_number
+from envlab.train.arguments import play_parser
+from envlab.train.flags import whole_number
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ needs (104 MB installed; imageio-ffmpeg's is 165 MB).
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import logging
 import os
@@ -20,6 +19,7 @@ from envlab.distributed.disk import surviving_disk_errors
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.sim.opengl import INSTALL_HINT, opengl_problems, pin_opengl
+from envlab.train.flags import Flags
 
 logger = logging.getLogger(__name__)
 
@@ -129,29 +129,27 @@ class _Clip:
         self._container.close()
 
 
-def render_mode(flags: argparse.Namespace) -> str | None:
+def render_mode(flags: Flags) -> str | None:
     """Return the ``render_mode`` that an environment needs for these flags."""
     return "rgb_array" if flags.video else None
 
 
-def start_recording(
-    flags: argparse.Namespace, env: BatchedEnv, directory: Path
-) -> VideoRecorder | None:
+def start_recording(flags: Flags, env: BatchedEnv, directory: Path) -> VideoRecorder | None:
     """Return the recorder that the flags ask for, on rank 0.
 
     Args:
-        flags: ``video``, ``video_length`` and, in training, ``video_interval``.
+        flags: ``video``, ``video_length`` and, in training, ``video_interval``: play makes one.
         env: The environment.
         directory: Where to write.
     """
     if not (flags.video and env.context.is_main):
         return None
-    interval = flags.video_interval or INTERVAL if hasattr(flags, "video_interval") else None
+    interval = flags.video_interval or INTERVAL if flags.command == "train" else None
     length = flags.video_length or LENGTH
     return VideoRecorder(env, directory, length=length, interval=interval)
 
 
-def check_recording(flags: argparse.Namespace, env: BatchedEnv) -> None:
+def check_recording(flags: Flags, env: BatchedEnv) -> None:
     """Refuse ``--video`` where it cannot work, before anything is written. Called by every rank.
 
     Raises:

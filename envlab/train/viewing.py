@@ -6,13 +6,13 @@ them is loaded where none was asked for.
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from envlab.errors import ConfigurationError
 from envlab.plugins import named_plugins
 from envlab.registry import load_entry_point
+from envlab.train.flags import PORT, Flags
 
 if TYPE_CHECKING:  # which loads torch, and flags are read before
     from envlab.envs import BatchedEnv
@@ -22,9 +22,6 @@ ENTRY_POINT_GROUP = "envlab.viewers"
 
 NUM_WATCHED = 4
 """Environments that are shown at a time, and that are made where they are only to be watched."""
-
-PORT = 8088
-"""Where ``--viz web`` looks for a free port first."""
 
 
 class Viewer(Protocol):
@@ -66,13 +63,13 @@ class Pace:
         time.sleep(self._end - now)
 
 
-def check_viewing(flags: argparse.Namespace, env: BatchedEnv) -> None:
+def check_viewing(flags: Flags, env: BatchedEnv) -> None:
     """Refuse ``--viz`` where it cannot work, before anything is written. Called by every rank.
 
     Raises:
         ConfigurationError: On every rank, if rank 0 cannot show these environments.
     """
-    if getattr(flags, "viz", None) is None:
+    if flags.viz is None:
         return
     is_main = env.context.is_main
     problem = env.context.broadcast(_find_problem(flags.viz, env) if is_main else None)
@@ -81,7 +78,7 @@ def check_viewing(flags: argparse.Namespace, env: BatchedEnv) -> None:
 
 
 def start_viewing(
-    flags: argparse.Namespace, env: BatchedEnv, *, title: str, is_played: bool = False
+    flags: Flags, env: BatchedEnv, *, title: str, is_played: bool = False
 ) -> Viewer | None:
     """Return the viewer that the flags ask for, on rank 0.
 
@@ -94,7 +91,7 @@ def start_viewing(
     Raises:
         ConfigurationError: If it cannot be started.
     """
-    if getattr(flags, "viz", None) is None or not env.context.is_main:
+    if flags.viz is None or not env.context.is_main:
         return None
     port = PORT if flags.viz_port is None else flags.viz_port
     viewer: Viewer = _viewer_class(flags.viz)(env, title=title, port=port, is_played=is_played)

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from envlab.cli import guarded
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.program import guarded
 from envlab.registry import Task, get_task, load_agent_values, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.rsl_rl.learner import RslRlLearner

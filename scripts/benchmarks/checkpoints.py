@@ -25,9 +25,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded, train
+from envlab.distributed.program import guarded
 from envlab.distributed.ranks import launched_rank
 from envlab.learner import IterationRecord
+from envlab.train.launch import train
 from envlab.train.saver import Saver
 
 MINUTES = 10.0

@@ -30,7 +30,7 @@ import psutil
 import torch
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.train.evaluation import write_json
 

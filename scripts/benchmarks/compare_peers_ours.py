@@ -15,7 +15,6 @@ from rl_games.torch_runner import Runner as RlGamesRunner
 from rsl_rl.runners import OnPolicyRunner
 from skrl.utils.runner.torch import Runner as SkrlRunner
 
-from envlab.cli import train as train_library
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import (
@@ -35,6 +34,7 @@ from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl_games.env import Packed, RlGamesVecEnv
 from envlab.skrl.env import final_values
 from envlab.train.arguments import train_parser
+from envlab.train.launch import train as train_library
 from envlab.train.session import compose_session
 from envlab_populations.evolution.population import make_population
 from envlab_populations.evolution.replay import ReplayMemory

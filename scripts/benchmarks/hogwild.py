@@ -28,9 +28,9 @@ from tabulate import tabulate
 from torch.nn import functional
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import interruptible
+from envlab.distributed.program import guarded
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.runs.records import Records
 from envlab.skrl.agents import agent_class, make_agent

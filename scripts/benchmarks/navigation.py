@@ -33,9 +33,9 @@ from typing import Any
 import torch
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.train.evaluation import write_json
 from envlab_navigation.geodesics import distance_fields

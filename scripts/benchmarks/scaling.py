@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import libraries
 from envlab.registry import get_task, load_env_cfg

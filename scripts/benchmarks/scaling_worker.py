@@ -26,10 +26,10 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from envlab.cli import train
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import read_ranks
 from envlab.learner import IterationRecord
+from envlab.train.launch import train
 from envlab.train.loop import Training
 from envlab.train.metrics import ProgressLine
 

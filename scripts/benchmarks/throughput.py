@@ -23,9 +23,9 @@ from typing import Any
 import torch
 from mujoco import batch
 
-from envlab.cli import guarded
 from envlab.config import compose, merge
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.program import guarded
 from envlab.envs import VectorEnv
 from envlab.registry import Task, get_task, load_env_cfg
 from envlab.sim.analytic_backend import AnalyticSimulation

@@ -27,7 +27,7 @@ from pathlib import Path
 import torch
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 600

@@ -27,8 +27,9 @@ if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded, play
+from envlab.cli import play
 from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
 from envlab.registry import get_task, list_tasks

@@ -29,9 +29,9 @@ if __name__ == "__main__":
     choose_opengl()  # before MuJoCo is imported
 
 from envlab.arguments import ArgumentParser
-from envlab.cli import guarded
 from envlab.config import load_yaml
 from envlab.distributed.context import DistributedContext
+from envlab.distributed.program import guarded
 from envlab.envs import DirectMarlEnv, ManagerEnvCfg, VectorEnv
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.managers.term import terms_of

@@ -21,7 +21,7 @@ from envlab_isaacgym.shim import (
     take_numbers_for_conditions,
 )
 
-# Before torch loads OpenMP, whose threads else spin while they wait; see envlab.cli.
+# Before torch loads OpenMP, whose threads else spin while they wait; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 logger = logging.getLogger(__name__)

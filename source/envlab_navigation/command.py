@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabulate import tabulate
 
-from envlab.config import check_grammar, compose, merge
+from envlab.config import compose, merge
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.registry import get_task, load_env_cfg
 from envlab.train.arguments import TrainingParser
@@ -129,7 +129,6 @@ def evaluate(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measures there, too")
     parser.add_argument("--pictures", type=Path, metavar="FOLDER", help="draw each episode there")
     flags, overrides = parser.parse_with_overrides(arguments)
-    check_grammar(overrides)
     _check_positive("--num_episodes", flags.num_episodes)
     _check_positive("--num_envs", flags.num_envs)
     task = get_task(flags.task)

@@ -10,7 +10,7 @@ HOGWILD = Library(
     cfg="envlab_populations.hogwild.cfg:default_cfg",
     build="envlab_populations.hogwild.learner:build",
     player="envlab_populations.hogwild.learner:make_player",
-    flags="envlab_populations.hogwild.cfg:add_flags",
+    flags="envlab_populations.hogwild.cfg:HogwildFlags",
     description="sessions on shared parameters, by skrl's agents: see envlab lab run",
 )
 EVOLUTION = Library(
@@ -18,7 +18,7 @@ EVOLUTION = Library(
     cfg="envlab_populations.evolution.cfg:default_cfg",
     build="envlab_populations.evolution.learner:build",
     player="envlab_populations.evolution.play:EvolutionPlayer",
-    flags="envlab_populations.evolution.cfg:add_flags",
+    flags="envlab_populations.evolution.cfg:EvolutionFlags",
     description="populations of skrl's agents that evolve while they learn",
     packages={"skrl": "skrl.agents.torch.ppo"},
 )

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cli import guarded
 from envlab.config import compose
+from envlab.distributed.program import guarded
 from envlab_cluster.allenact_flags import (
     dcommand,
     dconfig,

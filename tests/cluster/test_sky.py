@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab_cluster.sky import PORT, main
 from tests.agents import free_port
 from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab_cluster.slurm import main
 from tests.cluster.fake_slurm import JOB, PORT, FakeSlurm
 from tests.launcher import ROOT, TRAIN

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab_cluster.hosts import Host
 from envlab_cluster.report import HostReport, Load, _loads
 from envlab_cluster.ssh import Answer

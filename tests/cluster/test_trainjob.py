@@ -13,7 +13,7 @@ import yaml
 from kubeflow_trainer_api.models import TrainerV1alpha1TrainingRuntime as TrainingRuntime
 from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob as TrainJob
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab_cluster.trainjob import main
 from tests.agents import free_port
 from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun

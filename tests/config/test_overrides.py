@@ -16,7 +16,7 @@ from config_sample import (
     joint_velocity,
 )
 
-from envlab.config import compose, expand_sweep
+from envlab.config import compose, expand_sweep, parse_overrides, sets_value
 from envlab.errors import ConfigurationError
 
 
@@ -252,10 +252,31 @@ def test_composing_inside_a_program_that_uses_hydra_itself(roots):
         assert GlobalHydra.instance().hydra is own
 
 
+@pytest.mark.parametrize(
+    ("words", "is_set"),
+    [
+        ([], False),
+        (["env.decimation=4", "env.scene.num_envs_max=3"], False),
+        (["env.scene.num_envs=1"], True),
+        (["env.scene={num_envs: 1}", "env.decimation=4"], True),
+        (["env={scene: {num_envs: 1}}"], True),
+        (["env.scene=${other}"], True),
+        (["~env.scene.num_envs"], True),
+        (["env.scene={}"], False),  # laid over what is there
+        (["env={scene: {spacing: 1}}"], False),
+    ],
+)
+def test_whether_overrides_set_a_value_is_read_off_them(words, is_set):
+    assert sets_value(parse_overrides(words), "env.scene.num_envs") == is_set
+
+
+def swept(*words: str) -> list[list[str | None]]:
+    """Return the overrides of each run of a sweep, as text."""
+    return [[one.input_line for one in run] for run in expand_sweep(parse_overrides(words))]
+
+
 def test_a_sweep_is_multiplied_out_with_the_last_changing_fastest():
-    runs = expand_sweep(
-        ["env.seed=1,2", "agent.run_name=${env.seed}", "env.sim.dt=choice(0.1,0.2)"]
-    )
+    runs = swept("env.seed=1,2", "agent.run_name=${env.seed}", "env.sim.dt=choice(0.1,0.2)")
     assert runs == [
         ["env.seed=1", "agent.run_name=${env.seed}", "env.sim.dt=0.1"],
         ["env.seed=1", "agent.run_name=${env.seed}", "env.sim.dt=0.2"],
@@ -265,16 +286,16 @@ def test_a_sweep_is_multiplied_out_with_the_last_changing_fastest():
 
 
 def test_ranges_lists_and_removals_in_a_sweep(roots):
-    assert expand_sweep(["env.seed=range(1,4)"]) == [["env.seed=1"], ["env.seed=2"], ["env.seed=3"]]
-    runs = expand_sweep(["agent.hidden_dims=[32],[64,64]", "~env.rewards.alive"])
+    assert swept("env.seed=range(1,4)") == [["env.seed=1"], ["env.seed=2"], ["env.seed=3"]]
+    runs = swept("agent.hidden_dims=[32],[64,64]", "~env.rewards.alive")
     assert runs[1] == ["agent.hidden_dims=[64,64]", "~env.rewards.alive"]
     composed = compose(roots, runs[1])
     assert composed["agent"].hidden_dims == [64, 64]
     assert composed["env"].rewards.alive is None
-    assert expand_sweep([]) == [[]]
+    assert swept() == [[]]
 
 
 @pytest.mark.parametrize("value", ["interval(0,1)", "glob(*)"])
 def test_a_sweep_without_listed_values_is_refused(value):
     with pytest.raises(ConfigurationError, match="cannot be swept, because it lists no values"):
-        expand_sweep([f"env.sim.dt={value}"])
+        swept(f"env.sim.dt={value}")

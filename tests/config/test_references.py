@@ -6,7 +6,7 @@ import math
 import pytest
 from config_sample import BalanceEnvCfg, Network, is_alive
 
-from envlab.config import Trust, read_yaml, reference_of, resolve, texts_of
+from envlab.config import Trust, parse_overrides, read_yaml, reference_of, resolve, texts_of
 from envlab.errors import ConfigurationError
 
 
@@ -93,9 +93,8 @@ def test_a_file_may_name_nothing_else(text, module, suites):
 
 
 def test_a_file_may_name_what_the_user_has_named_too(suites):
-    trust = Trust(
-        named=texts_of(["env.rewards.alive.func=my_suite:term", "env.b={c: [math:sqrt]}"])
-    )
+    words = ["env.rewards.alive.func=my_suite:term", "env.b={c: [math:sqrt]}"]
+    trust = Trust(named=texts_of(parse_overrides(words)))
     assert trust.resolve("my_suite:term") == resolve("my_suite:term")
     assert trust.resolve("math:sqrt") is math.sqrt
     with pytest.raises(ConfigurationError, match="leads to code of my_suite"):

@@ -17,7 +17,7 @@ from tests.launcher import run
 SCRIPT = """
 import json, os, sys, psutil
 from pathlib import Path
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 
 def work(arguments):

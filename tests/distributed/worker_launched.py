@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from envlab.cli import guarded
 from envlab.distributed import skrl_launcher
+from envlab.distributed.program import guarded
 from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import ConfigurationError
 

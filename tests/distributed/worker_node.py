@@ -10,9 +10,9 @@ from pathlib import Path
 
 import torch
 
-from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
+from envlab.distributed.program import guarded
 from envlab.distributed.ranks import launched_rank
 
 

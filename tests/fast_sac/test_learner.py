@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
+from envlab.train.launch import train
 from tests.fast_sac.updates import NUM_ENVS, SMALL, first_gradients, make_learner, observed
 from tests.launcher import run, torchrun
 from tests.rsl_rl.test_resume import digests

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from envlab.cli import train
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
@@ -18,6 +17,7 @@ from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_supported
 from envlab.rl_games.learner import RlGamesLearner
+from envlab.train.launch import train
 from tests.rl_games.first_update import agent_cfg
 
 TASK = "Isaac-Cartpole-v0"

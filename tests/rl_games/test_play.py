@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.learner import RlGamesLearner
+from envlab.train.launch import train
 from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
 from tests.rl_games.first_update import agent_cfg
 from tests.rl_games.worker import CARTPOLE, SMALL

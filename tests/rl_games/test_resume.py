@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.sac import SacLearner
+from envlab.train.launch import train
 from tests.rl_games.first_update import TASK, agent_cfg
 from tests.rl_games.test_learner import timeless_digests
 from tests.rl_games.worker import CARTPOLE, CENTRAL, CONFIG, LSTM, SMALL

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from envlab.cli import train
 from envlab.rsl_rl import ppo as rsl_rl
+from envlab.train.launch import train
 
 
 def main() -> int:

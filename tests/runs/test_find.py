@@ -102,7 +102,7 @@ def asked(library: str, agent_cfg: Any) -> Any:
 
 HEADER = {
     **{"iteration": 1, "frames": 100, "seed": 0, "world_size": 1, "num_envs": 4},
-    **{"model": {}, "metrics": {}, "ranks": [{}]},
+    **{"model": {}, "metrics": {}, "ranks": [{}], "services": {}, "learning_rate_factor": 1.0},
 }
 
 

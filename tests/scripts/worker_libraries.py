@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from envlab.cli import train
+from envlab.train.launch import train
 
 MINIBATCH = "agent.params.config.minibatch_size=64"
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.skrl import main as skrl_main
+from envlab.train.launch import train
 from tests.launcher import ROOT, run, torchrun
 from tests.trained import manifest_of, only_run, session_of
 

@@ -6,7 +6,6 @@ purpose, it says what we have instead; the reason is in the task's docstring and
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from envlab.config import load_yaml, to_dict
 from envlab.libraries import libraries
 from envlab.registry import get_task, list_tasks, load_agent_values, load_env_cfg
+from envlab.train.flags import Flags
 
 TABLE = load_yaml(Path(__file__).with_name("isaac_lab.yaml"))
 TASKS, AGENTS = TABLE["environments"], TABLE["agents"]
@@ -123,7 +123,7 @@ def test_a_task_has_isaac_labs_terms_and_no_others(task_id):
 )
 def test_an_agent_has_isaac_labs_numbers(task_id, library):
     name, _, algorithm = library.partition("_") if "skrl" in library else (library, "", "")
-    flags = argparse.Namespace(algorithm=algorithm or "ppo", ml_framework="torch")
+    flags = Flags(algorithm=algorithm, ml_framework="torch")
     task_values = load_agent_values(get_task(task_id), library)
     cfg = libraries()[name].default_cfg(flags).with_task_values(task_values)
     assert differences(AGENTS[task_id][library], to_dict(cfg, "agent")) == []

@@ -15,7 +15,7 @@ from tests.launcher import run, torchrun
 HERE = Path(__file__).parent
 TRAIN_OTHER = """
 import os, sys
-from envlab.cli import train
+from envlab.train.launch import train
 weight = float(os.environ["RANK"]) + 1.0
 raise SystemExit(train("rsl_rl", [*sys.argv[1:], f"env.rewards.alive.weight={weight}"]))
 """

@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
-from envlab.cli import train
 from envlab.distributed.audit import flatten
 from envlab.distributed.digest import digests
+from envlab.train.launch import train
 from envlab.train.loop import Training
 from tests.launcher import Launch, torchrun
 from tests.live_values import live_digests

@@ -13,10 +13,10 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from envlab.cli import train
 from envlab.envs import VectorEnv
 from envlab.train.dry_run_text import changes, dry_run_text
 from envlab.train.footprint import Scale, saved_bytes
+from envlab.train.launch import train
 from tests.launcher import TRAIN, Launch, torchrun
 from tests.trained import SMALL, TASK, metrics_of
 
@@ -182,7 +182,9 @@ def test_a_sweep_tells_each_run(dry_run, tmp_path):
 
 def test_what_lies_on_a_gpu_does_not_count_as_the_nodes(dry_run, tmp_path, monkeypatch):
     plans = []
-    monkeypatch.setattr("envlab.train.launch.dry_run_text", lambda plan: plans.append(plan) or "")
+    monkeypatch.setattr(
+        "envlab.train.dry_run_text.dry_run_text", lambda plan: plans.append(plan) or ""
+    )
     dry_run(tmp_path, *SMALL)
     (plan,) = plans
     (process,) = plan.processes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from envlab.config import compose
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.train.flags import Flags
 from tests.launcher import ROOT, Launch, torchrun
 from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run, session_of
 
@@ -60,7 +60,7 @@ def test_agent_files_have_only_keys_that_the_library_knows(library, space):
     assert library in task.libraries
     values = load_agent_values(task, library)
     assert values
-    default = get_library(library).default_cfg(Namespace(algorithm=None, ml_framework=None))
+    default = get_library(library).default_cfg(Flags())
     assert default.with_task_values(values) != default
 
 

@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.envs.wrappers.rsl_rl import pack
+from envlab.train.launch import train
 from tests.rsl_rl.test_resume import digests
 from tests.trained import SEER, checkpoint_of, only_run
 

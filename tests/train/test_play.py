@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 from pathlib import Path
@@ -19,6 +18,7 @@ from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.train.arguments import play_parser
 from envlab.train.deployment import NotDeployable
+from envlab.train.flags import Flags
 from envlab.train.play import _export, open_policy
 from envlab.train.session import compose_session
 
@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def session_of(task: str, run: Path):
-    flags = argparse.Namespace(task=task)
+    flags = Flags(task=task)
     return compose_session(flags, [], get_library("rsl_rl"), run)
 
 

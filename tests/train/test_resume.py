@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from envlab.cli import play, train
+from envlab.cli import play
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.libraries import get_library
@@ -21,6 +20,8 @@ from envlab.runs.directory import EVENTS_TAG, Run
 from envlab.train import resume as continuation
 from envlab.train.arguments import train_parser
 from envlab.train.curves import open_curves
+from envlab.train.flags import Flags
+from envlab.train.launch import train
 from envlab.train.resume import _go_on, find_launched
 from envlab.train.session import Session, compose_session
 from tests.trained import SMALL, TASK
@@ -95,7 +96,7 @@ def test_a_run_on_another_node_is_not_begun_anew():
         env_cfg=None,
         agent_cfg=None,
         overrides=[],
-        flags=argparse.Namespace(resume=False),
+        flags=Flags(),
     )
     with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
         _go_on(session, lambda _: session, [None, ("h2", "/logs/run")])

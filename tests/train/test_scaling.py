@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +15,7 @@ from envlab.libraries import get_library
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.skrl.cfg import SkrlCfg
+from envlab.train.flags import Flags
 from envlab.train.scaling import Scaling, scale, settle_batches
 from envlab.train.session import Session
 
@@ -23,16 +23,14 @@ CENTRAL = {"minibatch_size": 64, "learning_rate": 4e-4}
 
 
 def session(cfg: Any, **flags: Any) -> Session:
-    given = {"num_envs": None, "global_num_envs": None} | flags
     task: Any = SimpleNamespace(id="Some-Task-v0")
-    namespace = argparse.Namespace(**given)
     return Session(
         library=get_library("rsl_rl"),
         task=task,
         env_cfg=None,
         agent_cfg=cfg,
         overrides=[],
-        flags=namespace,
+        flags=Flags(**flags),
     )
 
 
@@ -158,5 +156,3 @@ def test_a_checkpoint_of_another_number_of_processes_gets_this_ones_rates():
 def test_a_checkpoint_of_the_same_number_of_processes_is_not_touched():
     checkpoint = {"learning_rate_factor": 4.0, "model": MODEL}
     assert scaled(rsl_rl("linear"), 4).fit(checkpoint) is checkpoint
-    old = {"model": MODEL}  # of a version without rules
-    assert scaled(rsl_rl("none"), 4).fit(old) is old

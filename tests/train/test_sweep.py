@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from envlab.config import expand_sweep
+from envlab.config import expand_sweep, parse_overrides
 from envlab.train.sweep import folder_label, short_keys, swept_values
 
 
 def test_what_differs_between_runs_is_swept():
-    jobs = expand_sweep(["a.b=1,2", "c=3", "d.e=x,y"])
+    jobs = expand_sweep(parse_overrides(["a.b=1,2", "c=3", "d.e=x,y"]))
     assert swept_values(jobs) == [
         {"a.b": "1", "d.e": "x"},
         {"a.b": "1", "d.e": "y"},
         {"a.b": "2", "d.e": "x"},
         {"a.b": "2", "d.e": "y"},
     ]
-    assert swept_values([["c=3"]]) == [{}]
+    assert swept_values([parse_overrides(["c=3"])]) == [{}]
 
 
 def test_keys_are_as_short_as_tells_them_apart():

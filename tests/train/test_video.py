@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,11 +21,12 @@ from envlab.libraries import get_library
 from envlab.sim import opengl
 from envlab.train import video
 from envlab.train.arguments import play_parser, train_parser
+from envlab.train.flags import Flags
 from envlab.train.video import VideoRecorder, check_recording, start_recording
 from tests.disk import no_file_beyond
 
 TRAIN, PLAY = train_parser(get_library("rsl_rl")), play_parser(get_library("rsl_rl"))
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts" / "reinforcement_learning" / "rsl_rl"
 
 
@@ -175,7 +175,7 @@ def test_defaults_are_those_of_isaac_lab(tmp_path: Path) -> None:
 
 def test_only_rank_0_records(tmp_path: Path) -> None:
     env = SimpleNamespace(context=DistributedContext(rank=1, world_size=2))
-    flags = Namespace(video=True, video_length=None, video_interval=None)
+    flags = Flags(video=True)
     assert start_recording(flags, env, tmp_path / "videos") is None
     assert not (tmp_path / "videos").exists()
 
@@ -183,7 +183,7 @@ def test_only_rank_0_records(tmp_path: Path) -> None:
 def test_without_an_encoder_the_error_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install -c constraints.txt -e '.\[video\]'"):
-        check_recording(Namespace(video=True), FakeEnv())
+        check_recording(Flags(video=True), FakeEnv())
 
 
 def test_without_a_renderer_the_error_says_what_to_install(av) -> None:
@@ -193,7 +193,7 @@ def test_without_a_renderer_the_error_says_what_to_install(av) -> None:
     env = FakeEnv()
     env.render = fail
     with pytest.raises(ConfigurationError, match=r"no display.*libegl1.*libosmesa6.*MUJOCO_GL"):
-        check_recording(Namespace(video=True), env)
+        check_recording(Flags(video=True), env)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
 from envlab.libraries import get_library
 from envlab.runs.manifest import record_end

@@ -22,8 +22,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.errors import RankDivergenceError
+from envlab.train.launch import train_session
 from envlab.train.loop import Training
-from envlab.train.training import train_session
 from tests.rl_games.worker import CARTPOLE
 from tests.skrl.torch.worker import PPO
 from tests.trained import session_of

@@ -12,8 +12,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from envlab.cli import train
 from envlab.learner import IterationRecord
+from envlab.train.launch import train
 from envlab.train.loop import Training
 
 FULL_FROM, FULL_TO, END = 3, 9, 12

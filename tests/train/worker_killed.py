@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from envlab.cli import train
+from envlab.train.launch import train
 from envlab.train.loop import Training
 
 KILL_ITERATION = 4

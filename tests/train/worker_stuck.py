@@ -21,15 +21,15 @@ from typing import Any
 
 import torch
 
-from envlab.cli import guarded, train
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import PolicyDDP, settle_buckets
+from envlab.distributed.program import guarded
 from envlab.distributed.ranks import launched_rank
 from envlab.envs import VectorEnv
 from envlab.learner import Iteration, IterationRecord, Learner, OnStep
 from envlab.libraries import get_library
 from envlab.train.arguments import train_parser
-from envlab.train.launch import run_training
+from envlab.train.launch import run_training, train
 from envlab.train.loop import Training
 from envlab.train.session import Session
 from tests.agents import free_port

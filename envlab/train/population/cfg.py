@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from envlab.agent_cfg import AgentCfg, set_value, value_at
 from envlab.config import (
     NonNegativeInt,
+    Override,
     PositiveFloat,
     PositiveInt,
     Range,
@@ -65,9 +66,14 @@ class Span:
     """All values that it may have; empty: any from ``low`` to ``high``."""
 
 
-def with_ranges(overrides: Sequence[str]) -> list[str]:
+def with_ranges(overrides: Sequence[Override]) -> list[Override]:
     """Return overrides in which ``population.ranges.<path>=`` need not say that it adds a key."""
-    return [f"++{word}" if word.startswith("population.ranges.") else word for word in overrides]
+    return [
+        replace(one, type=type(one.type).FORCE_ADD)
+        if str(one.input_line).startswith("population.ranges.")
+        else one
+        for one in overrides
+    ]
 
 
 def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:

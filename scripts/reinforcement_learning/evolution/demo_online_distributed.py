@@ -13,8 +13,8 @@ import torch
 from torch.utils.data import DataLoader
 from tqdm import trange
 
-from envlab.cli import guarded
 from envlab.config import merge
+from envlab.distributed.program import guarded
 from envlab.registry import get_task, load_env_cfg
 from envlab.skrl.env import final_values
 from envlab_populations.evolution.accelerator import context_of, make_accelerator

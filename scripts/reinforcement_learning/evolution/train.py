@@ -5,7 +5,7 @@ what a population does within an iteration is ``iterate`` in
 source/envlab_populations/evolution/learner.py.
 """
 
-from envlab.cli import train
+from envlab.train.launch import train
 
 if __name__ == "__main__":
     raise SystemExit(train("evolution"))

@@ -4,7 +4,7 @@ The training loop is ``Training.run`` in envlab/train/loop.py, the same for ever
 what rl_games does within an iteration is ``iterate`` in envlab/rl_games/learner.py.
 """
 
-from envlab.cli import train
+from envlab.train.launch import train
 
 if __name__ == "__main__":
     raise SystemExit(train("rl_games"))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import optim
 
@@ -20,6 +19,7 @@ from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.checks import check_pipeline, check_supported
 from envlab_navigation.ddppo.experiment_file import calling
 from envlab_navigation.ddppo.experiment_words import experiment_of, pipeline_of_experiment
+from envlab_navigation.ddppo.flags import DdppoFlags
 from envlab_navigation.ddppo.learner import DdppoLearner
 from envlab_navigation.ddppo.losses import PPO
 from envlab_navigation.ddppo.model import RecurrentActorCritic
@@ -71,9 +71,10 @@ def make_model(session: Session, env: BatchedEnv, context: DistributedContext) -
     Raises:
         ConfigurationError: If the experiment fails to make one.
     """
-    experiment = experiment_of(session.flags)
+    flags = cast(DdppoFlags, session.flags)
+    experiment = experiment_of(flags)
     if experiment is not None:
-        file = Path(session.flags.experiment)
+        file = flags.experiment_file
         made = calling(file, "in create_model", lambda: experiment.create_model(env))
         if made is not None:
             return made
@@ -86,10 +87,11 @@ def make_pipeline(session: Session, env: BatchedEnv, model: Any) -> TrainingPipe
     Raises:
         ConfigurationError: If it does not fit.
     """
-    experiment = experiment_of(session.flags)
+    flags = cast(DdppoFlags, session.flags)
+    experiment = experiment_of(flags)
     if experiment is None:
         return pipeline_of(session.agent_cfg)
-    pipeline = pipeline_of_experiment(experiment, session.flags.experiment)
+    pipeline = pipeline_of_experiment(experiment, flags.experiment_file)
     check_pipeline(pipeline, env)
     for loss in pipeline.losses:
         if isinstance(loss, AuxiliaryLoss):
@@ -110,11 +112,12 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
         ConfigurationError: If the configuration cannot train on these environments.
     """
     cfg: DdppoCfg = session.agent_cfg
-    if experiment_of(session.flags) is not None:  # these are its pipeline's business
+    flags = cast(DdppoFlags, session.flags)
+    if experiment_of(flags) is not None:  # these are its pipeline's business
         cfg = set_value(cfg, "algorithm.schedule", "fixed")
         cfg = set_value(cfg, "algorithm.num_mini_batches", 1)
-    check_supported(cfg, env, session.flags)
-    replayed = read_rank_steps(session.flags.replay_rollouts, context)
+    check_supported(cfg, env, flags)
+    replayed = read_rank_steps(flags.replay_rollouts, context)
     model = make_model(session, env, context)
     pipeline = make_pipeline(session, env, model)
     asks = any(stage.needs_expert for stage in pipeline.pipeline_stages)
@@ -127,5 +130,5 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Ddp
         preemption=Preemption(context, cfg.preemption_threshold, replayed=replayed),
         teacher=make_teacher(session.task, env) if asks else None,
     )
-    learner.frame_budget = session.flags.max_frames
+    learner.frame_budget = flags.max_frames
     return learner

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
+from envlab.train.flags import Flags
 
 
 @dataclass(kw_only=True)
@@ -95,6 +95,6 @@ class DdppoCfg(BasicAgentCfg):
     """What it learns by."""
 
 
-def default_cfg(flags: argparse.Namespace) -> DdppoCfg:
+def default_cfg(flags: Flags) -> DdppoCfg:
     """Return the configuration without a task's values: the same, whatever the flags."""
     return DdppoCfg()

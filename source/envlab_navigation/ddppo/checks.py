@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
-
 from gymnasium import spaces
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab_navigation.ddppo.cfg import DdppoCfg
+from envlab_navigation.ddppo.flags import DdppoFlags
 from envlab_navigation.ddppo.pipeline import TrainingPipeline
 
 
-def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: argparse.Namespace) -> None:
+def check_supported(cfg: DdppoCfg, env: BatchedEnv, flags: DdppoFlags) -> None:
     """Refuse a configuration that cannot train on these environments.
 
     Raises:

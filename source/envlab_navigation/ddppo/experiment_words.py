@@ -6,7 +6,6 @@ shows it.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 from collections.abc import Sequence
@@ -21,34 +20,16 @@ from envlab.config import PositiveInt
 from envlab.distributed.ranks import read_ranks
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
+from envlab.train.flags import add_flags
 from envlab_navigation.ddppo.experiment import ExperimentConfig, MachineParams, Mode
 from envlab_navigation.ddppo.experiment_file import calling, load_experiment
+from envlab_navigation.ddppo.flags import DdppoFlags
 from envlab_navigation.plugins import DDPPO
 
 if TYPE_CHECKING:
     from envlab_navigation.ddppo.pipeline import TrainingPipeline
 
 logger = logging.getLogger(__name__)
-
-
-def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that name an experiment."""
-    parser.add_argument(
-        "--experiment",
-        metavar="FILE",
-        help="Python file with an ExperimentConfig, in place of --task; also as the first word",
-    )
-    parser.add_argument(
-        "--config_kwargs",
-        metavar="JSON",
-        help="arguments of the experiment's __init__: JSON, or a file with JSON",
-    )
-    parser.add_argument(
-        "--machine_id", type=int, metavar="N", help="number of this node, for the experiment"
-    )
-    parser.add_argument(
-        "--allenact", action="store_true", help="have AllenAct's module names lead to envlab's"
-    )
 
 
 def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) -> list[str]:
@@ -65,14 +46,14 @@ def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) ->
     """
     words = DDPPO.with_file_flag(words)
     parser = ArgumentParser(add_help=False)
-    add_experiment_flags(parser)
+    add_flags(parser, DdppoFlags, "experiment")
     for name in ("--task", "--experiment_name", "--num_envs", "--global_num_envs", "--device"):
         parser.add_argument(name)
     for name in ("--max_frames", "--max_iterations"):
         parser.add_argument(name)
     for name in ("--distributed", "--dry_run", "--eval", "--help", "-h"):
         parser.add_argument(name, action="store_true")
-    flags, _ = parser.parse_known_args(words)
+    flags: Any = parser.parse_known_args(words, DdppoFlags())[0]  # and eval and help
     if flags.experiment is None:
         for name in ("config_kwargs", "machine_id"):
             if getattr(flags, name) is not None:
@@ -86,7 +67,7 @@ def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) ->
     if num_nodes is not None:
         check_nodes(experiment, num_nodes, "were asked for")
     if flags.eval and command in ("train", "play"):  # AllenAct's main.py tests by this flag
-        tag = flags.experiment_name or calling(Path(flags.experiment), "in tag", experiment.tag)
+        tag = flags.experiment_name or calling(flags.experiment_file, "in tag", experiment.tag)
         raise ConfigurationError(
             f"--eval has no effect on {command}. To test the checkpoints of a run, give its "
             f"directory: envlab validate logs/ddppo/{tag} {flags.experiment} --eval"
@@ -109,14 +90,14 @@ _MODES: dict[str, Mode] = {
 """What commands that train nothing here ask an experiment for."""
 
 
-def experiment_of(flags: argparse.Namespace) -> ExperimentConfig | None:
+def experiment_of(flags: DdppoFlags) -> ExperimentConfig | None:
     """Return the experiment that the flags name, the same object each time; None: none."""
-    if getattr(flags, "experiment", None) is None:
+    if flags.experiment is None:
         return None
     return load_experiment(flags.experiment, flags.config_kwargs, allenact=flags.allenact)
 
 
-def pipeline_of_experiment(experiment: ExperimentConfig, file: str) -> TrainingPipeline:
+def pipeline_of_experiment(experiment: ExperimentConfig, file: Path) -> TrainingPipeline:
     """Return a new pipeline of an experiment.
 
     Raises:
@@ -126,7 +107,7 @@ def pipeline_of_experiment(experiment: ExperimentConfig, file: str) -> TrainingP
         TrainingPipeline,  # needs torch, unlike all else here
     )
 
-    made = calling(Path(file), "in training_pipeline", experiment.training_pipeline)
+    made = calling(file, "in training_pipeline", experiment.training_pipeline)
     if not isinstance(made, TrainingPipeline):
         raise ConfigurationError(
             f"training_pipeline of {file} returns a {type(made).__name__}, but must return an "
@@ -135,9 +116,9 @@ def pipeline_of_experiment(experiment: ExperimentConfig, file: str) -> TrainingP
     return made
 
 
-def _train_words(experiment: ExperimentConfig, flags: argparse.Namespace) -> list[str]:
+def _train_words(experiment: ExperimentConfig, flags: DdppoFlags) -> list[str]:
     """Return flags and overrides that an experiment stands for, those that are given apart."""
-    pipeline = pipeline_of_experiment(experiment, flags.experiment)
+    pipeline = pipeline_of_experiment(experiment, flags.experiment_file)
     first = pipeline.pipeline_stages[0]
     ranks = read_ranks(flags.distributed, os.environ)
     params = check_machine(experiment, flags, ranks)
@@ -150,7 +131,7 @@ def _train_words(experiment: ExperimentConfig, flags: argparse.Namespace) -> lis
         words.append(f"--num_envs={given}")
     if flags.device is None and params is not None and set(params.devices) <= {-1, "cpu"}:
         words.append("--device=cpu")
-    if _validates(experiment, Path(flags.experiment)):
+    if _validates(experiment, flags.experiment_file):
         words.append("--validate")
     return words
 
@@ -161,9 +142,9 @@ def _validates(experiment: ExperimentConfig, file: Path) -> bool:
     return params is None or sum(params.nprocesses) > 0
 
 
-def _identity(experiment: ExperimentConfig, flags: argparse.Namespace, mode: Mode) -> list[str]:
+def _identity(experiment: ExperimentConfig, flags: DdppoFlags, mode: Mode) -> list[str]:
     """Return which task it is, what the experiment overrides, and where its runs are."""
-    file = Path(flags.experiment)
+    file = flags.experiment_file
     words = []
     if flags.task is None:
         words.append(f"--task={task_of(experiment, file, mode)}")
@@ -267,7 +248,7 @@ def check_nodes(experiment: ExperimentConfig, num_nodes: int, what: str) -> None
 
 
 def check_machine(
-    experiment: ExperimentConfig, flags: argparse.Namespace, ranks: dict[str, int]
+    experiment: ExperimentConfig, flags: DdppoFlags, ranks: dict[str, int]
 ) -> MachineParams | None:
     """Return the experiment's parameters of the machines, if it has any.
 
@@ -291,7 +272,7 @@ def check_machine(
     if machine_id is None:
         machine_id = ranks["rank"] // ranks["local_world_size"]
     params = calling(
-        Path(flags.experiment),
+        flags.experiment_file,
         "in machine_params",
         lambda: experiment.machine_params("train", machine_id=machine_id),
     )

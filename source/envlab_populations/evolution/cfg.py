@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -18,8 +17,9 @@ from envlab.config import (
 )
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg, known_algorithm
+from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import ON_POLICY
-from envlab.skrl.main import add_algorithm_flag
+from envlab.train.flags import Flags, flag
 from envlab_populations.evolution.architecture import NetworkCfg
 
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")
@@ -309,19 +309,18 @@ def _network_of(models: Mapping[str, Any], default: NetworkCfg) -> NetworkCfg:
     return merge(default, values | {"max_layers": most, "min_units": least}, "agent.network")
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that members and population depend on."""
-    add_algorithm_flag(parser, ALGORITHMS, "dqn")
-    if "train" not in str(parser.prog):
-        return
-    parser.add_argument("--population_size", type=int, metavar="N", help="members (default: 4)")
-    parser.add_argument(
-        "--parallel",
+@dataclass(kw_only=True)
+class EvolutionFlags(Flags):
+    """The flags that members and population depend on."""
+
+    algorithm: str | None = algorithm_flag(ALGORITHMS, "dqn")
+    population_size: int | None = flag("members (default: 4)", "N")
+    parallel: str | None = flag(
+        "whether processes train every member together (default), or each its own members",
         choices=("data", "members"),
-        help="whether processes train every member together (default), or each its own members",
     )
 
 
-def default_cfg(flags: argparse.Namespace) -> EvolutionCfg:
+def default_cfg(flags: Flags) -> EvolutionCfg:
     """Return the defaults of the algorithm that flags name."""
     return EvolutionCfg.of(flags.algorithm or "dqn")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -11,8 +10,9 @@ from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.config import NonNegativeFloat, PositiveInt, Range
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg
+from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import OFF_POLICY
-from envlab.skrl.main import add_algorithm_flag
+from envlab.train.flags import Flags
 
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
@@ -205,7 +205,7 @@ class HogwildCfg(BasicAgentCfg):
         return cfg
 
 
-def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
+def default_cfg(flags: Flags) -> HogwildCfg:
     """Return the configuration of a session on its own, without a spec."""
     return HogwildCfg(
         algorithm=flags.algorithm or "sac",
@@ -215,6 +215,8 @@ def default_cfg(flags: argparse.Namespace) -> HogwildCfg:
     )
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flag that names the algorithm of a run without a spec."""
-    add_algorithm_flag(parser, (*ALGORITHMS, RANDOM), "sac")
+@dataclass(kw_only=True)
+class HogwildFlags(Flags):
+    """The flag that names the algorithm of a run without a spec."""
+
+    algorithm: str | None = algorithm_flag((*ALGORITHMS, RANDOM), "sac")

@@ -246,8 +246,8 @@ def _enjoy(directory: Path) -> int:
 
     manifest, library = read_manifest(directory), get_library("hogwild")
     words = [f"--task={manifest['task']}", f"--algorithm={manifest['algorithm']}"]
-    flags = play_parser(library).parse_args([*words, f"--load_run={directory}", "--device=cpu"])
-    return run_playing(library, flags, [])
+    words += [f"--load_run={directory}", "--device=cpu"]
+    return run_playing(library, *play_parser(library).parse_with_overrides(words))
 
 
 def _plot(flags: argparse.Namespace) -> int:

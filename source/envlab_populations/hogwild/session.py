@@ -21,9 +21,10 @@ from envlab.libraries import get_library
 from envlab.registry import get_task, load_env_cfg
 from envlab.runs.checkpoints import Checkpoints
 from envlab.runs.manifest import record_end
-from envlab.train.arguments import train_parser
+from envlab.train.flags import Flags
+from envlab.train.launch import train_prepared
 from envlab.train.session import Session
-from envlab.train.training import prepare, train_prepared
+from envlab.train.training import prepare
 from envlab_populations.hogwild.learner import HogwildLearner, make_learner
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab_populations.hogwild.translation import Plan
@@ -60,7 +61,7 @@ def compose_session(plan: Plan, *, device: str, number: int = 0, trial: int = 0)
     if plan.task.startswith("gym:"):
         values["num_workers"] = 0  # the cores are the sessions'
     seed = plan.agent.seed + TRIAL_SEEDS * trial + SESSION_SEEDS * number
-    flags = train_parser(library).parse_args([f"--task={task.id}", f"--device={device}"])
+    flags = Flags(command="train", task=task.id, device=device)
     return Session(
         library=library,
         task=task,

@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 
-from envlab.cli import guarded
+from envlab.distributed.program import guarded
 from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import RewardTermCfg
 from envlab.errors import ConfigurationError, SimulationError

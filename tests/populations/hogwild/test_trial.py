@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from envlab.cli import main, train
+from envlab.cli import main
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
+from envlab.train.launch import train
 from envlab_populations.hogwild.learner import GRADIENT_STEPS
 from envlab_populations.hogwild.records import mean_record
 from envlab_populations.hogwild.session import check_learned

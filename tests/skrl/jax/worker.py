@@ -12,9 +12,9 @@ from unittest import mock
 
 import torch
 
-from envlab.cli import guarded
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.log import configure_logging
+from envlab.distributed.program import guarded
 from envlab.distributed.skrl_launcher import run_supervised
 from envlab.errors import RankDivergenceError
 from envlab.skrl.jax import learner as jax_learner

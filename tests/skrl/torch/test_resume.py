@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envlab.cli import train
+from envlab.train.launch import train
 from tests.runs.test_directory import timeless
 from tests.skrl.torch.test_learner import timeless_digests
 from tests.skrl.torch.worker import DQN, MAPPO, PPO, SAC

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from envlab.cli import main, play, train
+from envlab.cli import main, play
 from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.rsl_rl.play import RslRlPlayer
+from envlab.train.launch import train
 from envlab.train.population.environments import MemberEnvs
 from tests.launcher import TRAIN, run, torchrun
 from tests.runs.test_directory import timeless

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-from argparse import Namespace
 
 import pytest
 
@@ -9,6 +8,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
 from envlab.train.arguments import play_parser, train_parser
+from envlab.train.flags import Flags
 from envlab.train.isaac_lab import without_effect_line
 from envlab.train.viewing import check_viewing
 
@@ -24,7 +24,7 @@ class Unshown:
     context = DistributedContext.single("cpu")
 
 
-def parse(*words: str, parser_of=train_parser) -> Namespace:
+def parse(*words: str, parser_of=train_parser) -> Flags:
     return parser_of(get_library("rsl_rl")).parse_with_overrides([TASK, *words])[0]
 
 
@@ -60,14 +60,14 @@ def test_what_cannot_be_shown_is_refused_in_one_sentence(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match="this session has no display"):
-        check_viewing(Namespace(viz="native"), Shown())
+        check_viewing(Flags(viz="native"), Shown())
     with pytest.raises(ConfigurationError, match="MuJoCo model, and Unshown has none"):
-        check_viewing(Namespace(viz="web"), Unshown())
+        check_viewing(Flags(viz="web"), Unshown())
     find = importlib.util.find_spec
     missing = ("viser", "mjviser")
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda name: None if name in missing else find(name)
     )
     with pytest.raises(ConfigurationError, match="'viser' and 'mjviser'"):
-        check_viewing(Namespace(viz="web"), Shown())
-    check_viewing(Namespace(viz=None), Unshown())
+        check_viewing(Flags(viz="web"), Shown())
+    check_viewing(Flags(viz=None), Unshown())
