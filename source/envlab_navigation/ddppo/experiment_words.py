@@ -28,7 +28,7 @@ from envlab_navigation.plugins import DDPPO
 if TYPE_CHECKING:
     from envlab_navigation.ddppo.pipeline import TrainingPipeline
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def add_experiment_flags(parser: argparse.ArgumentParser) -> None:
