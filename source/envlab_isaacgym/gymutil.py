@@ -26,7 +26,7 @@ from envlab_isaacgym.ranks import is_on_cpu, own_device
 from envlab_isaacgym.values import Quat, Transform, Vec3
 from envlab_isaacgym.world import Env, Viewer
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def parse_device_str(device_str: str) -> tuple[str, int]:

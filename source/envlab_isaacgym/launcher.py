@@ -24,7 +24,7 @@ from envlab_isaacgym.shim import (
 # Before torch loads OpenMP, whose threads else spin while they wait; see distributed.program.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 _MISSING_NAMED = 5
 """How many missing methods are named at the start."""

@@ -16,7 +16,7 @@ import mujoco
 from envlab.errors import ConfigurationError
 from envlab_isaacgym.parameters import AssetOptions
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 _MOST_DROPPED = 100
 _NAMED = ("joint", "body", "geom", "site", "motor", "position", "velocity", "general")

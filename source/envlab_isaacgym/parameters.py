@@ -19,7 +19,7 @@ from envlab_isaacgym.enums import (
 )
 from envlab_isaacgym.values import Mat33, Record, Transform, Vec3
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 DOF_PROPERTIES = np.dtype(
     [

@@ -26,7 +26,7 @@ from envlab_isaacgym.settings import Settings
 from envlab_isaacgym.values import Transform
 from envlab_isaacgym.world import Sim
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 BACKEND = "auto"
 """Which of envlab's simulations runs a world; tests take ``mujoco_warp`` on Warp's CPU device."""

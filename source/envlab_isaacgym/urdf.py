@@ -19,7 +19,7 @@ import numpy as np
 from envlab.errors import ConfigurationError
 from envlab_isaacgym.parameters import UNLIMITED, AssetOptions
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 MESH_SUFFIXES = (".stl", ".obj", ".msh")
 MASSLESS_KG, MASSLESS_INERTIA = 1e-3, 1e-6

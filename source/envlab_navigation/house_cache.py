@@ -34,7 +34,7 @@ from envlab_navigation.geodesics import UNREACHABLE, distance_fields
 from envlab_navigation.house import House, check_split, make_house
 from envlab_navigation.house_files import HouseFiles
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 Arrays = dict[str, np.ndarray]
 """A house as it is kept in memory: :class:`envlab_navigation.house.House` but for ``zones``, and

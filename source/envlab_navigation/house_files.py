@@ -18,7 +18,7 @@ from envlab_navigation.house_file import parse_house
 from envlab_navigation.layout import Layout
 from envlab_navigation.procthor import is_procthor, parse_procthor
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 ENDINGS = (".json", ".yaml", ".yml")
 

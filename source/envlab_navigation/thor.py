@@ -19,7 +19,7 @@ from gymnasium import spaces
 
 from envlab.errors import ConfigurationError, SimulationError
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 MOVES = {
     **{"MoveAhead": "MoveAhead", "RotateLeft": "RotateLeft", "RotateRight": "RotateRight"},

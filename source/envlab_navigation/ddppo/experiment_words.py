@@ -29,7 +29,7 @@ from envlab_navigation.plugins import DDPPO
 if TYPE_CHECKING:
     from envlab_navigation.ddppo.pipeline import TrainingPipeline
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 def prepare(command: str, words: Sequence[str], num_nodes: int | None = None) -> list[str]:

@@ -23,7 +23,7 @@ from envlab_navigation.ddppo.pipeline import PipelineStage, TrainingPipeline
 from envlab_navigation.ddppo.storage import Observations, Rollouts
 from envlab_navigation.ddppo.teacher import Teacher
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 class DdppoLearner(Learner):

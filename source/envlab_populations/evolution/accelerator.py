@@ -14,7 +14,7 @@ from envlab.errors import LaunchError
 if TYPE_CHECKING:
     from accelerate import Accelerator
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 CONFIG = "scripts/reinforcement_learning/evolution/accelerate.yaml"
 

@@ -30,7 +30,7 @@ from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.evolution.tournament import TournamentSelection
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 class EvolutionLearner(Learner):

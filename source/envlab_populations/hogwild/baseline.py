@@ -15,7 +15,7 @@ from envlab.foreign import parse_json, read_text
 from envlab.runs.manifest import LOG_ROOT, write_json
 from envlab.train.evaluation import evaluate
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 BASELINES = Path(LOG_ROOT, "hogwild", "random_baselines.json")
 EPISODES = 16

@@ -26,7 +26,7 @@ from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_spe
 if TYPE_CHECKING:
     from envlab_populations.hogwild.preparation import Options
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 MODES = ("dev", "train", "search")
 """And ``train@DIRECTORY``, ``train@latest``, those of ``search``, and ``enjoy@DIRECTORY``."""

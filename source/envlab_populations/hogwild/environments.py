@@ -15,7 +15,7 @@ from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
 from envlab_populations.hogwild.spec import Spec
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 _VERSION = re.compile(r"(.+)-v(\d+)")
 

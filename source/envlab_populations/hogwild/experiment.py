@@ -39,7 +39,7 @@ from envlab_populations.hogwild.session import output_of, redirect_output
 from envlab_populations.hogwild.translation import Plan
 from envlab_populations.hogwild.trial import LEAVE_S, LOOK_S, TOLD_LINES, run_trial
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 DATABASE = "experiment.db"
 

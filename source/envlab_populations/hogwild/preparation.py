@@ -21,7 +21,7 @@ from envlab_populations.hogwild.records import newest_iteration
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.translation import Plan
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 
 @dataclass(kw_only=True)

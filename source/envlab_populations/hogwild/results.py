@@ -22,7 +22,7 @@ from envlab_populations.hogwild.figures import trial_figures
 from envlab_populations.hogwild.graphs import draw_experiment, draw_trials, read_curves
 from envlab_populations.hogwild.search import Search
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 FIGURES = (
     *("final_strength", "max_strength", "strength", "sample_efficiency", "training_efficiency"),

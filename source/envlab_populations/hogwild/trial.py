@@ -46,7 +46,7 @@ from envlab_populations.hogwild.session import SessionOrder, compose_session, ou
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.translation import Plan
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 LOOK_S = 0.5
 """Seconds between two looks at the sessions."""

@@ -25,7 +25,7 @@ from envlab.runs.lock import LOCK
 from envlab.runs.manifest import LOG_ROOT
 from envlab_web.dashboard.catalogue import Listed
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 OUTPUT = "resumed.txt"
 """In a run's folder: what the run says that was resumed from it."""

@@ -14,7 +14,7 @@ from envlab.train.viewing import NUM_WATCHED, Pace
 from envlab_web.viewer.messages import RATE_HZ, Frame, Markers, Stage, Wishes
 from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown_commands
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger(f"envlab.{__name__}")
 
 START_S = 180.0
 """How long the page may take to start."""
