@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.utils import clip_grad_norm_
+from torch.utils._pytree import tree_map_only
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
@@ -95,6 +96,15 @@ class HogwildLearner(TorchLearner):
         """See :class:`SkrlLearner`."""
         groups = [one for _, optimizer in optimizers(self.agent) for one in optimizer.param_groups]
         return float(groups[0]["lr"]) if groups else 0.0  # a random agent has none
+
+    def model_state(self) -> dict[str, Any]:
+        """See :class:`Learner`; copies, where other sessions train on while it is saved.
+
+        A file's check sums are computed before its tensors are written. One that changed in between
+        made the file unreadable.
+        """
+        state = super().model_state()
+        return state if self._shared is None else tree_map_only(torch.Tensor, torch.clone, state)
 
     def rank_state(self) -> dict[str, Any]:
         """See :class:`SkrlLearner`; the returns so far by which rewards are normalised, too."""

@@ -15,6 +15,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
@@ -22,6 +23,7 @@ from envlab.train.training import prepare
 from envlab_populations.hogwild.learner import HogwildLearner, build
 from envlab_populations.hogwild.rewards import RewardNormaliser
 from envlab_populations.hogwild.session import check_learned, compose_session, trained_values
+from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
 
@@ -342,3 +344,12 @@ def test_a_random_agent_acts_at_random_and_learns_nothing(task: str):
     least, most = (0.0, 1.0) if task == "CartPole-v1" else (-2.0, 2.0)
     assert float(drawn.min()) == pytest.approx(least, abs=0.02)
     assert float(drawn.max()) == pytest.approx(most, abs=0.02)
+
+
+def test_a_checkpoint_holds_copies_of_what_other_sessions_go_on_changing():
+    learner = learner_of(PPO)
+    learner._shared = Shared.of(learner.agent, "adam")
+    learner._shared.join(learner.agent, synced=False)
+    tensors = [leaf for leaf in tree_leaves(learner.model_state()) if torch.is_tensor(leaf)]
+    assert tensors
+    assert not any(tensor.is_shared() for tensor in tensors)
