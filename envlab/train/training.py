@@ -223,7 +223,9 @@ def open_run(
         "swept": session.swept,
         "flags": flags.given(),
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
-        "services": session.resumed["services"] if session.resumed else {},
+        "services": (session.resumed or {}).get(
+            "services", {}
+        ),  # of sessions, their trial has none
         "launch": session.launch,
         "code": code_digests(own_packages(session)),
     }
