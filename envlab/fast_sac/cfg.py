@@ -64,8 +64,10 @@ class AlgorithmCfg:
     """Rewards that are summed before the critic is asked."""
     tau: UnitInterval = 0.05
     """How far target critics move towards the critics in an update."""
-    q_reduction: Literal["mean", "min"] = "mean"
-    """What two critics say together: their mean (FastSAC), or the lesser (SAC)."""
+    q_reduction: Literal["min", "mean"] = "min"
+    """How two critics are joined: the lesser (SAC, TD3), or their mean, as FastSAC has it for
+    batches of 8,192. With small batches Ant learns more slowly from the mean, and falls more often
+    (docs/libraries.md)."""
     init_temperature: PositiveFloat = 0.01
     """What a nat of entropy is worth at first, in rewards as the critics see them."""
     target_std: PositiveFloat = 0.15
@@ -77,10 +79,9 @@ class AlgorithmCfg:
 class FastSacCfg(BasicAgentCfg):
     """Configuration of FastSAC for a task.
 
-    The defaults are for a CPU: with them, Ant is ahead of PPO for a million frames, and level with
-    it at two million (three seeds, docs/libraries.md). FastSAC's own, for 4,096 environments on a
-    GPU, are 8 updates of 8,192 transitions, layers of 512 for the policy and of 768 for critics,
-    and a rate of 3e-4.
+    The defaults are for a CPU; docs/libraries.md has what Ant learns with them. FastSAC's own, for
+    4,096 environments on a GPU, are 8 updates of 8,192 transitions, the critics' mean, layers of
+    512 for the policy and of 768 for critics, and a rate of 3e-4.
     """
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
