@@ -89,7 +89,7 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
     parser = ArgumentParser(
         prog="envlab view",
         description="Watch a task live in a browser, with a trained policy or with zero actions.",
-        epilog="All else is as of 'envlab play', or of 'envlab zero' where there is no checkpoint.",
+        epilog="Other flags are those of 'envlab play', or of 'envlab zero' without a checkpoint.",
     )
     parser.add_argument("--task", required=True, metavar="ID", help="task id")
     parser.add_argument("--checkpoint", metavar="CKPT", help="latest, best, pretrained, or a path")

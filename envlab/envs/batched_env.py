@@ -420,8 +420,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             "env_ids": self.env_ids.cpu(),
             "step": self.common_step_counter,
         }
-        # A new file of a name that nobody can guess, for the temporary folder is everybody's: a
-        # link under a name known before would have us overwrite what it leads to.
+        # A new file with a name that nobody can guess, because the temporary directory is
+        # world-writable: a link under a known name would have us overwrite its target.
         descriptor, path = tempfile.mkstemp(
             prefix=f"nan_state_rank{self.context.rank}_step{self.common_step_counter}_",
             suffix=".pt",

@@ -284,7 +284,7 @@ class DirectMarlEnv(VectorEnv):
 
 
 def _check_agents(cfg: DirectMarlEnvCfg) -> None:
-    """Refuse agents that the rest of the configuration does not speak of, or speaks of alone."""
+    """Refuse agents missing from, or only in, the rest of the configuration."""
     agents = cfg.possible_agents
     if not agents or len(set(agents)) < len(agents) or STATE in agents:
         raise ConfigurationError(

@@ -245,7 +245,7 @@ class VectorEnv(BatchedEnv):
         self.random.keep_offset()
 
     def _recorded_transition(self) -> Step:
-        # A tensor of this step, which a task that remembers it by name is told of.
+        # A clone, so that a task that keeps self.actions has this step's and not the next one's.
         self.actions = self._recorded_actions.clone()
         return super()._transition()
 

@@ -163,7 +163,7 @@ class Mutations:
         return Change(text=text, genes=dataclasses.replace(genes, hyperparameters=values))
 
     def _add_noise(self, weight: torch.Tensor, generator: torch.Generator) -> None:
-        """Change a tenth of a matrix's entries: most a little, some much, some altogether."""
+        """Change a tenth of a matrix's entries: most a little, some much, and some are redrawn."""
         shape = weight.shape
         chosen = torch.rand(shape, generator=generator) < SHARE
         band = torch.rand(shape, generator=generator)

@@ -43,7 +43,7 @@ def serve_viser(address: Address, title: str, gamepad: Gamepad) -> viser.ViserSe
 
 def _checked(address: Address, gamepad: Gamepad, process_request: Handler) -> Handler:
     """Return viser's handler of requests, for those that bear the token."""
-    # A cookie is every port's of a host, so that each viewer needs a name of its own.
+    # Cookies are shared by all ports of a host, so each viewer needs a name of its own.
     name = f"envlab_viewer_{address.port}"
 
     def check(connection: Any, request: Request) -> Response | None:
