@@ -7,7 +7,8 @@ usage() {
 Usage: ./envlab.sh COMMAND [ARGUMENT...]
 
 Makes the virtual environment .venv beside this script on first use, then runs COMMAND inside it,
-in the current folder. Arguments, signals and the exit code pass through.
+in the current folder. Arguments, signals and the exit code pass through. At first .venv has what
+trains and plays; what a command or flag needs beyond that is installed when it is first used.
 
   ./envlab.sh envlab list           run any command of the environment
   ./envlab.sh python script.py
@@ -22,7 +23,8 @@ Environment variables:
   ENVLAB_VENV=PATH       use, or make, the virtual environment at PATH instead of .venv
   ENVLAB_VENV=active     install envlab, at its pinned versions, into the virtual or conda
                          environment that is active, and use that
-  ENVLAB_EXTRAS=A,B      extras of pyproject.toml to install (default: dev; empty: none)
+  ENVLAB_EXTRAS=A,B      extras of pyproject.toml to install (default: those that COMMAND needs;
+                         empty: none)
 TEXT
 }
 
@@ -59,20 +61,44 @@ choose_environment() {
     if [ "$ours" = no ]; then lock=$venv/envlab.lock; fi
 }
 
-# Prints what a finished environment is stamped with: one line on the environment itself, one on
-# what is installed in it. Fails where the environment has no working Python of its own: without
-# its pyvenv.cfg, .venv/bin/python is the system's Python, and pip would install there.
+# Prints what a finished environment is stamped with: a line on the environment itself, one on the
+# checkout that is installed in it, and one on its extras: those of the stamp, and those that the
+# command line calls for by the table in pyproject.toml. Fails where the environment has no working
+# Python of its own: without its pyvenv.cfg, .venv/bin/python is the system's Python, and pip would
+# install there.
 describe() {
     [ -x "$venv/bin/python" ] || return 1
-    "$venv/bin/python" -I - "$venv" "$root" "${ENVLAB_EXTRAS-dev}" 2>/dev/null <<'PYTHON'
-import hashlib, os, pathlib, sys
+    # Without -S, Python would look through site-packages at every start: 15 ms, half of it all.
+    "$venv/bin/python" -I -S - "$venv" "$root" "$stamp" "$command_line" 2>/dev/null <<'PYTHON'
+import hashlib, os, re, sys, tomllib  # the last of which is new in Python 3.11
 
-venv, root, extras = sys.argv[1:]
-if sys.version_info < (3, 11) or not os.path.samefile(sys.prefix, venv):
+venv, root, stamp, command_line = sys.argv[1:]
+if not os.path.exists(f"{venv}/pyvenv.cfg") and not os.path.samefile(sys.prefix, venv):
     sys.exit(1)
-files = [pathlib.Path(root, name).read_bytes() for name in ("pyproject.toml", "constraints.txt")]
+files = [open(f"{root}/{name}", "rb").read() for name in ("pyproject.toml", "constraints.txt")]
+try:
+    pyproject = tomllib.loads(files[0].decode())
+except ValueError:  # pip will say so; the environment is not to blame
+    pyproject = {}
+
+if "ENVLAB_EXTRAS" in os.environ:
+    wanted = set(os.environ["ENVLAB_EXTRAS"].split(","))
+else:
+    gpus = filter(os.path.exists, ("/dev/nvidiactl", "/dev/dxg"))  # the latter in WSL
+    line = " ".join([command_line, *gpus])
+    table = pyproject.get("tool", {}).get("envlab", {}).get("extras", {})
+    wanted = {extra for extra, pattern in table.items() if re.search(pattern, line)}
+
+lines = open(stamp).read().splitlines() if os.path.exists(stamp) else []
+installed = set("".join(lines[2:]).strip("[]").split(","))
+for name in list(installed):
+    for requirement in pyproject.get("project", {}).get("optional-dependencies", {}).get(name, ()):
+        if requirement.startswith("envlab["):  # an extra that stands for others
+            wanted -= set(requirement[len("envlab[") : -1].split(","))
+
 print(f"{venv} python{sys.version_info.major}.{sys.version_info.minor}")
-print(f"{root} [{extras}] {hashlib.sha256(bytes([0]).join(files)).hexdigest()}")
+print(root, hashlib.sha256(bytes([0]).join(files)).hexdigest())
+print("[" + ",".join(sorted((installed | wanted) - {""})) + "]")
 PYTHON
 }
 
@@ -160,13 +186,17 @@ make_environment() {
 }
 
 install() {
-    local extras=${ENVLAB_EXTRAS-dev} log=$venv/envlab-install.log wanted
-    local target=.${extras:+[$extras]}
+    local log=$venv/envlab-install.log before=$stamp.before wanted target
     wanted=$(describe)
+    target=.${wanted##*$'\n'}
+    target=${target%"[]"}
     say "installing ${target/#./envlab} and what it needs: minutes on a fresh machine (log: $log)"
-    rm -f -- "$stamp" # so that an interrupted installation is not taken for a finished one
+    # Away, so that an interrupted installation is not taken for a finished one.
+    mv -f -- "$stamp" "$before" 2>/dev/null || rm -f -- "$before"
     (cd -- "$root" && PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check \
         -c constraints.txt -e "$target") >"$log" 2>&1 || {
+        # What worked before still does: without a network, say, all that needs no further extra.
+        mv -f -- "$before" "$stamp" 2>/dev/null || true
         tail -n 15 -- "$log" >&2
         fail "pip could not install $target (its last lines are above, all of them in $log):" \
             "check the network and the disk space, then run this command again to go on from here."
@@ -231,6 +261,7 @@ case "${1:-}" in
     -*) fail "unknown option $1: the first argument is a command to run; see ./envlab.sh --help." ;;
 esac
 
+command_line=$*
 choose_environment
 set_up
 enter

@@ -22,6 +22,16 @@ backend-path = ["."]
 [project]
 name = "envlab"
 version = "0.1.0"
+
+[project.optional-dependencies]
+video = []
+web = []
+dev = ["envlab[video,web]"]
+
+[tool.envlab.extras]
+video = '--video'
+web = '--viz[= ]web'
+dev = '^test\\b'
 """
 
 # The least a PEP 660 build backend can be: an editable wheel that holds one .pth file.
@@ -73,7 +83,7 @@ def environment(**changes: str) -> dict[str, str]:
     """The environment of a user who has set nothing but ``changes``."""
     ours = ("ENVLAB_PYTHON", "ENVLAB_VENV", "ENVLAB_EXTRAS", "VIRTUAL_ENV", "CONDA_PREFIX")
     env = {name: value for name, value in os.environ.items() if name not in ours}
-    return {**env, "ENVLAB_PYTHON": sys.executable, "ENVLAB_EXTRAS": "", **changes}
+    return {**env, "ENVLAB_PYTHON": sys.executable, **changes}
 
 
 def run(
@@ -137,6 +147,59 @@ def test_changed_constraints_install_again_into_the_same_environment(checkout: P
     assert "installing" in result.stderr
     assert kept.exists()
     assert run(checkout, "true").stderr == ""
+
+
+def test_an_extra_is_installed_before_the_first_command_that_needs_it(checkout: Path) -> None:
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    assert "installing envlab and" in run(checkout, "true").stderr
+    first = run(checkout, "echo", "--viz", "web", "ran")
+    assert first.stdout == "--viz web ran\n"
+    assert "installing envlab[web] and" in first.stderr
+    assert "making" not in first.stderr
+    assert "installing envlab[video,web] and" in run(checkout, "true", "--video").stderr
+    for words in (["--viz=web"], ["--video", "--viz=web"], []):
+        assert run(checkout, "true", *words).stderr == ""
+
+
+def test_an_extra_that_stands_for_others_brings_them(checkout: Path) -> None:
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    assert "installing envlab[dev] and" in run(checkout, "test", "--version").stderr
+    assert run(checkout, "true", "--video").stderr == ""
+
+
+@pytest.mark.parametrize(("given", "installed"), [("", "envlab"), ("web", "envlab[web]")])
+def test_extras_that_are_given_are_the_ones_installed(
+    checkout: Path, given: str, installed: str
+) -> None:
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    result = run(checkout, "true", "--video", ENVLAB_EXTRAS=given)
+    assert f"installing {installed} and" in result.stderr
+    assert run(checkout, "true", "--video", ENVLAB_EXTRAS=given).stderr == ""
+
+
+def test_without_a_network_what_needs_no_further_extra_still_runs(checkout: Path) -> None:
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    assert run(checkout, "true").returncode == 0
+    backend = checkout / "backend.py"
+    backend.write_text("raise RuntimeError('no network')\n")
+    failed, other = run(checkout, "true", "--video"), run(checkout, "true")
+    backend.write_text(BACKEND)
+    assert failed.returncode == 2
+    assert "pip could not install .[video]" in failed.stderr
+    assert (other.returncode, other.stderr) == (0, "")
+    assert "installing envlab[video] and" in run(checkout, "true", "--video").stderr
+
+
+def test_a_pyproject_that_cannot_be_read_leaves_the_environment_alone(checkout: Path) -> None:
+    kept = checkout / ".venv" / "kept"
+    kept.touch()
+    (checkout / "pyproject.toml").write_text("[project")
+    failed = run(checkout, "true")
+    (checkout / "pyproject.toml").write_text(PYPROJECT)
+    assert failed.returncode == 2
+    assert "making" not in failed.stderr
+    assert kept.exists()
+    assert run(checkout, "true").returncode == 0
 
 
 def test_an_interrupted_installation_is_finished(checkout: Path) -> None:

@@ -1,0 +1,55 @@
+"""Which commands envlab.sh installs an extra for: tests/test_envlab_sh.py shows that it does."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from tests.launcher import ROOT
+
+TRAIN = "python -m torch.distributed.run --nproc_per_node=2 scripts/reinforcement_learning"
+EXTRAS = {
+    f"{TRAIN}/rsl_rl/train.py --task=Isaac-Cartpole-v0 --headless --distributed": "",
+    "envlab train rsl_rl --task=Isaac-Cartpole-v0 --nproc 2 --viz native": "",
+    "envlab list": "",
+    "envlab random --task Isaac-Reach-Franka-Play-v0": "",
+    "setup": "",
+    "python scripts/reinforcement_learning/rsl_rl/play.py --checkpoint=latest": "export",
+    "envlab play rsl_rl --task Isaac-Ant-v0 --checkpoint pretrained": "export",
+    "envlab export rsl_rl --task Isaac-Ant-v0": "export",
+    "envlab deploy logs/rsl_rl/ant/pretrained/exported": "export",
+    "envlab play skrl --task=Isaac-Ant-v0 --ml_framework jax --video": "export jax video",
+    f"{TRAIN}/rsl_rl/train.py --task=Isaac-Ant-v0 --viz web": "viewer",
+    "envlab view --task Isaac-Ant-v0 --checkpoint latest": "viewer",
+    "envlab compare logs/rsl_rl/cartpole": "compare",
+    "envlab lineage logs/evolution/run": "compare",
+    "envlab dashboard": "web",
+    "envlab train skrl --task=gym:CartPole-v1 --ml_framework=jax": "gym jax",
+    "envlab lab run demo.json demo search": "gym lab",
+    "python scripts/run_lab.py demo.json demo train": "gym lab",
+    "envlab nav houses": "nav",
+    f"{TRAIN}/ddppo/train.py --experiment mine.py": "nav",
+    "python -m envlab train ddppo --task=Nav-PointNav-Depth-v0 env.backend=ai2thor": "ai2thor nav",
+    "envlab random --task LeggedGym-Flat-A1-v0 env.scene.model=menagerie:unitree_a1": "menagerie",
+    "accelerate launch scripts/reinforcement_learning/evolution/train.py": "accelerate",
+    "python -m envlab_isaacgym legged_gym/scripts/train.py --task=a1": "isaacgym",
+    "envlab isaacgym check legged_gym": "isaacgym",
+    "python -m envlab.cli warm --task Isaac-Ant-v0": "warp",
+    "envlab train rsl_rl --task=Isaac-Ant-v0 env.sim.backend=mujoco_warp": "warp",
+    "envlab list /dev/nvidiactl": "warp",  # as envlab.sh has it on a machine with a GPU
+    "mkdocs serve": "docs",
+    "test": "dev",
+    "test -k cartpole": "dev",
+    "python -m pytest tests": "dev",
+    "ruff format": "dev",
+    "python scripts/documentation/commands.py": "dev",
+}
+
+
+def test_the_table_of_extras_knows_the_documented_commands():
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    table = pyproject["tool"]["envlab"]["extras"]
+    assert table.keys() == pyproject["project"]["optional-dependencies"].keys() - {"test"}  # in dev
+    for command, extras in EXTRAS.items():
+        found = {extra for extra, pattern in table.items() if re.search(pattern, command)}
+        assert found == set(extras.split()), command
