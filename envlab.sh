@@ -8,7 +8,7 @@ Usage: ./envlab.sh COMMAND [ARGUMENT...]
 
 Makes the virtual environment .venv beside this script on first use, then runs COMMAND inside it,
 in the current folder. Arguments, signals and the exit code pass through. At first .venv has what
-trains and plays; what a command or flag needs beyond that is installed when it is first used.
+trains; what a command or flag needs beyond that is installed when it is first used.
 
   ./envlab.sh envlab list           run any command of the environment
   ./envlab.sh python script.py
