@@ -202,6 +202,16 @@ def test_a_pyproject_that_cannot_be_read_leaves_the_environment_alone(checkout: 
     assert run(checkout, "true").returncode == 0
 
 
+def test_while_an_extra_is_installed_no_stamp_says_that_all_is_well(checkout: Path) -> None:
+    (checkout / ".venv" / "envlab-stamp.txt").unlink()
+    assert run(checkout, "true").returncode == 0
+    backend = checkout / "backend.py"
+    backend.write_text(BACKEND + "\nassert not pathlib.Path('.venv/envlab-stamp.txt').exists()\n")
+    result = run(checkout, "true", "--video")
+    backend.write_text(BACKEND)
+    assert result.returncode == 0, result.stderr
+
+
 def test_an_interrupted_installation_is_finished(checkout: Path) -> None:
     (checkout / ".venv" / "envlab-stamp.txt").unlink()
     result = run(checkout, "true")

@@ -202,7 +202,7 @@ def test_all_or_nothing(command: Commander, tree: Path):
     assert not list(Path(os.environ["XDG_STATE_HOME"]).glob("envlab/cluster/*.json"))
 
 
-NASTY = """env.note={"a": {"b": ["it's", "\\"$HOME\\" `id` \\\\ *", 1]}, "c": null}"""
+NASTY = """env.note={a: {b: ["it's", "\\"$HOME\\" `id` \\\\ *", 1]}, c: null}"""
 
 
 def test_words_and_paths_with_spaces_and_quotes(command: Commander, tree: Path):

@@ -24,7 +24,7 @@ import sys, sky, yaml
 task = sky.Task.from_yaml_config(yaml.safe_load(sys.stdin))
 print(task.name, task.num_nodes, [*task.resources][0])
 """
-ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(echo c) `d` @train@ ${e}'"]
+ODD = ['agent.experiment_name="it\'s"', "+env.note='a \"b\" $(echo c) `d` @train@ ${e}'"]
 ALL = [
     *("--nodes=2", "--gpus-per-node=H100:8", "--infra=aws/us-east-1", "--name=ant", "--store=s3"),
     *("--cpus-per-node=32+", "--mem=64+", "--env=WANDB_MODE=offline", "--notice-s=300"),

@@ -150,7 +150,7 @@ def test_help_has_an_example(capsys):
     assert "envlab cluster slurm --nodes 2 --gpus-per-node 4" in capsys.readouterr().out
 
 
-ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(echo c) `d` @train@ ${e}'"]
+ODD = ['agent.experiment_name="it\'s"', "+env.note='a \"b\" $(echo c) `d` @train@ ${e}'"]
 CASES = {
     "least": ["--env_activate_path="],
     "odd words": ["--", *ODD],

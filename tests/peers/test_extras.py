@@ -46,7 +46,7 @@ EXTRAS = {
 }
 
 
-def test_the_table_of_extras_knows_the_documented_commands():
+def test_the_table_of_extras_knows_the_documented_commands() -> None:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
     table = pyproject["tool"]["envlab"]["extras"]
     assert table.keys() == pyproject["project"]["optional-dependencies"].keys() - {"test"}  # in dev
