@@ -20,7 +20,7 @@ from tests.cluster.pods import train_stop_and_go_on, words_of_torchrun
 from tests.launcher import ROOT
 from tests.trained import SMALL
 
-ODD = ["agent.experiment_name=it's", "+env.note='a \"b\" $(HOME) $$(c) `d` @train@ ${e}'"]
+ODD = ['agent.experiment_name="it\'s"', "+env.note='a \"b\" $(HOME) $$(c) `d` @train@ ${e}'"]
 ALL = [
     *("--nodes=2", "--gpus-per-node=NVIDIA-A100-SXM4-80GB:8", "--namespace=rl", "--name=ant"),
     *("--image=registry.example:5000/envlab:1.2", "--cpus-per-node=32", "--mem=64Gi"),
