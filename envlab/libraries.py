@@ -13,7 +13,7 @@ from typing import Any
 
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.plugins import load_plugins
-from envlab.registry import load_entry_point, packages_of
+from envlab.registry import load_entry_point, packages_of, without_guests
 
 ENTRY_POINT_GROUP = "envlab.libraries"
 
@@ -146,7 +146,9 @@ def trusted_modules() -> frozenset[str]:
         (one.cfg, one.build, one.player, one.flags or "", one.prepare or "")
         for one in libraries().values()
     ]
-    return frozenset(packages_of(entry_point for part in parts for entry_point in part))
+    return frozenset(
+        without_guests(packages_of(entry_point for part in parts for entry_point in part))
+    )
 
 
 def get_library(name: str) -> Library:

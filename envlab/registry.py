@@ -33,6 +33,8 @@ from envlab.task import Task, discover, load_entry_point
 
 TERMS = "envlab.envs.mdp"
 """Where envlab has what the configuration of an environment names."""
+CONTENT = "envlab_tasks"
+"""Where envlab's tasks are."""
 AGENT_SUFFIX = "_cfg_entry_point"
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 """What finds ``gym:<id>``; by name, because it lies above this file."""
@@ -53,8 +55,8 @@ def list_tasks(keyword: str | None = None) -> list[Task]:
 def trusted_modules() -> frozenset[str]:
     """Return the packages of registered tasks, whose code a file may name: see ``Trust``.
 
-    Of envlab itself it is :data:`TERMS`, what configurations of environments name: the rest imports
-    modules by name, starts processes and writes files.
+    Of envlab itself these are :data:`TERMS` and :data:`CONTENT`, which environments' configurations
+    name: the rest, guests included, imports modules by name, starts processes and writes files.
     """
     entry_points = [
         value
@@ -62,7 +64,13 @@ def trusted_modules() -> frozenset[str]:
         for key, value in task.kwargs.items()
         if key.endswith(AGENT_SUFFIX)
     ]
-    return frozenset({TERMS, *packages_of(entry_points)})
+    return frozenset({TERMS, *without_guests(packages_of(entry_points))})
+
+
+def without_guests(packages: Iterable[str]) -> set[str]:
+    """Return packages but for envlab's own, of which only the tasks are for files to name."""
+    own = f"{__package__}_"
+    return {name for name in packages if name == CONTENT or not name.startswith(own)}
 
 
 def packages_of(entry_points: Iterable[Any]) -> set[str]:

@@ -14,7 +14,7 @@ import gymnasium
 import pytest
 import torch
 
-from envlab import registry
+from envlab import libraries, registry
 from envlab.envs import ManagerEnv
 from envlab.errors import ConfigurationError, UnknownTaskError
 from envlab.plugins import load_plugins
@@ -314,3 +314,9 @@ def test_a_task_makes_itself():
     assert isinstance(env, ManagerEnv)
     assert env.num_envs == 2
     assert env.random.base_seed == 5
+
+
+def test_files_may_name_nothing_of_envlab_but_terms_and_tasks():
+    trusted = registry.trusted_modules() | libraries.trusted_modules()
+    own = {name for name in trusted if name.partition(".")[0].startswith("envlab")}
+    assert own == {"envlab.envs.mdp", "envlab_tasks"}
