@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envlab.plugins import load_plugins
+from envlab.tools.terms import KINDS
 
 ENTRY_POINT_GROUP = "envlab.commands"
 
@@ -54,7 +55,7 @@ CORE = (
         main="envlab.tools.terms:main",
         usage="terms [KIND]",
         description="what tasks are made of: observations, rewards, events, ...",
-        words=("action", "command", "observation", "reward", "termination", "event", "curriculum"),
+        words=KINDS,
     ),
     Command(
         name="random",

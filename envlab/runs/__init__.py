@@ -1,0 +1,1 @@
+"""The run directory: its manifest, checkpoints and records, and comparing runs."""

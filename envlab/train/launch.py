@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envlab.arguments import ArgumentParser
 from envlab.distributed.interrupt import InterruptFlag, Preempted, interruptible
 from envlab.distributed.log import configure_logging
 from envlab.distributed.program import run_script
 from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes, launched_rank
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library
-from envlab.train.arguments import ArgumentParser, read_words
+from envlab.train.arguments import read_words
 from envlab.train.flag_checks import given_config
 from envlab.train.flags import Flags
 from envlab.train.requeue import check_requeue

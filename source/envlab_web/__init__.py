@@ -1,1 +1,1 @@
-"""What is looked at in a browser."""
+"""Pages for a browser: the viewer of environments, and the dashboard of runs."""

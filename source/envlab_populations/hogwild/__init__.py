@@ -8,7 +8,7 @@ independently, or on one set of parameters in shared memory without locks (Niu e
 - It has no tanh-squashed Gaussian policy: its own clamps actions and leaves log-probabilities as
   they were (:mod:`networks`).
 - Its replay memory permutes all of itself for each batch, 0.8 ms at 200,000 transitions
-  (:mod:`memory`).
+  (:mod:`envlab.skrl.torch.memory`).
 - Its running scaler makes new tensors in each update, which cannot be shared (:mod:`sharing`).
 - SAC, TD3 and DDPG learn in every step of the environments: :mod:`agents` adds an interval.
 """
