@@ -50,6 +50,9 @@ class ReplayCfg:
 class AlgorithmCfg:
     """How networks learn (``agent.algorithm.*``)."""
 
+    name: Literal["sac", "td3"] = "sac"
+    """``sac``: a Gaussian policy whose entropy is held by a temperature. ``td3``: a deterministic
+    policy that explores by noise, as in FastTD3 (arXiv 2505.22642)."""
     learning_rate: PositiveFloat = 1e-3
     """Of AdamW, for all networks and the temperature."""
     weight_decay: NonNegativeFloat = 1e-3
@@ -73,6 +76,22 @@ class AlgorithmCfg:
     target_std: PositiveFloat = 0.15
     """The temperature is learned so that the entropy is that of Gaussian actions of this deviation,
     where actions lie in -1 to 1."""
+    noise_std_min: NonNegativeFloat = 0.001
+    """Only ``td3``: least deviation of the noise that explores. Each environment draws its own,
+    uniformly up to ``noise_std_max``, for each episode. Both are FastTD3's."""
+    noise_std_max: NonNegativeFloat = 0.4
+    """Only ``td3``: largest deviation of the noise that explores."""
+    target_noise_std: NonNegativeFloat = 0.001
+    """Only ``td3``: deviation of the noise on the target policy's actions; FastTD3's (TD3: 0.2)."""
+    target_noise_clip: NonNegativeFloat = 0.5
+    """Only ``td3``: largest such noise, as in TD3 and FastTD3."""
+
+    def __post_init__(self) -> None:
+        if self.noise_std_min > self.noise_std_max:
+            raise ConfigurationError(
+                f"agent.algorithm.noise_std_min is {self.noise_std_min}, above noise_std_max "
+                f"({self.noise_std_max}). Set it to at most that."
+            )
 
 
 @dataclass(kw_only=True)

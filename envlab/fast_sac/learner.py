@@ -18,7 +18,8 @@ from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.checks import action_range, check_supported
-from envlab.fast_sac.networks import Actor, Critics
+from envlab.fast_sac.networks import Actor, Critics, GaussianActor
+from envlab.fast_sac.noise import ExplorationNoise, smoothed
 from envlab.fast_sac.objective import (
     critic_loss,
     policy_loss,
@@ -65,9 +66,12 @@ class FastSacLearner(Learner):
         self.half_width, self.middle = action_range(env, cfg)
         num_critic_obs = sizes.get("critic_obs", sizes["obs"])
         num_actions = len(self.half_width)
-        actor = Actor(sizes["obs"], num_actions, cfg.actor).to(device)
+        is_sac = algorithm.name == "sac"
+        kind = GaussianActor if is_sac else Actor
+        actor = kind(sizes["obs"], num_actions, cfg.actor).to(device)
         critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
         critics = critics.to(device)
+        critics.log_temperature.requires_grad_(is_sac)  # without a density there is no entropy
         self._target = copy.deepcopy(critics).requires_grad_(False)
         self.scalers = {name: ObsScaler(size).to(device) for name, size in sizes.items()}
         self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max).to(device)
@@ -84,6 +88,7 @@ class FastSacLearner(Learner):
         self._target_entropy = num_actions * (
             math.log(algorithm.target_std) + 0.5 * math.log(2.0 * math.pi * math.e)
         )
+        self._noise = None if is_sac else ExplorationNoise(algorithm, env.num_envs, device)
         self._batch_size = cfg.batch_of(context.world_size)
         self.replay = Replay(
             cfg.replay.size,
@@ -96,6 +101,7 @@ class FastSacLearner(Learner):
         )
         self._returns = torch.zeros(env.num_envs, device=device)
         self._num_updates = 0
+        self._has_warned = False
         self._losses: dict[str, list[torch.Tensor]] = {}
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
@@ -119,6 +125,8 @@ class FastSacLearner(Learner):
                 learning = time.perf_counter()
                 self._learn()
                 learn_s += time.perf_counter() - learning
+        losses = self._take_losses()
+        self._warn_beyond_v_max(losses)
         for name in self._groups:
             samples = torch.cat([obs[name] for obs in seen])
             self.scalers[name].add(samples, self._context)
@@ -128,7 +136,7 @@ class FastSacLearner(Learner):
             collect_s=time.perf_counter() - start - learn_s,
             learn_s=learn_s,
             learning_rate=self._actor_optimizer.param_groups[0]["lr"],
-            losses=self._take_losses(),
+            losses=losses,
         )
 
     @torch.no_grad()
@@ -141,6 +149,8 @@ class FastSacLearner(Learner):
         env = self._env
         before = self._named(env.obs_buf)
         drawn, _ = self._actor(self.scalers["obs"](before["obs"]))
+        if self._noise is not None:
+            drawn = self._noise.added(drawn)
         obs, rewards, terminated, truncated, info = env.step(self.to_env(drawn))
         after = self._named(obs)
         if "final_obs" in info:  # what the step led to, where a new episode has begun
@@ -152,6 +162,8 @@ class FastSacLearner(Learner):
         )
         self.replay.add(before, drawn, rewards, terminated, truncated, after)
         ended = terminated | truncated
+        if self._noise is not None:
+            self._noise.renew(ended)
         returns = self.reward_scaler.returns(self._returns, rewards, ended)
         on_step(rewards, ended, info)
         return before, returns
@@ -195,9 +207,11 @@ class FastSacLearner(Learner):
         is_least = algorithm.q_reduction == "min"
         with torch.no_grad():
             actions, log_probs = self._actor(batch.next_obs)
+            if self._noise is not None:
+                actions = smoothed(actions, algorithm)
             temperature = self._critics.log_temperature.exp()
             rewards = batch.rewards - batch.discounts * temperature * log_probs
-            target = target_values(
+            target, returns = target_values(
                 self._target,
                 rewards,
                 batch.discounts,
@@ -206,14 +220,15 @@ class FastSacLearner(Learner):
                 is_least=is_least,
             )
         judged, log_temperature = self.critics(batch.critic_obs, batch.actions)
-        losses = {
-            "critic": critic_loss(judged, target),
-            "temperature": temperature_loss(log_temperature, log_probs, self._target_entropy),
-        }
+        loss = judging = critic_loss(judged, target)
+        if self._noise is None:
+            loss = loss + temperature_loss(log_temperature, log_probs, self._target_entropy)
         self._critic_optimizer.zero_grad()
-        (losses["critic"] + losses["temperature"]).backward()
+        loss.backward()
         self._critic_optimizer.step()
-        self._note("critic", losses["critic"])
+        self._note("critic", judging)
+        self._note("return_min", returns.amin())
+        self._note("return_max", returns.amax())
         if self._num_updates % algorithm.policy_frequency == 0:
             self._update_policy(batch, temperature, is_least)
         with torch.no_grad():
@@ -233,8 +248,9 @@ class FastSacLearner(Learner):
         self._critics.requires_grad_(True)
         self._actor_optimizer.step()
         self._note("policy", loss)
-        self._note("entropy", -log_probs.mean())
-        self._note("temperature", temperature)
+        if self._noise is None:
+            self._note("entropy", -log_probs.mean())
+            self._note("temperature", temperature)
 
     def _note(self, name: str, value: torch.Tensor) -> None:
         self._losses.setdefault(name, []).append(value.detach())
@@ -246,6 +262,20 @@ class FastSacLearner(Learner):
         names = list(self._losses)
         self._losses = {}
         return dict(zip(names, read, strict=True))
+
+    def _warn_beyond_v_max(self, losses: Mapping[str, float]) -> None:
+        """Warn once where returns leave the range that the critics' distributions can express."""
+        v_max = self._cfg.critic.v_max
+        low, high = losses.get("return_min", 0.0), losses.get("return_max", 0.0)
+        if self._has_warned or not self._cfg.critic.distributional or max(-low, high) <= v_max:
+            return
+        self._has_warned = True
+        if self._context.is_main:
+            logger.warning(
+                "Returns reach from %.1f to %.1f, in units of the running returns' spread, but "
+                "agent.critic.v_max is %.1f: what lies beyond counts as that. Set it to %.0f.",
+                *(low, high, v_max, math.ceil(1.2 * max(-low, high))),
+            )
 
     def model_state(self) -> dict[str, Any]:
         return {
@@ -284,12 +314,16 @@ class FastSacLearner(Learner):
 
     def rank_state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"returns": self._returns.cpu().clone()}
+        if self._noise is not None:
+            state["noise"] = self._noise.deviations.cpu().clone()
         if self._cfg.replay.is_saved:
             state["replay"] = self.replay.state()
         return state
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         self._returns.copy_(state["returns"])
+        if self._noise is not None:
+            self._noise.deviations.copy_(state["noise"])
         if "replay" in state:
             self.replay.set_state(state["replay"])
         elif self._context.is_main:

@@ -18,7 +18,7 @@ NUM_CRITICS = 2
 
 
 class Actor(nn.Module):
-    """A Gaussian policy squashed by tanh: actions are -1 to 1."""
+    """A deterministic policy, TD3's: actions are -1 to 1."""
 
     def __init__(self, num_obs: int, num_actions: int, cfg: ActorCfg) -> None:
         super().__init__()
@@ -26,27 +26,47 @@ class Actor(nn.Module):
         for before, size in zip((num_obs, *cfg.hidden_dims), cfg.hidden_dims, strict=False):
             layers += [nn.Linear(before, size), nn.LayerNorm(size), nn.SiLU()]
         self.body = nn.Sequential(*layers)
-        self.mean = nn.Linear(cfg.hidden_dims[-1], num_actions)
-        self.deviation = nn.Linear(cfg.hidden_dims[-1], num_actions)
-        low, high = LOG_STD
-        share = (math.log(cfg.init_std) - low) / (high - low)
-        with torch.no_grad():  # begins with zero mean and the wanted deviation everywhere
-            for head in (self.mean, self.deviation):
-                head.weight.mul_(0.01)
-                head.bias.zero_()
-            self.deviation.bias.fill_(math.atanh(min(max(2.0 * share - 1.0, -0.99), 0.99)))
+        self.mean = _small_head(cfg.hidden_dims[-1], num_actions)
 
     def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return drawn actions, ``(batch, num_actions)``, and their log density, ``(batch,)``."""
+        """Return actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``.
+
+        What a policy without a density returns in their place, 0, has no effect on any loss.
+        """
+        actions = self.best(obs)
+        return actions, actions.new_zeros(len(actions))
+
+    def best(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return the best actions, ``(batch, num_actions)``."""
+        return self.mean(self.body(obs)).tanh()
+
+
+class GaussianActor(Actor):
+    """SAC's: a Gaussian squashed by tanh."""
+
+    def __init__(self, num_obs: int, num_actions: int, cfg: ActorCfg) -> None:
+        super().__init__(num_obs, num_actions, cfg)
+        self.deviation = _small_head(cfg.hidden_dims[-1], num_actions)
+        low, high = LOG_STD
+        share = (math.log(cfg.init_std) - low) / (high - low)
+        nn.init.constant_(self.deviation.bias, math.atanh(min(max(2.0 * share - 1.0, -0.99), 0.99)))
+
+    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return drawn actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``."""
         features = self.body(obs)
         low, high = LOG_STD
         log_std = low + 0.5 * (high - low) * (self.deviation(features).tanh() + 1.0)
         actions, density = sample_squashed(self.mean(features), log_std)
         return actions, density.sum(dim=1)
 
-    def best(self, obs: torch.Tensor) -> torch.Tensor:
-        """Return the best actions, ``(batch, num_actions)``."""
-        return self.mean(self.body(obs)).tanh()
+
+def _small_head(num_inputs: int, num_outputs: int) -> nn.Linear:
+    """Return a layer that begins near zero, the same in all states."""
+    head = nn.Linear(num_inputs, num_outputs)
+    with torch.no_grad():
+        head.weight.mul_(0.01)
+        head.bias.zero_()
+    return head
 
 
 class Critics(nn.Module):

@@ -15,8 +15,8 @@ def target_values(
     actions: torch.Tensor,
     *,
     is_least: bool,
-) -> torch.Tensor:
-    """Return what critics are to say of a batch: returns, or the weights of C51's atoms.
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what critics are to learn of a batch, and the mean returns that it stands for.
 
     Args:
         critics: The target critics.
@@ -27,20 +27,21 @@ def target_values(
         is_least: Whether the critic with the lesser value is believed; otherwise both are, by half.
 
     Returns:
-        ``(batch,)``, or ``(batch, num_atoms)``.
+        Returns, ``(batch,)``, or the weights of C51's atoms, ``(batch, num_atoms)``; and returns,
+        ``(batch,)``, which may lie beyond the atoms.
     """
     judged = critics.judge(obs, actions)
     values = critics.values(judged)
+    returns = rewards + discounts * (values.amin(dim=0) if is_least else values.mean(dim=0))
     if judged.shape[2] == 1:
-        value = values.amin(dim=0) if is_least else values.mean(dim=0)
-        return rewards + discounts * value
+        return returns, returns
     weights = judged.softmax(dim=2)
     if is_least:
         first_is_less = (values[0] <= values[1]).unsqueeze(1)
         weights = torch.where(first_is_less, weights[0], weights[1])
     else:
         weights = weights.mean(dim=0)
-    return project(weights, rewards, discounts, critics.atoms)
+    return project(weights, rewards, discounts, critics.atoms), returns
 
 
 def project(

@@ -36,7 +36,8 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC": "not complete",
-    r"^envlab (compare|cluster \w+|warm --task ID)$|distributed\.run$": "not complete",
+    r"^envlab (compare|validate|train|cluster( \w+)?|warm --task ID)$": "not complete",
+    r"distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
     r"^(pip|apt-get)": "changes the machine",

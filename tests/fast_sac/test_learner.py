@@ -44,10 +44,15 @@ def train_in(folder: Path, *words: str) -> int:
         return train("fast_sac", words)
 
 
+@pytest.fixture(scope="module", params=["sac", "td3"])
+def words(request: pytest.FixtureRequest) -> list[str]:
+    return [*WORDS, f"agent.algorithm.name={request.param}"]
+
+
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
-    assert train_in(folder, *WORDS, "--max_iterations=4") == 0
+    assert train_in(folder, *words, "--max_iterations=4") == 0
     return only_run(folder)
 
 
@@ -60,22 +65,21 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(2)]
 
 
-def test_a_resumed_run_ends_bit_identical(trained: Path, tmp_path: Path):
-    words = ["--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
-    assert train_in(tmp_path, *WORDS, "--max_iterations=4", *words) == 0
+def test_a_resumed_run_ends_bit_identical(words: list[str], trained: Path, tmp_path: Path):
+    more = ["--max_iterations=4", "--resume", f"--checkpoint={trained}/checkpoints/model_2.pt"]
+    assert train_in(tmp_path, *words, *more) == 0
     resumed = only_run(tmp_path)
     assert digests(checkpoint_of(resumed, 4)) == digests(checkpoint_of(trained, 4))
     assert timeless(resumed) == timeless(trained)[2:]
 
 
 def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_says_so(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = [*WORDS, "agent.replay.is_saved=false"]
     assert train_in(tmp_path, *words, "--max_iterations=2") == 0
     small = checkpoint_of(only_run(tmp_path), 2)
     assert "replay" not in small["ranks"][0]["learner"]
-    assert "replay" in checkpoint_of(trained, 2)["ranks"][0]["learner"]
     assert train_in(tmp_path, *words, "--max_iterations=3", "--resume") == 0
     assert "The checkpoint holds no replay memory" in capsys.readouterr().err
 
@@ -194,3 +198,15 @@ def test_tasks_that_it_cannot_train_are_refused(
     error = capsys.readouterr().err
     assert words in error
     assert "Traceback" not in error
+
+
+def test_returns_beyond_the_critics_range_are_warned_of_once(caplog: pytest.LogCaptureFixture):
+    learner = make_learner(ALONE)
+    reach = learner._cfg.critic.v_max
+    learner._warn_beyond_v_max({"return_min": -reach, "return_max": reach})
+    assert not caplog.text
+    for _ in range(2):
+        learner._warn_beyond_v_max({"return_min": -3.0, "return_max": 7.5})
+    assert caplog.text.count("Returns reach from -3.0 to 7.5") == 1
+    assert "agent.critic.v_max is 5.0" in caplog.text
+    assert "Set it to 9." in caplog.text

@@ -7,8 +7,10 @@ import math
 import pytest
 import torch
 
-from envlab.fast_sac.cfg import ActorCfg, CriticCfg
-from envlab.fast_sac.networks import Actor, Critics
+from envlab.errors import ConfigurationError
+from envlab.fast_sac.cfg import ActorCfg, AlgorithmCfg, CriticCfg
+from envlab.fast_sac.networks import Actor, Critics, GaussianActor
+from envlab.fast_sac.noise import ExplorationNoise, smoothed
 from envlab.fast_sac.objective import (
     critic_loss,
     policy_loss,
@@ -52,7 +54,7 @@ def critics_saying(*logits: list[float]) -> Critics:
 
 
 def target_of(critics: Critics, *, is_least: bool) -> list[float]:
-    target = target_values(
+    target, returns = target_values(
         critics,
         torch.tensor([0.25]),
         torch.tensor([0.5]),
@@ -60,6 +62,7 @@ def target_of(critics: Critics, *, is_least: bool) -> list[float]:
         torch.zeros(1, 1),
         is_least=is_least,
     )
+    assert target.dim() == 2 or torch.equal(target, returns)
     return target[0].tolist() if target.dim() == 2 else target.tolist()
 
 
@@ -75,6 +78,15 @@ def test_a_target_of_two_distributions_is_their_mixture_or_that_of_the_lesser_me
     # 0.25 + 0.5 and 0.25 - 0.5, each among its nearest atoms.
     assert target_of(critics, is_least=False) == pytest.approx([0.125, 0.5, 0.375])
     assert target_of(critics, is_least=True) == pytest.approx([0.25, 0.75, 0.0])
+
+
+def test_returns_beyond_the_atoms_are_known():
+    critics = critics_saying([0.0, 0.0, 50.0], [0.0, 0.0, 50.0])  # a return of 1, the last atom
+    states, actions = torch.zeros(1, 2), torch.zeros(1, 1)
+    reward, discount = torch.tensor([0.5]), torch.tensor([0.9])
+    target, returns = target_values(critics, reward, discount, states, actions, is_least=True)
+    assert target.tolist() == [pytest.approx([0.0, 0.0, 1.0])]
+    assert returns.tolist() == pytest.approx([1.4])
 
 
 def test_critics_lose_by_cross_entropy_or_by_half_the_squared_error():
@@ -128,10 +140,51 @@ def test_both_critics_are_what_two_networks_of_torchs_layers_are():
 
 def test_a_policy_begins_with_the_deviation_it_is_given():
     torch.manual_seed(0)
-    actor = Actor(4, 2, ActorCfg(init_std=0.25))
+    actor = GaussianActor(4, 2, ActorCfg(init_std=0.25))
     obs = torch.randn(4000, 4)
     actions, log_probs = actor(obs)
     assert actions.abs().max() < 1.0
     assert actions.atanh().std(dim=0).tolist() == pytest.approx([0.25] * 2, rel=0.05)
     assert actor.best(obs).abs().max() < 0.05
     assert log_probs.shape == (4000,)
+
+
+def test_td3s_policy_is_deterministic_and_without_a_density():
+    torch.manual_seed(0)
+    actor = Actor(4, 2, ActorCfg())
+    obs = torch.randn(8, 4)
+    actions, log_probs = actor(obs)
+    assert torch.equal(actions, actor.best(obs))
+    assert log_probs.tolist() == [0.0] * 8
+
+
+def test_each_environment_explores_with_its_own_deviation_until_its_episode_ends():
+    torch.manual_seed(0)
+    noise = ExplorationNoise(AlgorithmCfg(noise_std_max=0.2), 400, torch.device("cpu"))
+    assert float(noise.deviations.min()) >= 0.001
+    assert float(noise.deviations.max()) <= 0.2
+    assert float(noise.deviations.mean()) == pytest.approx(0.1, abs=0.01)  # uniform
+    drawn = torch.stack([noise.added(torch.zeros(400, 3)) for _ in range(200)])
+    torch.testing.assert_close(
+        drawn.std(dim=(0, 2)), noise.deviations.squeeze(1), rtol=0.15, atol=0
+    )
+    before, ended = noise.deviations.clone(), torch.arange(400) % 2 == 0
+    noise.renew(ended)
+    assert torch.equal(noise.deviations[~ended], before[~ended])
+    assert not torch.isclose(noise.deviations[ended], before[ended]).all()
+    assert float(noise.added(torch.ones(400, 3)).max()) == 1.0
+
+
+def test_target_actions_are_smoothed_by_clipped_noise():
+    torch.manual_seed(0)
+    actions = torch.tensor([[0.0], [0.9]]).expand(2, 10_000)
+    found = smoothed(actions, AlgorithmCfg(target_noise_std=0.2, target_noise_clip=0.3))
+    # A Gaussian clipped at 1.5 deviations has 0.883 of its deviation (by integration).
+    assert float(found[0].std()) == pytest.approx(0.2 * 0.883, rel=0.02)
+    assert float(found[0].abs().max()) == pytest.approx(0.3)
+    assert float(found[1].max()) == 1.0
+
+
+def test_a_range_of_noise_the_wrong_way_round_is_refused():
+    with pytest.raises(ConfigurationError, match=r"noise_std_min is 0\.5, above .* \(0\.4\)"):
+        AlgorithmCfg(noise_std_min=0.5)
