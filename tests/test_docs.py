@@ -33,7 +33,7 @@ def tests() -> set[str]:
     return {
         name
         for path in ROOT.glob("tests/**/*.py")
-        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+        for name in re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE)
     }
 
 

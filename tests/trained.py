@@ -94,31 +94,40 @@ def session_of(name: str, arguments: Sequence[str]) -> Session:
 
 
 @dataclass
-class TrainedPair:
-    """A run of 4 iterations on two ranks, once per ``--grad_sync``."""
+class Pair:
+    """What two ranks found, and what their launch printed."""
 
     folder: Path
     output: str
-    first_update: list[dict[str, Any]]
     ends: dict[str, list[dict[str, Any]]]
+    """By job, then by rank: ``model`` and, of the main job, the observations ``obs``."""
+    first_update: list[dict[str, Any]]
+    """By rank, then by kind: what :mod:`first_update` of the library's tests returns."""
 
-    def run(self, grad_sync: str) -> Path:
-        return only_run(self.folder / grad_sync)
+    def run(self, job: str) -> Path:
+        return only_run(self.folder / job)
+
+
+def launch_pair(folder: Path, command: Sequence[str | Path], jobs: Sequence[str]) -> Pair:
+    """Run a library's worker, which writes ``<name>_rank<i>.pt`` for each job and first update."""
+    code, output = run(command, folder, deadline_s=240.0)
+    assert code == 0, output
+    ends = {job: of_ranks(folder, f"{job}_rank") for job in jobs}
+    return Pair(folder, output, ends, of_ranks(folder, "first_update_rank"))
+
+
+def of_ranks(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Return what each rank saved as ``<name><rank>.pt``."""
+    return [torch.load(folder / f"{name}{rank}.pt", weights_only=False) for rank in range(2)]
 
 
 @pytest.fixture(scope="session")
-def trained_pair(tmp_path_factory: pytest.TempPathFactory) -> TrainedPair:
+def trained_pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """rsl_rl's runs of 4 iterations on two ranks, one for each ``--grad_sync``."""
     folder = tmp_path_factory.mktemp("pair")
     flags = [*SMALL, "--distributed", "--max_iterations=4"]
-    code, output = run(torchrun(2, HERE / "rsl_rl" / "worker_pair.py", folder, *flags), folder)
-    assert code == 0, output
-
-    def load(name: str) -> list[dict[str, Any]]:
-        files = [folder / f"{name}_rank{rank}.pt" for rank in range(2)]
-        return [torch.load(file, weights_only=False) for file in files]
-
-    ends = {name: load(name) for name in ("ddp", "library")}
-    return TrainedPair(folder, output, load("first_update"), ends)
+    worker = HERE / "rsl_rl" / "worker_pair.py"
+    return launch_pair(folder, torchrun(2, worker, folder, *flags), ("ddp", "library"))
 
 
 @pytest.fixture(scope="session")

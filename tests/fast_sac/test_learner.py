@@ -10,17 +10,23 @@ import pytest
 import torch
 
 from envlab.cli import play
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.train.launch import train
 from tests.fast_sac.updates import NUM_ENVS, SMALL, first_gradients, make_learner, observed
 from tests.launcher import run, torchrun
+from tests.learner_contract import LearnerContract
 from tests.rsl_rl.test_resume import digests
 from tests.runs.test_directory import timeless
-from tests.trained import checkpoint_of, gradient_error, metrics_of, on_one_thread, only_run
+from tests.trained import (
+    Pair,
+    checkpoint_of,
+    launch_pair,
+    metrics_of,
+    on_one_thread,
+    only_run,
+)
 
 ALONE = DistributedContext.single("cpu")
 TRAIN = Path("scripts/reinforcement_learning/fast_sac/train.py").absolute()
@@ -57,12 +63,22 @@ def trained(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What two ranks found; and their run of 4 iterations, and of the last 2 of them."""
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("pair")
-    code, output = run(torchrun(2, Path(__file__).with_name("worker_pair.py"), folder), folder)
-    assert code == 0, output
-    return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(2)]
+    command = torchrun(2, Path(__file__).with_name("worker_pair.py"), folder)
+    return launch_pair(folder, command, ["sac"])
+
+
+@pytest.fixture(scope="module")
+def single_update() -> dict[str, Any]:
+    return {"gradients": on_one_thread(first_gradients)}
+
+
+class TestFastSac(LearnerContract):
+    MAIN = "sac"
+    STATE = {"sac": ["actor.body", "critics.layers", "log_temperature", "target", "scalers.obs"]}
+    AVERAGED = ["pooled"]
+    TOLERANCE = 1e-9  # in float64
 
 
 def test_a_resumed_run_ends_bit_identical(words: list[str], trained: Path, tmp_path: Path):
@@ -133,30 +149,21 @@ def test_target_critics_follow_by_tau():
         assert old.dim() == 0 or not torch.equal(target, old)
 
 
-def test_averaged_gradients_of_two_ranks_are_those_of_one_process(pair):
-    expected = on_one_thread(first_gradients)
-    assert any(name.startswith("actor") for name in expected)
-    assert "critics.log_temperature" in expected
-    for found in pair:
-        assert gradient_error(expected, found["gradients"]) < 1e-9
+def test_all_networks_have_gradients(single_update: dict[str, Any]):
+    names = single_update["gradients"]
+    assert any(name.startswith("actor") for name in names)
+    assert "critics.log_temperature" in names
 
 
-def test_ranks_end_bit_identical_and_learn_from_other_data(pair):
-    first, second = (
-        {name: digest(value) for name, value in flatten(found["model"]).items()} for found in pair
-    )
-    assert first == second
-    assert not torch.isclose(pair[0]["seen"], pair[1]["seen"]).all(dim=1).any()
-
-
-def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair):
+def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair: Pair):
     _, alone = observed(ALONE)
-    assert pair[0]["updates"] == alone._num_updates == 2 * 2
+    assert pair.ends["sac"][0]["updates"] == alone._num_updates == 2 * 2
 
 
-def test_scalers_know_the_samples_of_all_ranks(pair):
-    seen = torch.cat([found["seen"] for found in pair]).double()
-    state = pair[0]["model"]["scalers"]["obs"]
+def test_scalers_know_the_samples_of_all_ranks(pair: Pair):
+    ends = pair.ends["sac"]
+    seen = torch.cat([end["obs"][0] for end in ends]).double()
+    state = ends[0]["model"]["scalers"]["obs"]
     assert float(state["count"]) == len(seen) == 4 * NUM_ENVS
     torch.testing.assert_close(state["mean"], seen.mean(dim=0))
     torch.testing.assert_close(state["squares"] / len(seen), seen.var(dim=0, unbiased=False))

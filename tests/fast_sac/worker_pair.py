@@ -16,11 +16,13 @@ from tests.fast_sac.updates import first_gradients, observed
 def main() -> None:
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
-    found = {"gradients": first_gradients(context)}
+    folder = Path(sys.argv[1])
+    update = {"pooled": {"gradients": first_gradients(context)}}
+    torch.save(update, folder / f"first_update_rank{context.rank}.pt")
     seed_everything(1 + context.rank)
-    seen, learner = observed(context)
-    found |= {"seen": seen, "model": learner.model_state(), "updates": learner._num_updates}
-    torch.save(found, Path(sys.argv[1], f"rank{context.rank}.pt"))
+    obs, learner = observed(context)
+    found = {"obs": [obs], "model": learner.model_state(), "updates": learner._num_updates}
+    torch.save(found, folder / f"sac_rank{context.rank}.pt")
     context.close()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,109 +12,50 @@ from rl_games.common.schedulers import LinearScheduler
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from envlab.config import merge
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.learner import RlGamesLearner
-from tests.launcher import run, torchrun
-from tests.rl_games.first_update import NUM_ENVS, NUM_STEPS, TASK, agent_cfg, first_update
+from tests.launcher import torchrun
+from tests.learner_contract import OnPolicyContract
+from tests.rl_games.first_update import TASK, agent_cfg, first_update
 from tests.rl_games.worker import JOBS
-from tests.trained import (
-    gradient_error,
-    manifest_of,
-    metrics_of,
-    on_one_thread,
-    only_run,
-)
-
-TOLERANCE = 1e-5
-"""Largest error of a gradient, as a share of its tensor's largest element."""
-
-
-def digests(values: dict[str, Any]) -> dict[str, str]:
-    return {name: digest(value) for name, value in flatten(values).items()}
-
-
-def timeless_digests(checkpoint: dict[str, Any]) -> dict[str, str]:
-    """Return what two runs must agree on: all but wall time."""
-    metrics = {name: value for name, value in checkpoint["metrics"].items() if name != "wall_s"}
-    return digests({**checkpoint, "metrics": metrics})
-
-
-@dataclass
-class Pair:
-    """What two ranks did in one launch."""
-
-    folder: Path
-    output: str
-    first_update: list[dict[str, Any]]
-    ends: dict[str, list[dict[str, Any]]]
-
-    def run(self, job: str) -> Path:
-        return only_run(self.folder / job)
+from tests.trained import Pair, launch_pair, metrics_of, on_one_thread
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("rl_games")
     scratch = set(Path(tempfile.gettempdir()).glob("envlab_rl_games_*"))
-    worker = Path(__file__).with_name("worker.py")
-    code, output = run(torchrun(2, worker, folder), folder, deadline_s=180.0)
-    assert code == 0, output
+    found = launch_pair(folder, torchrun(2, Path(__file__).with_name("worker.py"), folder), JOBS)
     assert set(Path(tempfile.gettempdir()).glob("envlab_rl_games_*")) <= scratch
-
-    def load(name: str) -> list[dict[str, Any]]:
-        files = [folder / f"{name}_rank{rank}.pt" for rank in range(2)]
-        return [torch.load(file, weights_only=False) for file in files]
-
-    return Pair(folder, output, load("first_update"), {name: load(name) for name in JOBS})
+    return found
 
 
-TRAINED = [name for name in JOBS if not name.startswith("stock")]
+@pytest.fixture(scope="module")
+def single_update() -> dict[str, Any]:
+    return on_one_thread(first_update)
 
 
-@pytest.mark.parametrize("job", TRAINED)
-def test_ranks_end_bit_identical(pair: Pair, job: str):
-    first, second = pair.ends[job]
-    assert digests(first["model"]) == digests(second["model"])
-
-
-def test_state_holds_all_that_must_be_equal(pair: Pair):
-    names = " ".join(flatten(pair.ends["discrete"][0]["model"]))
-    for part in (
-        "networks.a2c_network.actor_mlp",
-        "networks.running_mean_std.count",
-        "networks.value_mean_std.running_var",
-        "exp_avg_sq",
-        "learning_rate",
-        "entropy_coef",
-        "central_value.networks.a2c_network",
-        "central_value.optimizer",
-        "central_value.learning_rate",
-    ):
-        assert part in names
-
-
-def test_ranks_learn_from_different_data(pair: Pair):
-    first, second = (end["obs"][0] for end in pair.ends["ddp"])
-    assert not torch.isclose(first, second).all(dim=1).any()
-
-
-@pytest.mark.parametrize("job", ["ddp", "discrete"])
-def test_learning_rate_adapts_on_every_rank(pair: Pair, job: str):
-    rates = [record["learning_rate"] for record in metrics_of(pair.run(job))]
-    assert len({3e-4, *rates}) > 1
-    assert rates[-1] == pair.ends[job][1]["model"]["learning_rate"]
-    groups = pair.ends[job][1]["model"]["optimizer"]["param_groups"]
-    assert groups[0]["lr"] == rates[-1]
-
-
-@pytest.mark.parametrize(("ddp", "library"), [("ddp", "library"), ("discrete", "discrete_library")])
-def test_ddp_and_the_librarys_reduction_end_alike(pair: Pair, ddp: str, library: str):
-    ends = [pair.ends[name][0] for name in (ddp, library)]
-    assert ends[0]["wraps"] == "PolicyDDP" != ends[1]["wraps"]
-    assert digests(ends[0]["model"]) == digests(ends[1]["model"])
+class TestRlGames(OnPolicyContract):
+    LIBRARY = "rl_games"
+    STATE = {name: [] for name in JOBS if not name.startswith("stock")} | {
+        "discrete": [
+            "networks.a2c_network.actor_mlp",
+            "networks.running_mean_std.count",
+            "networks.value_mean_std.running_var",
+            "exp_avg_sq",
+            "learning_rate",
+            "entropy_coef",
+            "central_value.networks.a2c_network",
+            "central_value.optimizer",
+            "central_value.learning_rate",
+        ]
+    }
+    FIRST_RATE = 3e-4
+    REDUCTIONS = [("ddp", "library", "Network"), ("discrete", "discrete_library", "Network")]
+    UNPOOLED = ["local_advantages", "local_normalisers"]
+    NUM_TRAININGS = len(STATE)
+    CHATTER = ["RunningMeanStd", "build mlp", "seq_length", "fps step"]
 
 
 def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
@@ -156,24 +96,6 @@ def test_linear_schedules_follow_the_run_on_every_rank(pair: Pair):
         assert end["model"]["central_value"]["learning_rate"] == pytest.approx(1e-6)
 
 
-def test_one_run_directory_written_once(pair: Pair):
-    directory = pair.run("ddp")
-    files = sorted(str(path.relative_to(directory)) for path in directory.rglob("*.*"))
-    events = [name for name in files if "tfevents" in name]
-    assert len(events) == 1
-    assert [name for name in files if name not in events] == [
-        "checkpoints/best.pt",
-        "checkpoints/latest.pt",
-        "checkpoints/model_2.pt",
-        "checkpoints/model_4.pt",
-        "metrics.jsonl",
-        "params/agent.yaml",
-        "params/env.yaml",
-        "run.json",
-    ]
-    assert [path.name for path in (pair.folder / "ddp").iterdir()] == ["logs"]
-
-
 def test_curves_bear_the_librarys_own_tags(pair: Pair):
     events = EventAccumulator(str(pair.run("discrete")))
     events.Reload()
@@ -188,55 +110,6 @@ def test_curves_bear_the_librarys_own_tags(pair: Pair):
     }
     assert [event.step for event in events.Scalars("losses/a_loss")] == [1024, 2048]
     assert [event.step for event in events.Scalars("rewards/iter")] == [1, 2]
-
-
-def test_manifest_and_checkpoints_tell_the_world(pair: Pair):
-    manifest = manifest_of(pair.run("library"))
-    assert manifest["world"]["size"] == 2
-    assert (manifest["library"], manifest["grad_sync"]) == ("rl_games", "library")
-    assert (manifest["num_envs"], manifest["global_num_envs"]) == (32, 64)
-    assert manifest["frames"] == 4096
-
-
-def test_nothing_but_the_first_rank_speaks(pair: Pair):
-    assert "[rank 1]" not in pair.output
-    assert pair.output.count("Run directory: ") == len(TRAINED)
-    for chatter in ("RunningMeanStd", "build mlp", "seq_length", "fps step"):
-        assert chatter not in pair.output
-
-
-@pytest.fixture(scope="module")
-def single_update() -> dict[str, Any]:
-    """The first update of one process on all environments."""
-    return on_one_thread(first_update)
-
-
-def test_rollout_holds_bootstrapped_time_outs_on_both_ranks(pair: Pair, single_update):
-    counts = [update["pooled"]["num_time_outs"] for update in pair.first_update]
-    assert min(counts) > 0.1 * NUM_ENVS
-    assert sum(counts) == single_update["num_time_outs"] < NUM_ENVS * NUM_STEPS
-    halves = [update["pooled"]["initial"] for update in pair.first_update]
-    assert torch.equal(torch.cat(halves), single_update["initial"])
-
-
-@pytest.mark.parametrize("kind", ["pooled", "library"])
-def test_averaged_gradient_of_two_ranks_is_that_of_one_process(pair: Pair, single_update, kind):
-    for update in pair.first_update:
-        assert gradient_error(single_update["gradients"], update[kind]["gradients"]) < TOLERANCE
-
-
-@pytest.mark.parametrize("kind", ["local_advantages", "local_normalisers"])
-def test_unpooled_statistics_would_be_noticed(pair: Pair, single_update, kind):
-    gradients = pair.first_update[0][kind]["gradients"]
-    assert gradient_error(single_update["gradients"], gradients) > 100 * TOLERANCE
-
-
-def test_normalisers_after_the_first_update_are_those_of_one_process(pair: Pair, single_update):
-    for update in pair.first_update:
-        for name, values in single_update["buffers"].items():
-            torch.testing.assert_close(
-                update["pooled"]["buffers"][name], values, rtol=1e-4, atol=1e-5
-            )
 
 
 @pytest.mark.parametrize("keeps_the_librarys", [False, True])

@@ -17,8 +17,8 @@ from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.sac import SacLearner
 from envlab.train.launch import train
+from tests.learner_contract import timeless_digests
 from tests.rl_games.first_update import TASK, agent_cfg
-from tests.rl_games.test_learner import timeless_digests
 from tests.rl_games.worker import CARTPOLE, CENTRAL, CONFIG, LSTM, SMALL
 from tests.runs.test_directory import timeless
 from tests.trained import checkpoint_of, metrics_of, only_run

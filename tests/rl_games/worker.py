@@ -118,6 +118,7 @@ def train(context: DistributedContext, arguments: list[str]) -> Any:
         run(training, done)
         learner: Any = training._learner
         found["model"] = learner.model_state()
+        found["learning_rate"] = found["model"]["learning_rate"]
         found["wraps"] = type(learner.agent.model).__name__
 
     with (

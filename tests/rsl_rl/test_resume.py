@@ -18,7 +18,7 @@ from tests.runs.test_directory import timeless
 from tests.trained import (
     SMALL,
     TASK,
-    TrainedPair,
+    Pair,
     checkpoint_of,
     manifest_of,
     metrics_of,
@@ -110,7 +110,7 @@ def test_a_run_to_load_beside_a_path_is_refused(
 
 
 @pytest.fixture(scope="module")
-def resumed_pair(trained_pair: TrainedPair, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def resumed_pair(trained_pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on two ranks that goes on from the middle of another."""
     folder = tmp_path_factory.mktemp("resumed")
     checkpoint = trained_pair.run("ddp") / "checkpoints/model_2.pt"
@@ -121,14 +121,14 @@ def resumed_pair(trained_pair: TrainedPair, tmp_path_factory: pytest.TempPathFac
     return only_run(folder)
 
 
-def test_two_ranks_resume_bit_identically(resumed_pair: Path, trained_pair: TrainedPair):
+def test_two_ranks_resume_bit_identically(resumed_pair: Path, trained_pair: Pair):
     whole = trained_pair.run("ddp")
     assert digests(checkpoint_of(resumed_pair, 4)) == digests(checkpoint_of(whole, 4))
     assert timeless(resumed_pair) == timeless(whole)[2:]
 
 
 def test_another_world_size_goes_on_and_says_what_is_fresh(
-    trained_pair: TrainedPair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained_pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = trained_pair.run("ddp") / "checkpoints/model_4.pt"
     flags = ["--max_iterations=5", "--resume", f"--checkpoint={path}"]

@@ -81,7 +81,7 @@ def first_update(context: DistributedContext) -> dict[str, Any]:
     return found | {
         "num_time_outs": int(truncated.sum()),
         "num_marks": counts[0],
-        "scalers": {
+        "buffers": {
             f"{name}.{key}": values
             for name, arrays in learner.model_state()["arrays"].items()
             if "preprocessor" in name

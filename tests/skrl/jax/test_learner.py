@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +13,21 @@ pytest.importorskip("jax", reason="skrl on JAX needs jax")
 pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from envlab.config import merge
-from envlab.distributed.audit import flatten
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.digest import digest
 from envlab.registry import get_task, load_env_cfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.jax.arrays import view_in_torch
 from envlab.skrl.jax.learner import make_learner
 from tests.launcher import run, torchrun
-from tests.rsl_rl.test_learner import TOLERANCE, gradient_error
+from tests.learner_contract import OnPolicyContract
 from tests.rsl_rl.test_resume import digests as all_digests
 from tests.runs.test_directory import timeless
-from tests.skrl.jax.first_update import NUM_ENVS, first_update
+from tests.skrl.jax.first_update import first_update
 from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, train_in
 from tests.skrl.jobs import step_to_a_time_limit
-from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run
+from tests.trained import Pair, checkpoint_of, launch_pair, manifest_of, only_run
 
 pytestmark = pytest.mark.slow
-
-
-@dataclass
-class JaxPair:
-    """What two ranks found, by rank, and what the launch printed."""
-
-    folder: Path
-    output: str
-    ranks: list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,73 +37,71 @@ def quick(compiled: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def pair(quick: None, tmp_path_factory: pytest.TempPathFactory) -> JaxPair:
+def pair(quick: None, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("pair")
-    worker = Path(__file__).with_name("worker.py")
-    code, output = run(skrl_launch(2, worker, folder), folder, deadline_s=240.0)
-    assert code == 0, output
-    files = [folder / f"rank{rank}.pt" for rank in range(2)]
-    return JaxPair(folder, output, [torch.load(file, weights_only=False) for file in files])
+    command = skrl_launch(2, Path(__file__).with_name("worker.py"), folder)
+    return launch_pair(folder, command, ["ppo", "sac", "others"])
+
+
+@pytest.fixture(scope="module")
+def others(pair: Pair) -> list[dict[str, Any]]:
+    """What else each rank found."""
+    return pair.ends["others"]
 
 
 @pytest.fixture(scope="module")
 def single_update(quick: None) -> dict[str, Any]:
-    """The first update of one process on all environments."""
     return first_update(DistributedContext.single("cpu"))
 
 
-def digests(values: dict[str, Any]) -> dict[str, str]:
-    return {name: digest(value) for name, value in flatten(values).items()}
-
-
-@pytest.mark.parametrize("algorithm", ["ppo", "sac"])
-def test_ranks_end_bit_identical(pair: JaxPair, algorithm: str):
-    first, second = (rank[algorithm]["model"] for rank in pair.ranks)
-    assert digests(first) == digests(second)
-    names = " ".join(flatten(first))
-    wanted = {
-        "ppo": ("agent.value.", "value_optimizer.1.nu", "value_preprocessor.running_variance"),
-        "sac": ("agent.target_critic_2.", "critic_2_optimizer.0.mu", "log_entropy_coefficient"),
+class TestSkrlOnJax(OnPolicyContract):
+    LIBRARY = "skrl"
+    MAIN = "ppo"
+    AVERAGED = ["pooled"]
+    STATE = {
+        "ppo": [
+            "agent.policy.params",
+            "policy_learning_rate",
+            "agent.value.",
+            "value_optimizer.1.nu",
+            "value_preprocessor.running_variance",
+        ],
+        "sac": [
+            "agent.policy.params",
+            "policy_learning_rate",
+            "agent.target_critic_2.",
+            "critic_2_optimizer.0.mu",
+            "log_entropy_coefficient",
+        ],
     }
-    for part in ("agent.policy.params", "policy_learning_rate", *wanted[algorithm]):
-        assert part in names
+    FIRST_RATE = 3e-4
+    UNPOOLED = ["local_advantages", "local_scalers"]
+    NUM_TRAININGS = 2
+    CHATTER = ["Broadcasting"]
 
 
-def test_unaveraged_gradients_would_be_noticed(pair: JaxPair):
-    for rank in pair.ranks:
+def test_unaveraged_gradients_would_be_noticed(others: list[dict[str, Any]]):
+    for rank in others:
         assert "arrays.agent.policy.params" in rank["unaveraged"]
         assert "on rank 1 differs from rank 0" in rank["unaveraged"]
 
 
-def test_ranks_learn_from_different_data(pair: JaxPair):
-    first, second = (rank["ppo"]["obs"][0] for rank in pair.ranks)
-    assert not torch.isclose(first, second).all(dim=1).any()
-
-
-def test_learning_rate_adapts_and_is_equal(pair: JaxPair):
-    first, second = (rank["ppo"]["learning_rate"] for rank in pair.ranks)
-    assert first == second != 3e-4
-    rates = [record["learning_rate"] for record in metrics_of(only_run(pair.folder / "ppo"))]
-    assert len(set(rates)) > 1
-    assert rates[-1] == first
-
-
-def test_learning_rate_follows_the_divergence_of_all_ranks(pair: JaxPair):
-    rates = [rank["learning_rates"] for rank in pair.ranks]
+def test_learning_rate_follows_the_divergence_of_all_ranks(others: list[dict[str, Any]]):
+    rates = [rank["learning_rates"] for rank in others]
     assert rates[0]["pooled"] == rates[1]["pooled"] == pytest.approx(1e-3 / 1.5)
     assert rates[0]["stock"] > 1e-3 > rates[1]["stock"]
 
 
-def test_gradient_of_the_entropy_coefficient_is_averaged(pair: JaxPair):
+def test_gradient_of_the_entropy_coefficient_is_averaged(pair: Pair):
     """It differs, so that the coefficients, which end equal, would not."""
-    first, second = (torch.stack(rank["sac"]["entropy_gradients"]) for rank in pair.ranks)
+    first, second = (torch.stack(end["entropy_gradients"]) for end in pair.ends["sac"])
     assert len(first) == 2 * (8 + 6)  # nothing is learned in the first two steps
     assert not (first == second).any()
 
 
-def test_normalisers_are_those_of_all_ranks_data(pair: JaxPair):
-    seen = torch.cat([obs for rank in pair.ranks for obs in rank["ppo"]["obs"]]).double()
-    state = pair.ranks[0]["ppo"]["model"]["arrays"]["agent.observation_preprocessor"]
+def test_normalisers_are_those_of_all_ranks_data(pair: Pair):
+    seen = torch.cat([obs for end in pair.ends["ppo"] for obs in end["obs"]]).double()
+    state = pair.ends["ppo"][0]["model"]["arrays"]["agent.observation_preprocessor"]
     assert int(state["current_count"]) == 1 + len(seen) == 1 + 2 * 4 * 16 * 32  # skrl begins at 1
     weight = len(seen) / (1 + len(seen))
     mean = weight * seen.mean(dim=0)
@@ -125,8 +111,8 @@ def test_normalisers_are_those_of_all_ranks_data(pair: JaxPair):
 
 
 @pytest.mark.long  # test_resume has one process
-def test_two_ranks_resume_under_another_launcher_bit_identically(pair: JaxPair, tmp_path: Path):
-    whole = only_run(pair.folder / "ppo")
+def test_two_ranks_resume_under_another_launcher_bit_identically(pair: Pair, tmp_path: Path):
+    whole = pair.run("ppo")
     path = f"--checkpoint={whole}/checkpoints/model_2.pt"
     flags = [*PPO, "--distributed", "--max_iterations=4", "--resume", path]
     code, output = run(torchrun(2, TRAIN, *flags), tmp_path, deadline_s=180.0)
@@ -137,82 +123,29 @@ def test_two_ranks_resume_under_another_launcher_bit_identically(pair: JaxPair, 
     assert timeless(resumed) == timeless(whole)[2:]
 
 
-def test_one_run_directory_written_once(pair: JaxPair):
-    directory = only_run(pair.folder / "ppo")
-    files = sorted(str(path.relative_to(directory)) for path in directory.rglob("*.*"))
-    events = [name for name in files if "tfevents" in name]
-    assert len(events) == 1
-    assert [name for name in files if name not in events] == [
-        "checkpoints/best.pt",
-        "checkpoints/latest.pt",
-        "checkpoints/model_2.pt",
-        "checkpoints/model_4.pt",
-        "metrics.jsonl",
-        "params/agent.yaml",
-        "params/env.yaml",
-        "run.json",
-    ]
-    assert sorted(path.name for path in (pair.folder / "ppo").iterdir()) == ["logs"]
-
-
-def test_manifest_tells_the_world(pair: JaxPair):
-    manifest = manifest_of(only_run(pair.folder / "ppo"))
-    assert (manifest["world"]["size"], manifest["world"]["backend"]) == (2, "gloo")
-    assert manifest["ml_framework"] == "jax"
-    assert [rank["local_world_size"] for rank in pair.ranks] == [2, 2]
-
-
-def test_no_rank_but_the_first_speaks(pair: JaxPair):
-    assert "[rank 1]" not in pair.output
-    assert "Broadcasting" not in pair.output
-    assert pair.output.count("Run directory: ") == 2
-
-
-def test_jax_takes_no_more_threads_than_the_rank_has(pair: JaxPair):
+def test_jax_takes_no_more_threads_than_the_rank_has(others: list[dict[str, Any]]):
     num_threads = DistributedContext.single("cpu").num_threads
-    for rank in pair.ranks:
+    for rank in others:
         eigen = [name for name in rank["threads"] if "Eigen" in name]
         assert 1 <= len(eigen) <= max(1, num_threads // 2)
 
 
-def test_halves_of_the_environments_start_in_the_same_states(pair: JaxPair, single_update):
-    halves = [rank["first_update"]["initial"] for rank in pair.ranks]
-    assert [len(half) for half in halves] == [NUM_ENVS // 2] * 2
-    assert torch.equal(torch.cat(halves), single_update["initial"])
-
-
-def test_rollout_holds_time_outs_on_both_ranks(pair: JaxPair, single_update):
-    counts = [rank["first_update"]["num_time_outs"] for rank in pair.ranks]
-    assert min(counts) > 0.1 * NUM_ENVS
-    assert sum(counts) == single_update["num_time_outs"]
-
-
-def test_averaged_gradient_of_two_ranks_is_that_of_one_process(pair: JaxPair, single_update):
-    for rank in pair.ranks:
-        update = rank["first_update"]
-        assert gradient_error(single_update["gradients"], update["gradients"]) < TOLERANCE
-        for name, values in single_update["scalers"].items():
-            torch.testing.assert_close(update["scalers"][name], values, rtol=1e-4, atol=1e-5)
-
-
-def test_an_update_tells_of_progress_at_each_step_of_an_optimizer(pair: JaxPair, single_update):
+def test_an_update_tells_of_progress_at_each_step_of_an_optimizer(pair: Pair, single_update):
     """Else the watchdog would take an update longer than --timeout_s for a hang."""
     assert single_update["num_marks"] == 2  # one mini-batch: policy and value
-    for rank in pair.ranks:
-        assert rank["first_update"]["num_marks"] > 2
+    for update in pair.first_update:
+        assert update["pooled"]["num_marks"] > 2
 
 
-def test_unpooled_advantages_would_be_noticed(pair: JaxPair, single_update):
-    gradients = pair.ranks[0]["local_advantages"]["gradients"]
-    assert gradient_error(single_update["gradients"], gradients) > 100 * TOLERANCE
-
-
-def test_unpooled_normalisers_would_be_noticed(pair: JaxPair, single_update):
-    first, second = (rank["local_scalers"]["scalers"] for rank in pair.ranks)
+def test_unpooled_normalisers_differ(pair: Pair):
+    first, second = (update["local_scalers"]["buffers"] for update in pair.first_update)
     for name in ("agent.observation_preprocessor", "agent.value_preprocessor"):
         assert not torch.equal(first[f"{name}.running_mean"], second[f"{name}.running_mean"])
-    gradients = pair.ranks[0]["local_scalers"]["gradients"]
-    assert gradient_error(single_update["gradients"], gradients) > 100 * TOLERANCE
+
+
+def test_the_manifest_names_the_framework_and_ranks_know_their_node(pair: Pair, others):
+    assert manifest_of(pair.run("ppo"))["ml_framework"] == "jax"
+    assert [rank["local_world_size"] for rank in others] == [2, 2]
 
 
 def test_time_outs_bootstrap_from_the_final_observation(quick: None):

@@ -1,6 +1,7 @@
 """What each of two ranks does for test_skrl_jax.py, in one launch of skrl's launcher.
 
-Usage: skrl_jax_worker.py FOLDER; it trains in folders of FOLDER, and writes ``rank<i>.pt``.
+Usage: worker.py FOLDER; it trains in folders of FOLDER, and writes ``first_update_rank<i>.pt``,
+``<job>_rank<i>.pt`` and, with the rest, ``others_rank<i>.pt``.
 """
 
 from __future__ import annotations
@@ -76,20 +77,25 @@ def main() -> int:
     folder = Path(sys.argv[1])
     context = DistributedContext.create(distributed=True, device="cpu")
     configure_logging(context.rank, context.world_size)
-    found: dict[str, Any] = {"first_update": first_update(context)}
+    updates = {"pooled": first_update(context)}
     with mock.patch.object(ranks, "pooled_moments", jobs.local_moments):
-        found["local_advantages"] = first_update(context)
+        updates["local_advantages"] = first_update(context)
     with mock.patch.object(ranks, "_column_moments", local_columns):
-        found["local_scalers"] = first_update(context)
-    found["learning_rates"] = learning_rates(context)
-    found["threads"] = [
+        updates["local_scalers"] = first_update(context)
+    others: dict[str, Any] = {"learning_rates": learning_rates(context)}
+    others["threads"] = [
         task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()
     ]
-    found["ppo"] = train(folder / "ppo", context, [*PPO, "--max_iterations=4"])
-    found["sac"] = train(folder / "sac", context, [*SAC, "--max_iterations=2"])
-    found["unaveraged"] = train_unaveraged(folder / "unaveraged", context, "_average_over_ranks")
-    found["local_world_size"] = context.local_world_size
-    torch.save(found, folder / f"rank{context.rank}.pt")
+    found = {
+        "first_update": updates,
+        "ppo": train(folder / "ppo", context, [*PPO, "--max_iterations=4"]),
+        "sac": train(folder / "sac", context, [*SAC, "--max_iterations=2"]),
+        "others": others,
+    }
+    others["unaveraged"] = train_unaveraged(folder / "unaveraged", context, "_average_over_ranks")
+    others["local_world_size"] = context.local_world_size
+    for name, values in found.items():
+        torch.save(values, folder / f"{name}_rank{context.rank}.pt")
     context.close()
     return 0
 
