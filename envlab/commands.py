@@ -83,6 +83,13 @@ CORE = (
         description="runs of any library as a table and a picture, over seeds",
     ),
     Command(
+        name="evidence",
+        main="envlab.tools.evidence.command:main",
+        usage="evidence list | run NAME | page",
+        description="experiments over seeds: what is claimed of learning, and what they show",
+        words=("list", "run", "page"),
+    ),
+    Command(
         name="lineage",
         main="envlab.tools.lineage:main",
         usage="lineage RUN",

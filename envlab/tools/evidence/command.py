@@ -1,0 +1,73 @@
+"""``envlab evidence``: run experiments over seeds, and write the page of what they show."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from envlab.arguments import ArgumentParser
+from envlab.tools.evidence.experiment import FOLDER, RECORDS, Experiment, names, read
+from envlab.tools.evidence.page import PAGE, PICTURES, draw_pictures, page
+from envlab.tools.evidence.runner import own_cores, remaining, run
+
+LOGS = Path("logs/evidence")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the first word names, and return 0.
+
+    Raises:
+        EnvlabError: If there is no such experiment, or a run of it fails.
+    """
+    flags = _parse(arguments)
+    if flags.verb == "run":
+        experiment = read(flags.name or "", flags.folder)
+        changes = {"seeds": flags.seeds, "frames": flags.frames and int(flags.frames)}
+        _run(replace(experiment, **{k: v for k, v in changes.items() if v}), flags)
+        return 0
+    experiments = [read(name, flags.folder) for name in names(flags.folder)]
+    if flags.verb == "list":
+        for experiment in experiments:
+            total = experiment.seeds * len(experiment.contenders)
+            done = total - len(remaining(experiment, flags.records))
+            print(f"{experiment.name}: {done} of {total} runs have a record")
+            print(f"    {experiment.claim}")
+        return 0
+    PAGE.write_text(page(experiments, flags.records))
+    pictures = draw_pictures(experiments, flags.records, PICTURES)
+    print(f"Wrote {PAGE} and {len(pictures)} pictures.")
+    return 0
+
+
+def _run(experiment: Experiment, flags: argparse.Namespace) -> None:
+    """Make the runs that have no record yet."""
+    runs = remaining(experiment, flags.records)
+    hours = len(runs) * experiment.minutes / 60.0
+    print(f"{experiment.name}: {len(runs)} runs, about {hours:.1f} h on {experiment.cores} cores.")
+    with own_cores(flags.core, experiment.cores):
+        for number, (contender, seed) in enumerate(runs, start=1):
+            print(f"{number} of {len(runs)}: {contender.name}, seed {seed}", flush=True)
+            run(experiment, contender, seed, logs=flags.logs, records=flags.records)
+    print(f"All runs of {experiment.name} have a record. The page: envlab evidence page")
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = ArgumentParser(
+        prog="envlab evidence", description="Experiments over seeds, and the page of all of them."
+    )
+    parser.add_argument("verb", choices=("list", "run", "page"), help="what to do")
+    parser.add_argument("name", nargs="?", help="the experiment to run")
+    parser.add_argument("--seeds", type=int, help="runs of each contender (default: the file's)")
+    parser.add_argument("--frames", type=float, help="of each run (default: the file's)")
+    parser.add_argument("--core", type=int, help="first core of a run (default: the last ones)")
+    for name, default, help_text in (
+        ("folder", FOLDER, "of experiments"),
+        ("records", RECORDS, "of records"),
+        ("logs", LOGS, "of runs"),
+    ):
+        parser.add_argument(
+            f"--{name}", type=Path, default=default, help=f"{help_text} (default: {default})"
+        )
+    return parser.parse_args(list(arguments))

@@ -1,0 +1,108 @@
+"""An experiment: what is claimed, who is compared, and what is left of each run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from envlab.config import NonNegativeInt, PositiveFloat, PositiveInt, load_yaml, merge
+from envlab.errors import ConfigurationError, did_you_mean
+
+FOLDER = Path("scripts/evidence")
+"""Where experiments lie, one ``NAME.yaml`` each, in a checkout."""
+RECORDS = Path("docs/evidence")
+"""Where records of finished runs lie, ``NAME/CONTENDER/SEED/``."""
+PLAYED = "played.json"
+"""In a record: what ``envlab play --json`` wrote."""
+
+
+@dataclass(kw_only=True)
+class Contender:
+    """A way to train."""
+
+    name: str
+    """In tables, folders and pictures."""
+    words: str
+    """What follows ``envlab train``, without the budget, the seed and ``--task``."""
+
+    def library(self) -> str:
+        """Return the library, which is the first word."""
+        return shlex.split(self.words)[0]
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """The content of a file in :data:`FOLDER`; its name is the file's."""
+
+    name: str = ""
+    claim: str
+    """One sentence, which the measurement supports or refutes."""
+    task: str
+    """The task that all contenders train."""
+    frames: PositiveInt
+    """Environment frames of each run, of all its processes."""
+    seeds: PositiveInt = 5
+    """Runs of each contender: seeds from 0."""
+    minutes: PositiveFloat
+    """Of the longest run, on the cores that it has; measured."""
+    cores: PositiveInt = 1
+    """Of the processor, that a run has to itself."""
+    metric: str = "mean_return"
+    """Of ``metrics.jsonl``: drawn, and compared at the end."""
+    episodes: NonNegativeInt = 0
+    """Played by the last policy, without exploration and in states that training never drew; their
+    mean return is compared in place of the metric. 0: nothing is played."""
+    expect: Literal["better", "equal"] = "better"
+    """Whether the first contender is said to be better than each other, or like it."""
+    contenders: list[Contender] = field(default_factory=list)
+
+    def runs(self) -> Iterator[tuple[Contender, int]]:
+        """Yield contenders and seeds: all contenders with a seed before the next seed."""
+        for seed in range(self.seeds):
+            for contender in self.contenders:
+                yield contender, seed
+
+    def record(self, contender: Contender, seed: int, records: Path = RECORDS) -> Path:
+        """Return the folder of a run's record."""
+        return records / self.name / contender.name / str(seed)
+
+
+def names(folder: Path = FOLDER) -> list[str]:
+    """Return the names of all experiments.
+
+    Raises:
+        ConfigurationError: If there is no such folder.
+    """
+    found = sorted(path.stem for path in folder.glob("*.yaml"))
+    if not found:
+        raise ConfigurationError(
+            f"There are no experiments in {str(folder)!r}. Call 'envlab evidence' in a checkout of "
+            "envlab, or give --folder."
+        )
+    return found
+
+
+def read(name: str, folder: Path = FOLDER) -> Experiment:
+    """Read an experiment.
+
+    Raises:
+        ConfigurationError: If there is none of that name, or the file is not right.
+    """
+    known = names(folder)
+    if name not in known:
+        raise ConfigurationError(
+            f"There is no experiment {name!r}.{did_you_mean(name, known)} There are "
+            f"{', '.join(known)}."
+        )
+    blank = Experiment(claim="", task="", frames=1, minutes=1.0)
+    experiment = merge(blank, {"name": name, **load_yaml(folder / f"{name}.yaml")}, name)
+    labels = [contender.name for contender in experiment.contenders]
+    if not experiment.claim or not experiment.task or len(set(labels)) < max(2, len(labels)):
+        raise ConfigurationError(
+            f"The experiment {name!r} needs a claim, a task, and two contenders or more of "
+            f"different names; it has {labels}."
+        )
+    return experiment

@@ -1,0 +1,145 @@
+"""The page of all experiments, made of their records and of nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from envlab.runs.compare.groups import Group
+from envlab.runs.compare.picture import draw, write
+from envlab.runs.compare.results import find_results
+from envlab.runs.compare.statistics import (
+    bootstrap_interval,
+    difference_interval,
+    improvement_interval,
+    interquartile_mean,
+)
+from envlab.tools.evidence.experiment import PLAYED, RECORDS, Contender, Experiment
+
+PAGE = Path("docs/evidence.md")
+PICTURES = Path("docs/images/evidence")
+HEAD = """# Evidence
+
+<!-- Written by 'envlab evidence page' from the records in docs/evidence: run that instead. -->
+
+What is claimed of learning, checked by experiments over seeds. Each is a file in
+`scripts/evidence/`, run by
+
+    envlab evidence run NAME
+
+and this page is made of the records in `docs/evidence/` alone, by `envlab evidence page`. Values
+are interquartile means over seeds with 95 % bootstrap intervals (Agarwal et al., 2021), as those of
+[`envlab compare`](compare.md). "Better" is the probability that a run of one beats a run of the
+other, likewise with its interval; where that holds 0.5, the page says "undecided". Intervals of
+fewer than five seeds are too narrow for 95 %.
+"""
+
+
+@dataclass(kw_only=True)
+class Side:
+    """What the records of a contender hold."""
+
+    contender: Contender
+    group: Group
+    final: np.ndarray
+    """Of each run, what is compared: the return when played, or the metric at the end."""
+
+
+def page(experiments: Sequence[Experiment], records: Path = RECORDS) -> str:
+    """Return the page."""
+    sections = [section(experiment, sides_of(experiment, records)) for experiment in experiments]
+    return "\n".join([HEAD, *sections])
+
+
+def draw_pictures(
+    experiments: Sequence[Experiment], records: Path = RECORDS, folder: Path = PICTURES
+) -> list[Path]:
+    """Draw each experiment that has records; return the pictures' paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for experiment in experiments:
+        groups = [side.group for side in sides_of(experiment, records)]
+        if groups:
+            paths.append(folder / f"{experiment.name}.png")
+            write(draw(groups, experiment.metric, experiment.task), paths[-1])
+    return paths
+
+
+def sides_of(experiment: Experiment, records: Path) -> list[Side]:
+    """Read the records of an experiment; contenders without any are left out."""
+    sides = []
+    for contender in experiment.contenders:
+        folder = records / experiment.name / contender.name
+        if next(folder.glob("*/run.json"), None) is None:
+            continue
+        runs = find_results([str(folder)], experiment.metric)
+        runs.sort(key=lambda run: int(run.manifest["seed"]))
+        if experiment.episodes:
+            played = [json.loads((run.directory / PLAYED).read_text()) for run in runs]
+            final = np.array([float(values["return"]) for values in played])
+        else:
+            final = np.array([run.values[run.has_value][-1] for run in runs])
+        group = Group(label=contender.name, keys={}, runs=runs)
+        sides.append(Side(contender=contender, group=group, final=final))
+    return sides
+
+
+def section(experiment: Experiment, sides: Sequence[Side]) -> str:
+    """Return an experiment's part of the page."""
+    heading = f"## {experiment.name}\n\n{experiment.claim}\n"
+    facts = f"`{experiment.task}`, {experiment.frames:,} frames each"
+    command = f"    envlab evidence run {experiment.name}\n"
+    if not sides:
+        return f"{heading}\n{facts}. **Not run yet.**\n\n{command}"
+    first, *others = sides
+    measured = (
+        f"mean return over {experiment.episodes} episodes, played without exploration"
+        if experiment.episodes
+        else f"`{experiment.metric}` at the end"
+    )
+    rows = [f"| contender | seeds | {measured} | minutes | command |", "|---|---|---|---|---|"]
+    rows += [_row(side) for side in sides]
+    verdicts = [f"- {verdict(experiment, first, other)}" for other in others]
+    picture = f"![{experiment.name}](images/evidence/{experiment.name}.png)\n"
+    text = "\n".join([*rows, "", *verdicts]) + "\n"
+    return f"{heading}\n{facts}; {_origin(sides)}.\n\n{text}\n{picture}\n{command}"
+
+
+def verdict(experiment: Experiment, first: Side, other: Side) -> str:
+    """Return the sentence that the records allow on two contenders."""
+    names = f"{first.contender.name} against {other.contender.name}"
+    if min(len(first.final), len(other.final)) < 2:
+        return f"{names}: one seed, which decides nothing."
+    if experiment.expect == "equal":
+        low, high = difference_interval(first.final, other.final)
+        holds = "holds 0" if low <= 0.0 <= high else "does **not** hold 0"
+        return f"{names}: the interval of the difference, {low:.3g} to {high:.3g}, {holds}."
+    share, low, high = improvement_interval(first.final, other.final)
+    word = "**better**" if low > 0.5 else "**worse**" if high < 0.5 else "**undecided**"
+    return f"{names}: better with probability {share:.2f} ({low:.2f} to {high:.2f}), {word}."
+
+
+def _row(side: Side) -> str:
+    final = side.final
+    text = f"{float(interquartile_mean(final)):.4g}"
+    if len(final) > 1:
+        low, high = bootstrap_interval(final)
+        text += f" ({float(low):.4g} to {float(high):.4g})"
+    each = ", ".join(f"{value:.4g}" for value in final)
+    minutes = np.median([run.wall_s[-1] for run in side.group.runs]) / 60.0
+    words = f"`{side.contender.words}`"
+    return f"| {side.contender.name} | {len(final)} | {text}: {each} | {minutes:.1f} | {words} |"
+
+
+def _origin(sides: Sequence[Side]) -> str:
+    """Return where the runs were made: code, day and processor."""
+    manifests: list[dict[str, Any]] = [run.manifest for side in sides for run in side.group.runs]
+    commits = sorted({str((found.get("git") or {}).get("commit"))[:7] for found in manifests})
+    days = sorted({str(found.get("created_at"))[:10] for found in manifests})
+    processors = sorted({str(found.get("processor")) for found in manifests})
+    return f"commit {', '.join(commits)}, {', '.join(days)}, {', '.join(processors)}"

@@ -1,0 +1,155 @@
+"""Running an experiment: each run by ``envlab train``, on cores of its own, until it has a record.
+
+A run that was killed is resumed, and one that has a record is not run again, so that the same
+command carries an experiment on after anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from envlab.errors import ConfigurationError, EnvlabError
+from envlab.runs.compare.results import RunResult, find_results, join_resumed, with_values
+from envlab.runs.manifest import write_json
+from envlab.runs.records import METRICS, line_of
+from envlab.tools.evidence.experiment import PLAYED, Contender, Experiment
+
+MANIFEST = "run.json"
+NUM_POINTS = 40
+"""Lines of a recorded curve, at most: what a picture shows."""
+KEPT = (
+    *("version", "task", "library", "algorithm", "ml_framework", "seed", "created_at", "status"),
+    *("num_envs", "global_num_envs", "world", "grad_sync", "versions", "git", "overrides"),
+)
+"""Of a manifest; the rest speaks of files and processes of a machine."""
+
+
+class RunError(EnvlabError):
+    """A run of an experiment failed."""
+
+
+def remaining(experiment: Experiment, records: Path) -> list[tuple[Contender, int]]:
+    """Return the runs that have no record yet, in the order in which they are made."""
+    return [
+        (contender, seed)
+        for contender, seed in experiment.runs()
+        if not (experiment.record(contender, seed, records) / MANIFEST).is_file()
+    ]
+
+
+def run(
+    experiment: Experiment, contender: Contender, seed: int, *, logs: Path, records: Path
+) -> None:
+    """Train, or carry a training on; play, if the experiment asks for it; write the record.
+
+    Args:
+        experiment: The experiment.
+        contender: Who trains.
+        seed: The seed.
+        logs: Folder of all experiments' runs.
+        records: Folder of all experiments' records.
+
+    Raises:
+        EnvlabError: If the training or the play fails, or has no value of the metric.
+    """
+    folder = logs / experiment.name / contender.name / str(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    library, *words = shlex.split(contender.words)
+    common = [library, f"--task={experiment.task}", "--headless"]
+    if not any(run.manifest.get("status") == "finished" for run in _results(folder, experiment)):
+        is_begun = next(folder.glob("logs/*/*/*/checkpoints/*"), None) is not None
+        budget = [f"--seed={seed}", f"--max_frames={experiment.frames}"]
+        _call(["train", *common, *words, *budget, *(["--resume"] if is_begun else [])], folder)
+    if experiment.episodes:
+        chosen = [word for word in words if word.startswith(("--algorithm", "--ml_framework"))]
+        num_envs = min(64, experiment.episodes)
+        played = [f"--num_episodes={experiment.episodes}", f"--num_envs={num_envs}"]
+        played.append(f"--json={PLAYED}")
+        _call(["play", *common, *chosen, "--checkpoint=latest", *played], folder)
+    (result,) = with_values(join_resumed(_results(folder, experiment)), experiment.metric)
+    write_record(experiment, result, folder, experiment.record(contender, seed, records))
+
+
+def write_record(experiment: Experiment, result: RunResult, folder: Path, record: Path) -> None:
+    """Write what is kept of a run: its curve in few points, and its manifest, which comes last."""
+    record.mkdir(parents=True, exist_ok=True)
+    has_value = result.has_value.nonzero()[0]
+    chosen = has_value[np.linspace(0, len(has_value) - 1, NUM_POINTS).round().astype(int)]
+    lines = [
+        line_of(
+            {
+                "iteration": number + 1,
+                "frames": int(result.frames[number]),
+                "wall_s": round(float(result.wall_s[number]), 1),
+                experiment.metric: round(float(result.values[number]), 4),
+            }
+        )
+        for number in np.unique(chosen).tolist()
+    ]
+    (record / METRICS).write_bytes(b"".join(lines))
+    if experiment.episodes:
+        played = json.loads((folder / PLAYED).read_text())
+        write_json(record / PLAYED, {name: played[name] for name in ("num_episodes", "return")})
+    kept = {name: result.manifest.get(name) for name in KEPT}
+    write_json(record / MANIFEST, kept | {"processor": processor()})
+
+
+@contextmanager
+def own_cores(first: int | None, count: int) -> Iterator[None]:
+    """Run on some cores alone, as do all processes that are started from here.
+
+    Args:
+        first: The first of them; None: the last ones that this process may use.
+        count: How many.
+
+    Raises:
+        ConfigurationError: If this process may not use them.
+    """
+    free = sorted(os.sched_getaffinity(0))
+    wanted = free[-count:] if first is None else list(range(first, first + count))
+    if len(wanted) < count or not set(wanted) <= set(free):
+        raise ConfigurationError(
+            f"--core asks for {count} cores from {wanted[0]} on, but there are {free}. Give "
+            "a lower one."
+        )
+    os.sched_setaffinity(0, wanted)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, free)
+
+
+def processor() -> str:
+    """Return the model of the processor, as the system names it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _results(folder: Path, experiment: Experiment) -> list[RunResult]:
+    runs = [str(path) for path in folder.glob("logs/*/*/*") if (path / MANIFEST).is_file()]
+    return find_results(runs, experiment.metric)
+
+
+def _call(words: Sequence[str], folder: Path) -> None:
+    """Run ``envlab`` in a folder; its output is appended to a file there."""
+    output = folder / "output.txt"
+    command = [sys.executable, "-m", "envlab.cli", *words]
+    with output.open("ab") as file:
+        done = subprocess.run(command, cwd=folder, stdout=file, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise RunError(
+            f"'envlab {shlex.join(words)}' ended with exit code {done.returncode}; {output} says "
+            "why. Mend it, and give the same command again."
+        )

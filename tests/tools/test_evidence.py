@@ -1,0 +1,185 @@
+"""``envlab evidence``: runs that are made once, records, and what may be concluded from them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envlab.errors import ConfigurationError
+from envlab.runs.compare.statistics import difference_interval, improvement_interval
+from envlab.runs.manifest import write_json
+from envlab.runs.records import METRICS, line_of
+from envlab.tools.evidence.command import main
+from envlab.tools.evidence.experiment import PLAYED, Experiment, names, read
+from envlab.tools.evidence.page import PAGE, page, sides_of, verdict
+from envlab.tools.evidence.runner import own_cores, remaining
+from tests.launcher import ROOT
+
+FILE = """
+claim: PPO learns alike with more environments.
+task: Isaac-Cartpole-v0
+frames: 2048
+minutes: 1
+seeds: 1
+episodes: 4
+contenders:
+  - {name: few, words: rsl_rl --num_envs=32}
+  - {name: many, words: rsl_rl --num_envs=64 agent.save_interval=1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cartpole.yaml").write_text(FILE)
+    return tmp_path
+
+
+def flags(folder: Path) -> list[str]:
+    places = [f"--records={folder / 'records'}", f"--logs={folder / 'logs'}"]
+    return [f"--folder={folder}", *places]
+
+
+@pytest.mark.slow
+def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["run", "cartpole", *flags(folder)]) == 0
+    assert "2 runs, about 0.0 h on 1 cores" in capsys.readouterr().out
+    experiment = read("cartpole", folder)
+    assert remaining(experiment, folder / "records") == []
+    record = folder / "records/cartpole/many/0"
+    curve = [json.loads(line) for line in (record / METRICS).open()]
+    assert [point["frames"] for point in curve] == [1024, 2048]
+    assert json.loads((record / PLAYED).read_text())["num_episodes"] == 4
+    assert "host" not in json.loads((record / "run.json").read_text())
+
+    # The same as if it had been killed after its first checkpoint.
+    (run,) = (folder / "logs/cartpole/many/0").glob("logs/*/*/*")
+    manifest = json.loads((run / "run.json").read_text())
+    write_json(run / "run.json", manifest | {"status": "running"})
+    for name in ("model_2.pt", "latest.pt"):
+        (run / "checkpoints" / name).unlink(missing_ok=True)
+    os.unlink(record / "run.json")
+    assert main(["run", "cartpole", *flags(folder)]) == 0
+    assert "1 runs" in capsys.readouterr().out
+    runs = list((folder / "logs/cartpole/many/0").glob("logs/*/*/*"))
+    assert len(runs) == 2
+    again = [json.loads(line) for line in (record / METRICS).open()]
+    assert [point["mean_return"] for point in again] == [
+        point["mean_return"] for point in curve
+    ]  # exactly
+
+
+def write_records(folder: Path, finals: dict[str, list[float]]) -> None:
+    for name, values in finals.items():
+        for seed, value in enumerate(values):
+            record = folder / "records/cartpole" / name / str(seed)
+            record.mkdir(parents=True)
+            line = {"iteration": 1, "frames": 2048, "wall_s": 60.0, "mean_return": value}
+            (record / METRICS).write_bytes(line_of(line))
+            manifest = {
+                "version": 1,
+                "task": "Isaac-Cartpole-v0",
+                "library": "rsl_rl",
+                "seed": seed,
+                "created_at": "2026-11-23T12:00:00+00:00",
+                "git": {"commit": "0123456789"},
+                "processor": "a processor",
+                "status": "finished",
+            }
+            write_json(record / "run.json", manifest)
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "expect", "words"),
+    [
+        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "better", "probability 1.00 (1.00 to 1.00), **better**"),
+        ([1.0, 2.0, 3.0], [5.0, 6.0, 7.0], "better", "**worse**"),
+        (
+            [1.0, 5.0, 9.0],
+            [2.0, 5.0, 8.0],
+            "better",
+            "probability 0.50 (0.00 to 1.00), **undecided",
+        ),
+        ([1.0, 5.0, 9.0], [2.0, 5.0, 8.0], "equal", "holds 0"),
+        ([5.0, 6.0, 7.0], [1.0, 2.0, 3.0], "equal", "does **not** hold 0"),
+        ([5.0], [1.0, 2.0], "better", "one seed, which decides nothing"),
+    ],
+)
+def test_records_decide_what_is_said(folder: Path, few, many, expect, words):
+    text = FILE.replace("episodes: 4", f"expect: {expect}")
+    (folder / "cartpole.yaml").write_text(text)
+    write_records(folder, {"few": few, "many": many})
+    experiment = read("cartpole", folder)
+    first, second = sides_of(experiment, folder / "records")
+    assert first.final.tolist() == few
+    assert words in verdict(experiment, first, second)
+
+
+def test_a_page_has_each_seeds_value_and_where_it_comes_from(folder: Path):
+    (folder / "cartpole.yaml").write_text(FILE.replace("episodes: 4", "episodes: 0"))
+    write_records(folder, {"few": [1.5, 2.5], "many": [3.5, 4.5]})
+    text = page([read("cartpole", folder)], folder / "records")
+    assert "| few | 2 | 2 (1.5 to 2.5): 1.5, 2.5 | 1.0 | `rsl_rl --num_envs=32` |" in text
+    assert "commit 0123456, 2026-11-23, a processor" in text
+    assert "envlab evidence run cartpole" in text
+
+
+def test_an_experiment_without_records_says_so(folder: Path):
+    assert "**Not run yet.**" in page([read("cartpole", folder)], folder / "records")
+
+
+def test_the_probability_of_improvement_is_the_share_of_pairs():
+    share, low, high = improvement_interval(np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.5]))
+    assert share == pytest.approx(8 / 9)
+    assert 0.0 <= low < share < high <= 1.0
+    assert improvement_interval(np.array([1.0, 1.0]), np.array([1.0, 1.0])) == (0.5, 0.5, 0.5)
+    low, high = difference_interval(np.array([3.0, 3.0]), np.array([1.0, 1.0]))
+    assert (low, high) == (2.0, 2.0)
+
+
+def test_the_page_is_what_the_records_give():
+    folder = ROOT / "scripts/evidence"
+    experiments = [read(name, folder) for name in names(folder)]
+    assert (ROOT / PAGE).read_text() == page(experiments, ROOT / "docs/evidence")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", names(ROOT / "scripts/evidence"))
+def test_each_experiment_runs_in_short(name: str, tmp_path: Path):
+    folder = ROOT / "scripts/evidence"
+    frames = read(name, folder).frames // 10
+    places = [f"--records={tmp_path / 'records'}", f"--logs={tmp_path / 'logs'}"]
+    words = ["run", name, f"--folder={folder}", "--seeds=1", f"--frames={frames}", *places]
+    assert main(words) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("frames: 2048", "frames: many"), "cartpole.frames must be a whole number"),
+        (("claim:", "clam:"), "'cartpole.clam'"),
+        (("name: many", "name: few"), "two contenders or more of different names"),
+    ],
+)
+def test_a_file_that_is_not_right_is_one_sentence(folder: Path, change, message: str):
+    (folder / "cartpole.yaml").write_text(FILE.replace(*change))
+    with pytest.raises(ConfigurationError, match=message):
+        read("cartpole", folder)
+
+
+def test_unknown_experiments_folders_and_cores_are_one_sentence(folder: Path, tmp_path: Path):
+    with pytest.raises(ConfigurationError, match=r"'cartpol'. Did you mean cartpole\?"):
+        main(["run", "cartpol", *flags(folder)])
+    with pytest.raises(ConfigurationError, match="There are no experiments"):
+        names(tmp_path / "none")
+    with (
+        pytest.raises(ConfigurationError, match="--core asks for 1 cores from 4096 on"),
+        own_cores(4096, 1),
+    ):
+        raise AssertionError
+    assert isinstance(read("cartpole", folder), Experiment)
