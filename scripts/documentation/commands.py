@@ -36,7 +36,9 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC": "not complete",
-    r"^envlab (compare|validate|train|cluster( \w+)?|warm --task ID)$": "not complete",
+    # Commands that a sentence names alone, of those that want more words.
+    r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|cluster \w+)$": "not complete",
+    r"warm --task ID$": "not complete",
     r"distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
@@ -61,6 +63,8 @@ SHORTENED = {
     r"^envlab validate": ["--num_episodes=2"],
     r"--video": ["--video_length=5"],
     r"lab(\.py)? run .* train|run_lab\.py": ["-s", "env.max_frame=4000"],
+    r"lab run .* search": ["-s", "env.max_frame=2000", "-s", "meta.max_trial=2"],
+    r"envlab evidence run": ["--seeds=1", "--frames=4000"],
     r"play\.py|envlab play": ["--num_envs=4"],
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
     r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2", "--block_s=0.05"],

@@ -61,11 +61,10 @@ class DdppoPlayer:
         step = _Step(self._model.cpu(), self._cfg, self._env)
         num = 16
         generator = torch.Generator().manual_seed(0)
-        inputs: dict[str, torch.Tensor] = {}
-        for name in step.groups:
-            like = self._env.obs_buf[name][:1]
-            values = torch.rand(num, *like.shape[1:], generator=generator)
-            inputs[name] = values if like.is_floating_point() else values.mul(255.0).to(like.dtype)
+        # What is observed now: of noise in place of images, features are many times as large, and
+        # so is their rounding, which differs between torch and ONNX.
+        rows = torch.arange(num) % self._env.num_envs
+        inputs = {name: self._env.obs_buf[name].cpu()[rows] for name in step.groups}
         memory, actions, starts = self._model.beginning(num, torch.device("cpu"))
         memory = torch.rand(memory.shape, generator=generator)
         inputs |= {"memory": memory, "last_actions": actions, "starts": starts}
