@@ -69,8 +69,9 @@ class FastSacLearner(Learner):
         critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
         critics = critics.to(device)
         self._target = copy.deepcopy(critics).requires_grad_(False)
-        self.scalers = {name: ObsScaler(size).to(device) for name, size in sizes.items()}
-        self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max).to(device)
+        self.scalers = {name: ObsScaler(size, context).to(device) for name, size in sizes.items()}
+        self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max, context)
+        self.reward_scaler.to(device)
         self._actor, self._critics = actor, critics
         self.actor: nn.Module = actor
         self.critics: nn.Module = critics
@@ -121,8 +122,8 @@ class FastSacLearner(Learner):
                 learn_s += time.perf_counter() - learning
         for name in self._groups:
             samples = torch.cat([obs[name] for obs in seen])
-            self.scalers[name].add(samples, self._context)
-        self.reward_scaler.add(torch.stack(returns), self._context)
+            self.scalers[name].add(samples)
+        self.reward_scaler.add(torch.stack(returns))
         return Iteration(
             frames=self._cfg.num_steps_per_env * self._env.num_envs,
             collect_s=time.perf_counter() - start - learn_s,

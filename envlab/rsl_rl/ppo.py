@@ -15,7 +15,7 @@ from tensordict import TensorDict
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
-from envlab.distributed.statistics import pooled_moments
+from envlab.distributed.statistics import Moments, pooled_moments
 from envlab.envs.masks import computed_where
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import ConfigurationError
@@ -28,20 +28,17 @@ logger = logging.getLogger(__name__)
 class LocalNormalization(EmpiricalNormalization):
     """rsl_rl's normaliser, over this process's samples alone whatever process group there is.
 
-    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one. Moments are
-    merged as there: Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance".
+    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
     """
 
     def update(self, x: torch.Tensor) -> None:
         if not self.training or (self.until is not None and self.count >= self.until):
             return
-        self.count += len(x)
-        rate = len(x) / self.count
-        mean = x.mean(dim=0, keepdim=True)
-        delta = mean - self._mean
-        self._mean += rate * delta
-        spread = x.var(dim=0, unbiased=False, keepdim=True)
-        self._var += rate * (spread - self._var + delta * (mean - self._mean))
+        own = Moments(self._mean, self._var, self.count)
+        batch = Moments(
+            x.mean(dim=0, keepdim=True), x.var(dim=0, correction=0, keepdim=True), len(x)
+        )
+        own.merge_(batch)
         self._std = torch.sqrt(self._var)
 
 

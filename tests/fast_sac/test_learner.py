@@ -154,8 +154,8 @@ def test_scalers_know_the_samples_of_all_ranks(pair):
     seen = torch.cat([found["seen"] for found in pair]).double()
     state = pair[0]["model"]["scalers"]["obs"]
     assert float(state["count"]) == len(seen) == 4 * NUM_ENVS
-    torch.testing.assert_close(state["mean"], seen.mean(dim=0))
-    torch.testing.assert_close(state["squares"] / len(seen), seen.var(dim=0, unbiased=False))
+    torch.testing.assert_close(state["running_mean"], seen.mean(dim=0))
+    torch.testing.assert_close(state["running_var"], seen.var(dim=0, unbiased=False))
 
 
 def test_two_ranks_resume_bit_identically(tmp_path: Path):

@@ -20,14 +20,13 @@ from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.library import library_errors, load_skrl
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
-from envlab.skrl.torch.ranks import join_ranks, pooled_advantages
+from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
 from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
 from envlab_populations.hogwild.networks import make_networks
 from envlab_populations.hogwild.prioritized import PrioritizedMemory
 from envlab_populations.hogwild.rewards import RewardNormaliser
 from envlab_populations.hogwild.sharing import (
-    SharedScaler,
     make_optimizer,
     optimizers,
     parameters_of,
@@ -82,7 +81,7 @@ def make_session_agent(
             skrl_cfg,
             device=env.device,
             memory_class=_memory_class(cfg),
-            scaler_class=SharedScaler,
+            scaler_class=PooledScaler.of(context),
         )
     if cfg.algorithm in ("ddpg", "td3"):
         scale_noise(agent, models["policy"].action_range()[0].to(env.device))

@@ -66,8 +66,8 @@ JOBS: dict[str, list[str]] = {
 
 def stock_scalers() -> AbstractContextManager[Any]:
     """Leave skrl's own scalers in place."""
-    stock = ranks.RunningStandardScaler._parallel_variance
-    return mock.patch.object(ranks.PooledScaler, "_parallel_variance", stock)
+    stock = ranks.RunningStandardScaler._compute
+    return mock.patch.object(ranks.PooledScaler, "_compute", stock)
 
 
 def stock_entropy() -> AbstractContextManager[Any]:
