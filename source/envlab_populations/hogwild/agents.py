@@ -71,7 +71,7 @@ def make_session_agent(
     check_supported(skrl_cfg, wrapper, context)
     dtype = settle_precision(cfg.precision, context)
     with library_errors():
-        models = make_networks(cfg, wrapper.spaces["agent"], env.device)
+        models = make_networks(cfg, wrapper.spaces["agent"], env.device, context)
         for model in models.values():
             compute_in(model, dtype)
         agent = make_agent(
@@ -84,7 +84,7 @@ def make_session_agent(
             scaler_class=PooledScaler.of(context),
         )
     if cfg.algorithm in ("ddpg", "td3"):
-        scale_noise(agent, models["policy"].action_range()[0].to(env.device))
+        scale_noise(agent, models["policy"].half_width)
     if cfg.algorithm == RANDOM:
         del agent.checkpoint_modules["optimizer"]
         return agent, wrapper, skrl_cfg
