@@ -40,12 +40,12 @@ class Moments(NamedTuple):
 
     mean: torch.Tensor
     variance: torch.Tensor
-    count: torch.Tensor | float
+    num_samples: torch.Tensor
 
     def merge_(self, other: Moments) -> None:
         """Merge other samples in, into the tensors that these moments are in."""
         for mine, merged in zip(self, merge_moments(self, other), strict=True):
-            mine.copy_(merged)  # type: ignore[union-attr]
+            mine.copy_(merged)
 
 
 def merge_moments(first: Moments, second: Moments) -> Moments:
@@ -54,10 +54,10 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
     Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (1983), in the order of
     operations of rl_games 1.6.5 and skrl 2.1.1, whose bits it has.
     """
-    delta, count = second.mean - first.mean, first.count + second.count
-    squares = first.variance * first.count + second.variance * second.count
-    squares = squares + delta**2 * first.count * second.count / count
-    return Moments(first.mean + delta * second.count / count, squares / count, count)
+    delta, count = second.mean - first.mean, first.num_samples + second.num_samples
+    squares = first.variance * first.num_samples + second.variance * second.num_samples
+    squares = squares + delta**2 * first.num_samples * second.num_samples / count
+    return Moments(first.mean + delta * second.num_samples / count, squares / count, count)
 
 
 def batch_moments(

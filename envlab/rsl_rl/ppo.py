@@ -35,10 +35,8 @@ class LocalNormalization(EmpiricalNormalization):
         if not self.training or (self.until is not None and self.count >= self.until):
             return
         own = Moments(self._mean, self._var, self.count)
-        batch = Moments(
-            x.mean(dim=0, keepdim=True), x.var(dim=0, correction=0, keepdim=True), len(x)
-        )
-        own.merge_(batch)
+        mean, variance = x.mean(dim=0, keepdim=True), x.var(dim=0, correction=0, keepdim=True)
+        own.merge_(Moments(mean, variance, self.count.new_tensor(len(x))))
         self._std = torch.sqrt(self._var)
 
 

@@ -139,7 +139,7 @@ def skrl_step(env: Any, cfg: HogwildCfg, context: DistributedContext) -> Callabl
 
     _, wrapper, skrl_cfg = make_session_agent(env, cfg, context)
     skrl_cfg.memory["replacement"] = False
-    models = make_networks(cfg, wrapper.spaces["agent"], env.device, context)
+    models: dict[str, Any] = make_networks(cfg, wrapper.spaces["agent"], env.device, context)
     for model in models.values():
         model.update_parameters = Model.update_parameters.__get__(model)
     for name in ("critic_1", "critic_2"):

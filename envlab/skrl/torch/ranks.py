@@ -69,16 +69,17 @@ class PooledScaler(RunningStandardScaler):
         if train and self.context.is_distributed:
             rows = x.reshape(-1, x.shape[-1])
             batch = batch_moments(rows, self.context, near=self.running_mean)
-            unbiased = batch.variance * (batch.count / (batch.count - 1))  # as skrl's is
-            self._parallel_variance(batch.mean, unbiased, batch.count)
+            count = batch.num_samples
+            unbiased = batch.variance * (count / (count - 1))  # as skrl's is
+            self._parallel_variance(batch.mean, unbiased, count)
             train = False
         result: torch.Tensor = super()._compute(x, train=train, inverse=inverse)
         return result
 
-    def _parallel_variance(self, *batch: Any) -> None:
+    def _parallel_variance(self, mean: torch.Tensor, variance: torch.Tensor, count: Any) -> None:
         """Merge a batch's moments, as skrl does, but into the tensors that they are in."""
         own = Moments(self.running_mean, self.running_variance, self.current_count)
-        own.merge_(Moments(*batch))
+        own.merge_(Moments(mean, variance, count))
 
 
 class SkrlDDP(PolicyDDP):

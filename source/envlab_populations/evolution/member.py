@@ -18,6 +18,7 @@ from envlab.skrl.library import library_errors
 from envlab.skrl.play import BestActions
 from envlab.skrl.torch.heads import Head
 from envlab.skrl.torch.learner import TorchLearner
+from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 from envlab.train.evaluation import evaluate
@@ -27,8 +28,6 @@ from envlab_populations.evolution.cfg import ALIASES, EvolutionCfg
 from envlab_populations.evolution.models import make_models
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
-
-from skrl.memories.torch import RandomMemory  # isort: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +109,7 @@ class Nursery:
         """Return the replay memory of all, or a new one for a rollout of a member's own."""
         if self.memory is not None:
             return self.memory
-        return RandomMemory(**settings | {"num_envs": self.num_envs})
+        return QuickMemory(**settings | {"num_envs": self.num_envs})
 
 
 @dataclass(kw_only=True)

@@ -17,7 +17,7 @@ from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import check_supported
 from envlab.skrl.env import SkrlVectorEnv
-from envlab.skrl.library import library_errors, load_skrl
+from envlab.skrl.library import library_errors
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
@@ -32,10 +32,6 @@ from envlab_populations.hogwild.sharing import (
     parameters_of,
     replace_optimizer,
 )
-
-load_skrl()
-
-from skrl.memories.torch import RandomMemory  # noqa: E402
 
 CONTINUOUS = ("sac", "td3", "ddpg")
 NORMALISER = "reward_normaliser"
@@ -110,14 +106,12 @@ def make_session_agent(
 
 
 def _memory_class(cfg: HogwildCfg) -> Any:
-    if not cfg.is_off_policy:
-        return RandomMemory
     replay = cfg.replay
     if replay.alpha > 0.0:
         return functools.partial(
             PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
         )
-    return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
+    return functools.partial(QuickMemory, use_cer=replay.use_cer)
 
 
 def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:
