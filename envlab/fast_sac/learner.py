@@ -269,7 +269,7 @@ class FastSacLearner(Learner):
             ):
                 network.load_state_dict(state[name])
             for name, scaler in self._all_scalers().items():
-                scaler.load_state_dict(state["scalers"][name])
+                scaler.load_state_dict(_scaler_state(state["scalers"][name]))
             self._actor_optimizer.load_state_dict(state["actor_optimizer"])
             self._critic_optimizer.load_state_dict(state["critic_optimizer"])
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -298,6 +298,16 @@ class FastSacLearner(Learner):
                 "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
                 "anew, so that the run does not end as the unbroken one would."
             )
+
+
+def _scaler_state(saved: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return a scaler's state; version 0.1.0 kept the sum of squared distances from the mean."""
+    state = dict(saved)
+    if "squares" in state:
+        squares, count = state.pop("squares"), state["count"]
+        state["running_mean"] = state.pop("mean")
+        state["running_var"] = torch.where(count > 0, squares / count.clamp(min=1.0), 1.0)
+    return state
 
 
 def build(session: Session, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:

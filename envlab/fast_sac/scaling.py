@@ -52,7 +52,7 @@ class RewardScaler(RunningMoments):
     factor: torch.Tensor
 
     def __init__(self, gamma: float, v_max: float, context: DistributedContext) -> None:
-        super().__init__((), context)
+        super().__init__((1,), context)
         self._gamma, self._v_max = gamma, v_max
         self.largest = nn.Buffer(torch.zeros((), dtype=torch.float64))
         self.factor = nn.Buffer(torch.ones(()))
@@ -76,5 +76,5 @@ class RewardScaler(RunningMoments):
         super().add(samples)
         everyone = self._context.gather(float(samples.abs().max()))
         self.largest.copy_(max([float(self.largest), *everyone]))
-        spread = torch.maximum(self.running_var.sqrt(), self.largest / self._v_max)
+        spread = torch.maximum(self.running_var[0].sqrt(), self.largest / self._v_max)
         self.factor.copy_(1.0 / spread.clamp(min=1e-6))

@@ -35,7 +35,7 @@ def test_rewards_are_divided_by_the_returns_spread_or_by_the_largest_one():
     scaler.add(torch.tensor([[-1.0, 3.0], [3.0, -1.0]]))  # deviation 2, largest 3
     assert float(scaler.factor) == pytest.approx(1.0 / 2.0)
     scaler.add(torch.tensor([[-40.0]]))  # 40 / 5 is 8, the deviation 16.7
-    assert float(scaler.factor) == pytest.approx(1.0 / float(scaler.running_var.sqrt()))
+    assert float(scaler.factor) == pytest.approx(1.0 / float(scaler.running_var[0].sqrt()))
     calm = RewardScaler(gamma=0.99, v_max=5.0, context=ALONE)
     calm.add(torch.full((1000,), 100.0))  # without any spread
     assert float(calm.factor) == pytest.approx(5.0 / 100.0)

@@ -21,8 +21,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.models import make_models
-from envlab_populations.evolution.architecture import NetworkCfg
-from envlab_populations.evolution.models import make_models as evolvable_models
 from envlab_populations.hogwild.cfg import HogwildCfg, NetCfg
 from envlab_populations.hogwild.networks import make_networks
 
@@ -40,14 +38,11 @@ def policy(room: str) -> Any:
     torch.manual_seed(0)
     if room == "skrl":
         return make_models(ENV, SkrlCfg.of("sac"))["agent"]["policy"]
-    if room == "hogwild":
-        cfg = HogwildCfg(net=NetCfg(hidden_layers=[16]))
-        return make_networks(cfg, SEEN, CPU, DistributedContext())["policy"]
-    architecture = NetworkCfg().architecture(image=False)
-    return evolvable_models("sac", SEEN, architecture, CPU, DistributedContext())["policy"]
+    cfg = HogwildCfg(net=NetCfg(hidden_layers=[16]))
+    return make_networks(cfg, SEEN, CPU, DistributedContext())["policy"]
 
 
-ROOMS = pytest.mark.parametrize("room", ["hogwild", "evolution", "skrl"])
+ROOMS = pytest.mark.parametrize("room", ["heads", "skrl"])
 
 
 @ROOMS

@@ -130,11 +130,12 @@ def make_learner(
             scaler_class=PooledScaler.of(context),
         )
         if context.is_distributed and hasattr(agent, "log_entropy_coefficient"):
-            agent.log_entropy_coefficient.register_hook(_averaging(context))
+            agent.log_entropy_coefficient.register_hook(averaging(context))
         return TorchLearner(agent, wrapper, cfg)
 
 
-def _averaging(context: DistributedContext) -> Callable[[torch.Tensor], torch.Tensor]:
+def averaging(context: DistributedContext) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a function that averages a gradient over ranks."""
     return lambda gradient: context.sum(gradient) / context.world_size
 
 

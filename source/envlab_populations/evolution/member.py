@@ -17,7 +17,7 @@ from envlab.skrl.env import SkrlEnv
 from envlab.skrl.library import library_errors
 from envlab.skrl.play import BestActions
 from envlab.skrl.torch.heads import Head
-from envlab.skrl.torch.learner import TorchLearner
+from envlab.skrl.torch.learner import TorchLearner, averaging
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
@@ -92,8 +92,7 @@ class Nursery:
             scale_noise(learner.agent, models["policy"].half_width)
         entropy = getattr(learner.agent, "log_entropy_coefficient", None)
         if entropy is not None and self.context.is_distributed:
-            size, total = self.context.world_size, self.context.sum
-            entropy.register_hook(lambda gradient: total(gradient) / size)
+            entropy.register_hook(averaging(self.context))
         return learner
 
     def _agent_class(self, algorithm: str) -> Any:

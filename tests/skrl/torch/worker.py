@@ -72,7 +72,7 @@ def stock_scalers() -> AbstractContextManager[Any]:
 
 def stock_entropy() -> AbstractContextManager[Any]:
     """Leave the gradient of SAC's entropy coefficient as it is."""
-    return mock.patch.object(learner, "_averaging", return_value=lambda gradient: gradient)
+    return mock.patch.object(learner, "averaging", return_value=lambda gradient: gradient)
 
 
 CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {

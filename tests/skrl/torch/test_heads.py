@@ -1,8 +1,10 @@
-"""Networks of a session do what skrl's would, and what skrl lacks."""
+"""Heads do what skrl's models would, and what these lack."""
 
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,9 +13,7 @@ from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
 from envlab.skrl.env import Spaces
-from envlab.skrl.torch.heads import Head, Model
-from envlab_populations.hogwild.cfg import HogwildCfg, NetCfg
-from envlab_populations.hogwild.networks import make_networks
+from envlab.skrl.torch.heads import Head, Model, make_heads
 
 CPU = torch.device("cpu")
 SEEN = Spaces(
@@ -23,9 +23,17 @@ SEEN = Spaces(
 )
 
 
-def networks(algorithm: str) -> dict[str, Head]:
-    cfg = HogwildCfg(algorithm=algorithm, net=NetCfg(hidden_layers=[16]))
-    return make_networks(cfg, SEEN, CPU, DistributedContext())
+class Body(torch.nn.Module):
+    def __init__(self, shape: Sequence[int], num_extra: int, num_outputs: int) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(math.prod(shape) + num_extra, num_outputs)
+
+    def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
+        return self.layer(obs if extra is None else torch.cat((obs, extra), dim=1))
+
+
+def networks(algorithm: str, seen: Spaces = SEEN) -> dict[str, Head]:
+    return make_heads(algorithm, seen, Body, CPU, DistributedContext())
 
 
 def test_log_probabilities_stay_finite_where_tanh_is_flat():
@@ -74,3 +82,19 @@ def test_random_actions_are_within_bounds_and_follow_the_seed(algorithm: str):
     assert torch.equal(first, policy.random_act(inputs)[0])
     assert first.min(dim=0).values.tolist() == pytest.approx([-2.0, 0.0], abs=0.02)
     assert first.max(dim=0).values.tolist() == pytest.approx([2.0, 1.0], abs=0.02)
+
+
+def test_a_value_is_of_the_states_where_there_are_any():
+    value = networks("ppo", SEEN._replace(state_space=spaces.Box(-1.0, 1.0, (3,))))["value"]
+    inputs = {"observations": torch.zeros(2, 5), "states": torch.ones(2, 3)}
+    expected = value.net(inputs["states"])
+    assert torch.equal(value.compute(inputs)[0], expected)
+    assert networks("ppo")["value"].compute(inputs)[0].shape == (2, 1)
+
+
+def test_a_bounded_policy_reaches_its_bounds_and_no_further():
+    policy = networks("td3")["policy"]
+    with torch.no_grad():
+        policy.net.layer.bias.copy_(torch.tensor([50.0, -50.0]))
+    actions, _ = policy.compute({"observations": torch.zeros(1, 5)})
+    assert actions.tolist() == [[2.0, 0.0]]
