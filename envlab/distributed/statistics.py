@@ -35,6 +35,53 @@ def pooled_moments(
     return mean.float(), (squares / (count - 1)).sqrt().float()
 
 
+class Moments(NamedTuple):
+    """Mean, variance and number of samples; mean and variance have a sample's shape."""
+
+    mean: torch.Tensor
+    variance: torch.Tensor
+    num_samples: torch.Tensor
+
+    def merge_(self, other: Moments) -> None:
+        """Merge other samples in, into the tensors that these moments are in."""
+        for mine, merged in zip(self, merge_moments(self, other), strict=True):
+            mine.copy_(merged)
+
+
+def merge_moments(first: Moments, second: Moments) -> Moments:
+    """Return the moments of two sets of samples together.
+
+    Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (1983), in the order of
+    operations of rl_games 1.6.5 and skrl 2.1.1, whose bits it has.
+    """
+    delta, count = second.mean - first.mean, first.num_samples + second.num_samples
+    squares = first.variance * first.num_samples + second.variance * second.num_samples
+    squares = squares + delta**2 * first.num_samples * second.num_samples / count
+    return Moments(first.mean + delta * second.num_samples / count, squares / count, count)
+
+
+def batch_moments(
+    samples: torch.Tensor, context: DistributedContext, *, near: torch.Tensor | float = 0.0
+) -> Moments:
+    """Return the moments of all ranks' samples, float64, by one collective.
+
+    Args:
+        samples: This rank's, ``(num_samples, *shape)``; ranks may have unequal numbers of them.
+        context: The process's context.
+        near: The same values on all ranks, near the mean, ``shape``: deviations are taken from
+            them, so that sums of squares do not cancel.
+    """
+    shape = samples.shape[1:]
+    deviations = samples.double() - near
+    added = deviations.new_tensor([float(len(samples))])
+    sums = (deviations.sum(dim=0).flatten(), deviations.square().sum(dim=0).flatten(), added)
+    size = shape.numel()
+    total, squares, count = context.sum(torch.cat(sums)).split((size, size, 1))
+    offset = (total / count).view(shape)
+    variance = (squares / count).view(shape) - offset.square()
+    return Moments(near + offset, variance.clamp(min=0.0), count[0])
+
+
 class Mean(NamedTuple):
     """A mean and the number of samples behind it."""
 
@@ -113,47 +160,55 @@ class WeightedMeans:
         return mine
 
 
-class PooledRunningMeanStd(nn.Module):
-    """A running mean and variance of all ranks' samples: rl_games' normaliser, by its names.
+class RunningMoments(nn.Module):
+    """Running mean and variance of all ranks' samples, float64, under rl_games' names.
 
-    Samples and results are ``(..., *shape)``; statistics are float64.
+    Attributes:
+        running_mean: ``shape``.
+        running_var: Mean squared distance from it, ``shape``.
+        count: Number of samples, 0-d.
     """
 
-    def __init__(self, shape: tuple[int, ...], context: DistributedContext) -> None:
+    running_mean: torch.Tensor
+    running_var: torch.Tensor
+    count: torch.Tensor
+
+    def __init__(
+        self, shape: tuple[int, ...], context: DistributedContext, *, prior: float = 0.0
+    ) -> None:
+        """Begin with mean 0 and variance 1.
+
+        Args:
+            shape: Of a sample.
+            context: The process's context.
+            prior: As how many samples the first mean and variance count.
+        """
         super().__init__()
         self.running_mean = nn.Buffer(torch.zeros(shape, dtype=torch.float64))
         self.running_var = nn.Buffer(torch.ones(shape, dtype=torch.float64))
-        self.count = nn.Buffer(torch.ones((), dtype=torch.float64))  # as in rl_games: one at 0
+        self.count = nn.Buffer(torch.tensor(prior, dtype=torch.float64))
         self._context = context
+
+    @torch.no_grad()
+    def add(self, samples: torch.Tensor) -> None:
+        """Merge in the samples of all ranks, ``(..., *shape)``; every rank must call this."""
+        samples = samples.reshape(-1, *self.running_mean.shape)
+        own = Moments(self.running_mean, self.running_var, self.count)
+        own.merge_(batch_moments(samples, self._context, near=self.running_mean))
+
+
+class PooledRunningMeanStd(RunningMoments):
+    """rl_games' normaliser over all ranks' samples; these and results are ``(..., *shape)``."""
+
+    def __init__(self, shape: tuple[int, ...], context: DistributedContext) -> None:
+        super().__init__(shape, context, prior=1.0)
 
     def forward(self, input: torch.Tensor, denorm: bool = False) -> torch.Tensor:
         """Return samples normalised, or with ``denorm`` as they were; in training count them."""
         if self.training:
-            self.add(input.detach())
+            self.add(input)
         mean = self.running_mean.float()
         deviation = torch.sqrt(self.running_var.float() + 1e-5)
         if denorm:
             return deviation * input.clamp(-5.0, 5.0) + mean
         return ((input - mean) / deviation).clamp(-5.0, 5.0)
-
-    def add(self, samples: torch.Tensor) -> None:
-        """Merge the moments of all ranks' samples in one collective; every rank must call this.
-
-        Deviations are from the running mean, which is the same on all ranks and near the samples,
-        so that the sum of squares does not cancel.
-        """
-        samples = samples.reshape(-1, *self.running_mean.shape)
-        deviations = samples.double() - self.running_mean
-        added = deviations.new_tensor([float(len(samples))])
-        sums = (deviations.sum(dim=0).flatten(), deviations.square().sum(dim=0).flatten(), added)
-        size = self.running_mean.numel()
-        total, squares, added = self._context.sum(torch.cat(sums)).split((size, size, 1))
-        added = added[0]
-        offset = (total / added).view_as(self.running_mean)
-        variance = (squares / added).view_as(self.running_var) - offset.square()
-        # Chan's formula, in rl_games' order of operations.
-        delta, count = self.running_mean + offset - self.running_mean, self.count + added
-        spread = self.running_var * self.count + variance.clamp(min=0.0) * added
-        spread = spread + delta**2 * self.count * added / count
-        self.running_mean = self.running_mean + delta * added / count
-        self.running_var, self.count = spread / count, count

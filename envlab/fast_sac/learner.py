@@ -73,8 +73,9 @@ class FastSacLearner(Learner):
         critics = critics.to(device)
         critics.log_temperature.requires_grad_(is_sac)  # without a density there is no entropy
         self._target = copy.deepcopy(critics).requires_grad_(False)
-        self.scalers = {name: ObsScaler(size).to(device) for name, size in sizes.items()}
-        self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max).to(device)
+        self.scalers = {name: ObsScaler(size, context).to(device) for name, size in sizes.items()}
+        self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max, context)
+        self.reward_scaler.to(device)
         self._actor, self._critics = actor, critics
         self.actor: nn.Module = actor
         self.critics: nn.Module = critics
@@ -129,8 +130,8 @@ class FastSacLearner(Learner):
         self._warn_beyond_v_max(losses)
         for name in self._groups:
             samples = torch.cat([obs[name] for obs in seen])
-            self.scalers[name].add(samples, self._context)
-        self.reward_scaler.add(torch.stack(returns), self._context)
+            self.scalers[name].add(samples)
+        self.reward_scaler.add(torch.stack(returns))
         return Iteration(
             frames=self._cfg.num_steps_per_env * self._env.num_envs,
             collect_s=time.perf_counter() - start - learn_s,
@@ -298,7 +299,7 @@ class FastSacLearner(Learner):
             ):
                 network.load_state_dict(state[name])
             for name, scaler in self._all_scalers().items():
-                scaler.load_state_dict(state["scalers"][name])
+                scaler.load_state_dict(_scaler_state(state["scalers"][name]))
             self._actor_optimizer.load_state_dict(state["actor_optimizer"])
             self._critic_optimizer.load_state_dict(state["critic_optimizer"])
         except (LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -331,6 +332,16 @@ class FastSacLearner(Learner):
                 "The checkpoint holds no replay memory (agent.replay.is_saved=false): it is filled "
                 "anew, so that the run does not end as the unbroken one would."
             )
+
+
+def _scaler_state(saved: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return a scaler's state; version 0.1.0 kept the sum of squared distances from the mean."""
+    state = dict(saved)
+    if "squares" in state:
+        squares, count = state.pop("squares"), state["count"]
+        state["running_mean"] = state.pop("mean")
+        state["running_var"] = torch.where(count > 0, squares / count.clamp(min=1.0), 1.0)
+    return state
 
 
 def build(session: Session, env: BatchedEnv, context: DistributedContext) -> FastSacLearner:

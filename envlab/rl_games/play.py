@@ -20,7 +20,7 @@ from envlab.train.export import export_policy
 from envlab.train.session import Session
 
 
-class BestActions(nn.Module):
+class RlGamesPolicy(nn.Module):
     """A trained policy, from observations to the best actions in the environment's bounds.
 
     Attributes:
@@ -95,7 +95,7 @@ class RlGamesPlayer:
                 normalise_groups(model, context)
         with fitting_checkpoint():
             model.load_state_dict(values["model"]["networks"])
-        self._policy = BestActions(model, cfg).to(context.device).eval()
+        self._policy = RlGamesPolicy(model, cfg).to(context.device).eval()
         if model.is_rnn():
             memory = model.get_default_rnn_state()
             self._policy.memory = [part.to(context.device) for part in memory]

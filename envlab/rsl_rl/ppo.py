@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
+from collections.abc import Callable
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -25,24 +28,21 @@ from envlab.rsl_rl.cfg import RslRlCfg
 logger = logging.getLogger(__name__)
 
 
+def _without_group(stock: Callable[..., None]) -> Callable[..., None]:
+    """Return a function to which torch shows no process group; its code stays the library's."""
+    seen = {name: getattr(torch, name) for name in stock.__code__.co_names if hasattr(torch, name)}
+    seen["distributed"] = SimpleNamespace(is_initialized=lambda: False)
+    own = FunctionType(stock.__code__, {**stock.__globals__, "torch": SimpleNamespace(**seen)})
+    return functools.update_wrapper(own, stock)
+
+
 class LocalNormalization(EmpiricalNormalization):
     """rsl_rl's normaliser, over this process's samples alone whatever process group there is.
 
-    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one. Moments are
-    merged as there: Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance".
+    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
     """
 
-    def update(self, x: torch.Tensor) -> None:
-        if not self.training or (self.until is not None and self.count >= self.until):
-            return
-        self.count += len(x)
-        rate = len(x) / self.count
-        mean = x.mean(dim=0, keepdim=True)
-        delta = mean - self._mean
-        self._mean += rate * delta
-        spread = x.var(dim=0, unbiased=False, keepdim=True)
-        self._var += rate * (spread - self._var + delta * (mean - self._mean))
-        self._std = torch.sqrt(self._var)
+    update = _without_group(EmpiricalNormalization.update)
 
 
 class DistributedPPO(PPO):

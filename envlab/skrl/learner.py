@@ -88,36 +88,19 @@ class SkrlLearner(Learner):
     def rank_state(self) -> dict[str, Any]:
         """Return memories that outlive an iteration, and what exploration noise remembers."""
         return {
-            "memories": {
-                name: {
-                    "index": memory.memory_index,
-                    "filled": memory.filled,
-                    "tensors": self._memory_tensors(memory),
-                }
-                for name, memory in self._kept_memories().items()
-            },
+            "memories": {name: memory.state() for name, memory in self._kept_memories().items()},
             "noise": self._noise_state(),
         }
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """See :class:`Learner`."""
         for name, memory in self._kept_memories().items():
-            saved = state["memories"][name]
-            memory.memory_index, memory.filled = saved["index"], saved["filled"]
-            self._fill_memory(memory, saved["tensors"])
+            memory.set_state(state["memories"][name])
         self._set_noise_state(state["noise"])
 
     @abc.abstractmethod
     def learning_rate(self) -> float:
         """Return the (policy's) learning rate; the first agent's, where there are several."""
-
-    @abc.abstractmethod
-    def _memory_tensors(self, memory: Any) -> dict[str, torch.Tensor]:
-        """Return what a memory holds, by name."""
-
-    @abc.abstractmethod
-    def _fill_memory(self, memory: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`_memory_tensors` returned."""
 
     @abc.abstractmethod
     def _noise_state(self) -> Any:

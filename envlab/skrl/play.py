@@ -25,17 +25,16 @@ from envlab.train.export import export_policy
 class BestActions(nn.Module):
     """A trained policy, normalisation included, that takes its best action."""
 
-    def __init__(self, model: Any, role: str, kind: str, scalers: Sequence[Any]) -> None:
+    def __init__(self, model: Any, role: str, scalers: Sequence[Any]) -> None:
         """Wrap a model.
 
         Args:
             model: skrl's model.
             role: ``policy`` or ``q_network``.
-            kind: Its ``class`` in the configuration.
             scalers: What observations, and states, go through.
         """
         super().__init__()
-        self._model, self._role, self._kind = model, role, kind
+        self._model, self._role = model, role
         self._scale_observations, self._scale_states = scalers
 
     def forward(
@@ -45,10 +44,11 @@ class BestActions(nn.Module):
         output = self._model.compute(self._inputs(flat, states), self._role)[0]
         if hasattr(self._model, "_shared_output"):
             self._model._shared_output = None  # kept for the value network, which is not asked
-        if self._role == "q_network" or self._kind == "CategoricalMixin":
+        space = self._model.action_space
+        if isinstance(space, spaces.Discrete):
             return output.argmax(dim=1, keepdim=True)
-        if self._kind == "MultiCategoricalMixin":
-            ends = list(itertools.accumulate(self._model.action_space.nvec.tolist(), initial=0))
+        if isinstance(space, spaces.MultiDiscrete):
+            ends = list(itertools.accumulate(space.nvec.tolist(), initial=0))
             parts = [output[:, start:end] for start, end in itertools.pairwise(ends)]
             return torch.cat([part.argmax(dim=1, keepdim=True) for part in parts], dim=1)
         return self._clipped(output)
@@ -79,10 +79,11 @@ class SkrlPlayer:
     def __init__(self, learner: SkrlLearner) -> None:
         """Take over the agents of a learner that has loaded a checkpoint."""
         self._cfg, self._agent = learner.cfg, learner.agent
-        self._role = "q_network" if "q_network" in self._cfg.models else "policy"
-        self._kind = self._cfg.models[self._role]["class"]
         self._agent.enable_models_training_mode(False)
         seen = learner.env.spaces
+        models = self._agent.models
+        roles = models[next(iter(seen))] if self._cfg.is_multi_agent else models
+        self._role = "q_network" if "q_network" in roles else "policy"
         self._spaces = {name: own.observation_space for name, own in seen.items()}
         self._policies = {name: self._policy(name) for name in seen}
         if not self._cfg.is_multi_agent:
@@ -122,7 +123,7 @@ class SkrlPlayer:
     def _policy(self, name: str) -> BestActions:
         """Return an agent's policy."""
         scalers = [self._scaler(name, kind) for kind in ("observation", "state")]
-        return BestActions(self._model(name), self._role, self._kind, scalers)
+        return BestActions(self._model(name), self._role, scalers)
 
     def _traceable(self, name: str) -> BestActions:
         """Return an agent's policy on PyTorch."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,18 +52,6 @@ def export_policy(
         RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
-    with exporting(directory):
-        return _export(policy, reference, obs_shape, directory, is_traced=is_traced)
-
-
-def _export(
-    policy: nn.Module,
-    reference: Callable[[Any], torch.Tensor],
-    obs_shape: int | Sequence[int] | spaces.Dict,
-    directory: Path,
-    *,
-    is_traced: bool,
-) -> list[Path]:
     policy = policy.cpu().eval()
     obs = _samples(obs_shape)
     by_group = isinstance(obs_shape, spaces.Dict)
@@ -70,21 +59,35 @@ def _export(
         expected = reference(obs if by_group else obs["obs"])
     if by_group:
         policy, is_traced = _OnGroups(policy, list(obs)), True
-    inputs = tuple(obs.values())
+    with exporting(directory):
+        return _write(policy, obs, {"actions": expected}, directory, is_traced=is_traced)
+
+
+@torch.no_grad()
+def _write(
+    policy: nn.Module,
+    inputs: Mapping[str, torch.Tensor],
+    expected: Mapping[str, torch.Tensor],
+    directory: Path,
+    *,
+    is_traced: bool,
+) -> list[Path]:
+    """Write both files, and compare what they return with what is expected, by name."""
+    values, names = tuple(inputs.values()), list(expected)
     jit_path = directory / "policy.pt"
-    script = torch.jit.trace(policy, inputs) if is_traced else torch.jit.script(policy)
+    script = torch.jit.trace(policy, values) if is_traced else torch.jit.script(policy)
     with whole_file(jit_path) as file:  # torch's own writer hides why it fails (2.13)
         torch.jit.save(script, file)
-    _check("policy.pt", torch.jit.load(str(jit_path))(*inputs), expected)
+    _compare("policy.pt", torch.jit.load(str(jit_path))(*values), expected)
     if _lacks_onnx():
         return [jit_path]
     onnx_path = directory / "policy.onnx"
     onnx_path.unlink(missing_ok=True)  # it could be a link to another file
-    _export_onnx(policy, obs, onnx_path)
+    _export_onnx(policy, inputs, names, onnx_path)
     if importlib.util.find_spec("onnxruntime") is None:
         logger.info("policy.onnx was not checked: onnxruntime is not installed.")
     else:
-        _check("policy.onnx", _run_onnx(onnx_path, obs), expected)
+        _compare("policy.onnx", _run_onnx(onnx_path, inputs, names), expected)
     return [jit_path, onnx_path]
 
 
@@ -114,31 +117,47 @@ class _OnGroups(nn.Module):
         return actions
 
 
-def _export_onnx(policy: nn.Module, obs: dict[str, torch.Tensor], path: Path) -> None:
-    dynamic = tuple({0: torch.export.Dim("batch")} for _ in obs)
+def _export_onnx(
+    policy: nn.Module, inputs: Mapping[str, torch.Tensor], outputs: list[str], path: Path
+) -> None:
+    shapes = tuple({0: torch.export.Dim("batch")} for _ in inputs)
+    parameters = inspect.signature(policy.forward).parameters.values()
+    takes_any = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters)
     # The exporter reports each optional package that it does without, and deprecations of its own.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             policy,
-            tuple(torch.zeros_like(values[:2]) for values in obs.values()),
+            tuple(values[:2] for values in inputs.values()),
             str(path),
-            input_names=list(obs),
-            output_names=["actions"],
-            dynamic_shapes=(dynamic,) if isinstance(policy, _OnGroups) else dynamic,
+            input_names=list(inputs),
+            output_names=outputs,
+            dynamic_shapes=(shapes,) if takes_any else shapes,
             opset_version=18,
             external_data=False,  # else torch 2.13 puts the weights into a second file
             verbose=False,
         )
 
 
-def _run_onnx(path: Path, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+def _run_onnx(
+    path: Path, inputs: Mapping[str, torch.Tensor], outputs: list[str]
+) -> list[torch.Tensor]:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    inputs = {name: values.numpy() for name, values in obs.items()}
-    return torch.from_numpy(session.run(["actions"], inputs)[0])
+    found = session.run(outputs, {name: values.numpy() for name, values in inputs.items()})
+    return [torch.from_numpy(values) for values in found]
+
+
+def _compare(
+    name: str,
+    found: torch.Tensor | Sequence[torch.Tensor],
+    expected: Mapping[str, torch.Tensor],
+) -> None:
+    values = [found] if isinstance(found, torch.Tensor) else found
+    for (output, wanted), actual in zip(expected.items(), values, strict=True):
+        _check(name if len(expected) == 1 else f"{name} ({output})", actual, wanted)
 
 
 def _check(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
@@ -179,51 +198,11 @@ def export_steps(
         RunDirectoryError: If they cannot be written.
         EnvlabError: If an exported policy acts differently.
     """
+    policy = policy.cpu().eval()
+    with torch.no_grad():
+        expected = dict(zip(outputs, policy(*inputs.values()), strict=True))
     with exporting(directory):
-        return _export_steps(policy.cpu().eval(), inputs, outputs, directory)
-
-
-@torch.no_grad()
-def _export_steps(
-    policy: nn.Module, inputs: Mapping[str, torch.Tensor], outputs: Sequence[str], directory: Path
-) -> list[Path]:
-    values = tuple(inputs.values())
-    expected = policy(*values)
-    jit_path = directory / "policy.pt"
-    with whole_file(jit_path) as file:  # torch's own writer hides why it fails (2.13)
-        torch.jit.save(torch.jit.trace(policy, values), file)
-    found = torch.jit.load(str(jit_path))(*values)
-    for name, actual, wanted in zip(outputs, found, expected, strict=True):
-        _check(f"policy.pt ({name})", actual, wanted)
-    if _lacks_onnx():
-        return [jit_path]
-    onnx_path = directory / "policy.onnx"
-    onnx_path.unlink(missing_ok=True)  # it could be a link to another file
-    batch = torch.export.Dim("batch")
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            policy,
-            values,
-            str(onnx_path),
-            input_names=list(inputs),
-            output_names=list(outputs),
-            dynamic_shapes=(tuple({0: batch} for _ in values),),
-            opset_version=18,
-            external_data=False,  # else torch 2.13 puts the weights into a second file
-            verbose=False,
-        )
-    if importlib.util.find_spec("onnxruntime") is None:
-        logger.info("policy.onnx was not checked: onnxruntime is not installed.")
-        return [jit_path, onnx_path]
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(str(onnx_path), providers=["CPUExecutionProvider"])
-    found = session.run(list(outputs), {name: one.numpy() for name, one in inputs.items()})
-    for name, actual, wanted in zip(outputs, found, expected, strict=True):
-        _check(f"policy.onnx ({name})", torch.from_numpy(actual), wanted)
-    return [jit_path, onnx_path]
+        return _write(policy, inputs, expected, directory, is_traced=True)
 
 
 def _lacks_onnx() -> bool:

@@ -139,7 +139,7 @@ def skrl_step(env: Any, cfg: HogwildCfg, context: DistributedContext) -> Callabl
 
     _, wrapper, skrl_cfg = make_session_agent(env, cfg, context)
     skrl_cfg.memory["replacement"] = False
-    models = make_networks(cfg, wrapper.spaces["agent"], env.device)
+    models: dict[str, Any] = make_networks(cfg, wrapper.spaces["agent"], env.device, context)
     for model in models.values():
         model.update_parameters = Model.update_parameters.__get__(model)
     for name in ("critic_1", "critic_2"):
@@ -160,8 +160,7 @@ def whole_compute(critic: Any) -> Callable[..., Any]:
     """Return a critic's function with gradients of its weights in every pass."""
 
     def compute(inputs: Mapping[str, torch.Tensor], role: str = "") -> Any:
-        x = torch.cat([inputs["observations"], inputs["taken_actions"]], dim=-1)
-        return critic._net(x), {}
+        return critic.net(inputs["observations"], inputs["taken_actions"]), {}
 
     return compute
 
@@ -194,7 +193,7 @@ def bare_step(env: Any, cfg: HogwildCfg, context: DistributedContext) -> Callabl
     """Return SAC's forward and backward passes alone: no memory, no optimizer, no targets."""
     groups = env.single_observation_space
     seen = Spaces(groups["policy"], None, env.single_action_space)
-    models = make_networks(cfg, seen, env.device)
+    models = make_networks(cfg, seen, env.device, context)
     policy, critics = models["policy"], [models["critic_1"], models["critic_2"]]
     targets = [models["target_critic_1"], models["target_critic_2"]]
     whole = {id(one): whole_compute(one) for one in (*critics, *targets)}

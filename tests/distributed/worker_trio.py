@@ -13,6 +13,7 @@ from torch import nn
 from envlab.distributed.audit import audit
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
+from envlab.distributed.statistics import RunningMoments
 from envlab.errors import RankDivergenceError
 
 
@@ -42,6 +43,16 @@ def audits(context: DistributedContext) -> dict[str, str | None]:
     }
 
 
+def running_moments(context: DistributedContext) -> list[list[float]]:
+    """Return mean, variance and count after each of two batches, unequal ones at first."""
+    samples = [[0.0, 2.0], [4.0], [6.0, 8.0, 10.0]][context.rank]
+    moments, found = RunningMoments((), context), []
+    for batch in (samples, [5.0 + context.rank]):
+        moments.add(torch.tensor(batch))
+        found.append([float(values) for values in moments.buffers()])
+    return found
+
+
 def updates(context: DistributedContext, weights: dict[str, Any] | None, steps: range) -> Any:
     """Return the parameters after some updates of a fresh DDP module."""
     torch.manual_seed(0)
@@ -68,6 +79,7 @@ def main() -> None:
     resumed = updates(context, updates(context, None, range(2)), range(2, 4))
     found = {
         "audits": audits(context),
+        "moments": running_moments(context),
         "resumed differently": [name for name in whole if not whole[name].equal(resumed[name])],
     }
     Path(sys.argv[1], f"rank{context.rank}.json").write_text(json.dumps(found))

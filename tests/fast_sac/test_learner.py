@@ -165,8 +165,25 @@ def test_scalers_know_the_samples_of_all_ranks(pair: Pair):
     seen = torch.cat([end["obs"][0] for end in ends]).double()
     state = ends[0]["model"]["scalers"]["obs"]
     assert float(state["count"]) == len(seen) == 4 * NUM_ENVS
-    torch.testing.assert_close(state["mean"], seen.mean(dim=0))
-    torch.testing.assert_close(state["squares"] / len(seen), seen.var(dim=0, unbiased=False))
+    torch.testing.assert_close(state["running_mean"], seen.mean(dim=0))
+    torch.testing.assert_close(state["running_var"], seen.var(dim=0, unbiased=False))
+
+
+def test_scalers_of_version_0_1_0_are_loaded():
+    learner, other = make_learner(ALONE), make_learner(ALONE)
+    for scaler in (learner.scalers["obs"], learner.reward_scaler):
+        scaler.add(torch.arange(8.0).reshape(-1, len(scaler.running_mean)))
+    state = learner.model_state()
+    for name, values in state["scalers"].items():
+        old = dict(values)
+        old["mean"] = old.pop("running_mean")
+        old["squares"] = old.pop("running_var") * old["count"]
+        state["scalers"][name] = old
+    other.load_models({"model": state})
+    for mine, theirs in zip(
+        learner._all_scalers().values(), other._all_scalers().values(), strict=True
+    ):
+        torch.testing.assert_close(theirs.state_dict(), mine.state_dict())
 
 
 def test_two_ranks_resume_bit_identically(tmp_path: Path):

@@ -21,10 +21,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.models import make_models
-from envlab_populations.evolution.architecture import NetworkCfg
-from envlab_populations.evolution.models import SquashedPolicy
-from envlab_populations.hogwild.cfg import NetCfg
-from envlab_populations.hogwild.networks import SquashedGaussian
+from envlab_populations.hogwild.cfg import HogwildCfg, NetCfg
+from envlab_populations.hogwild.networks import make_networks
 
 CPU = torch.device("cpu")
 LOW, HIGH = torch.tensor([-3.0, 0.0]), torch.tensor([1.0, 0.5])
@@ -40,13 +38,11 @@ def policy(room: str) -> Any:
     torch.manual_seed(0)
     if room == "skrl":
         return make_models(ENV, SkrlCfg.of("sac"))["agent"]["policy"]
-    if room == "hogwild":
-        return SquashedGaussian(NetCfg(hidden_layers=[16]), SEEN, CPU)
-    architecture = NetworkCfg().architecture(image=False)
-    return SquashedPolicy(SEEN, 0, 4, architecture, CPU, DistributedContext())
+    cfg = HogwildCfg(net=NetCfg(hidden_layers=[16]))
+    return make_networks(cfg, SEEN, CPU, DistributedContext())["policy"]
 
 
-ROOMS = pytest.mark.parametrize("room", ["hogwild", "evolution", "skrl"])
+ROOMS = pytest.mark.parametrize("room", ["heads", "skrl"])
 
 
 @ROOMS

@@ -257,13 +257,13 @@ def test_an_exported_policy_takes_each_group_as_the_task_gives_it(seer):
 @pytest.mark.parametrize(("samples", "unused"), [("true", "forward"), ("false", "sample")])
 def test_play_samples_where_the_agents_file_says_so(seer, samples: str, unused: str):
     library, whole = seer
-    module = f"envlab.{library}.play.BestActions"
+    name = {"skrl": "BestActions", "rl_games": "RlGamesPolicy"}[library]
     wanted = SAMPLES[library].format(
         wanted=samples, not_wanted={"true": "false", "false": "true"}[samples]
     )
     flags = [*SEER[:3], "--num_envs=2", "--no_export", wanted]
     checkpoint = f"--checkpoint={whole / 'checkpoints/model_2.pt'}"
-    with mock.patch(f"{module}.{unused}", side_effect=AssertionError):
+    with mock.patch(f"envlab.{library}.play.{name}.{unused}", side_effect=AssertionError):
         assert run_in(whole, play, library, [*flags, checkpoint]) == 0
 
 

@@ -28,6 +28,8 @@ class CompiledMemory(RandomMemory):
     tensor, now 0.1 ms a mini-batch.
     """
 
+    tensors: dict[str, jax.Array]
+
     def sample_by_index(
         self, names: list[str], *, indexes: Any, mini_batches: int = 1
     ) -> list[list[jax.Array | None]]:
@@ -37,6 +39,16 @@ class CompiledMemory(RandomMemory):
             rows = _take_rows(tensors, part)
             batches.append([rows.get(name) for name in names])
         return batches
+
+    def state(self) -> dict[str, Any]:
+        """Return what it holds, in torch's tensors."""
+        tensors = tree_state(self.tensors)
+        return {"index": self.memory_index, "filled": self.filled, "tensors": tensors}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        self.memory_index, self.filled = state["index"], state["filled"]
+        self.tensors = load_tree(self.tensors, state["tensors"], "memory")
 
 
 def to_jax(tensor: torch.Tensor) -> jax.Array:

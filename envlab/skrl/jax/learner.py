@@ -115,12 +115,6 @@ class JaxLearner(SkrlLearner):
         self._noise.start(when["timestep"])
         return super()._interact(observations, states, when, on_step)
 
-    def _memory_tensors(self, memory: Any) -> dict[str, torch.Tensor]:
-        return tree_state(memory.tensors)
-
-    def _fill_memory(self, memory: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-        memory.tensors = load_tree(memory.tensors, tensors, "memory")
-
     def _noise_state(self) -> dict[str, torch.Tensor]:
         found = {name: getattr(getattr(self.agent, name, None), "state", None) for name in _NOISES}
         return tree_state({name: state for name, state in found.items() if hasattr(state, "shape")})

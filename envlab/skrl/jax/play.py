@@ -55,7 +55,7 @@ class JaxPlayer(SkrlPlayer):
 
     def _policy(self, name: str) -> BestActions:
         scalers = [_on_tensors(self._scaler(name, kind)) for kind in ("observation", "state")]
-        return BestActions(JaxModel(self._model(name)), self._role, self._kind, scalers)
+        return BestActions(JaxModel(self._model(name)), self._role, scalers)
 
     def _traceable(self, name: str) -> BestActions:
         """Return an agent's policy on PyTorch.
@@ -65,16 +65,16 @@ class JaxPlayer(SkrlPlayer):
             RuntimeError: If the networks differ.
         """
         model, settings = self._model(name), network_settings(self._cfg)[self._role]
-        del settings["class"]
+        kind = settings.pop("class")
         instantiators = importlib.import_module("skrl.utils.model_instantiators.torch")
-        twin = getattr(instantiators, MODELS[self._kind])(
+        twin = getattr(instantiators, MODELS[kind])(
             observation_space=model.observation_space,
             state_space=model.state_space,
             action_space=model.action_space,
             device="cpu",
             **settings,
         )
-        if self._kind == SQUASHED:
+        if kind == SQUASHED:
             squash(twin)
         twin.init_state_dict(role=self._role)
         order = [f"{container['name']}_container" for container in settings["network"]]
@@ -82,7 +82,7 @@ class JaxPlayer(SkrlPlayer):
         twin.load_state_dict(torch_parameters(parameters, order))
         scaler = self._scaler(name, "observation")
         if not hasattr(scaler, "running_mean"):
-            return BestActions(twin, self._role, self._kind, (_same, _same))
+            return BestActions(twin, self._role, (_same, _same))
         scaler_class = component("RunningStandardScaler", "agent.agent.observation_preprocessor")
         twin_scaler = scaler_class(
             model.num_observations,
@@ -93,7 +93,7 @@ class JaxPlayer(SkrlPlayer):
         state = tree_state(scaler.state_dict.params)
         state["current_count"] = state["current_count"].squeeze()
         twin_scaler.load_state_dict(state)
-        return BestActions(twin, self._role, self._kind, (twin_scaler, _same))
+        return BestActions(twin, self._role, (twin_scaler, _same))
 
 
 def make_player(learner: JaxLearner) -> JaxPlayer:

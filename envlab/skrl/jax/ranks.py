@@ -16,7 +16,7 @@ import torch
 from jax.flatten_util import ravel_pytree
 
 from envlab.distributed.context import DistributedContext
-from envlab.distributed.statistics import pooled_moments
+from envlab.distributed.statistics import batch_moments, pooled_moments
 from envlab.skrl.jax.arrays import to_jax, view_in_torch
 from envlab.skrl.library import load_skrl
 
@@ -165,10 +165,5 @@ def _column_moments(
     values: jax.Array, context: DistributedContext
 ) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Return means, unbiased variances and the number of rows over all ranks."""
-    rows = view_in_torch(values).flatten(0, -2).double()
-    count = rows.new_tensor([len(rows)])
-    totals = context.sum(torch.cat((rows.sum(dim=0), count)))
-    number = int(totals[-1])
-    mean = totals[:-1] / number
-    squares = context.sum((rows - mean).square().sum(dim=0))
-    return mean.float(), (squares / (number - 1)).float(), number
+    mean, variance, count = batch_moments(view_in_torch(values).flatten(0, -2), context)
+    return mean.float(), (variance * (count / (count - 1))).float(), int(count)

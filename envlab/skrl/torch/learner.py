@@ -15,13 +15,10 @@ from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import check_supported, needs_bounds
 from envlab.skrl.env import SkrlMarlEnv, SkrlVectorEnv
 from envlab.skrl.learner import SkrlLearner
-from envlab.skrl.library import library_errors, load_skrl, misfit
+from envlab.skrl.library import library_errors, misfit
+from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.models import make_models
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages, wrap_models
-
-load_skrl()
-
-from skrl.memories.torch import RandomMemory  # noqa: E402
 
 _COUNTERS = ("_rollout", "_update_counter", "_entropy_coefficient")
 _OPTIMIZERS = ("optimizer", "policy_optimizer", "value_optimizer")
@@ -69,14 +66,6 @@ class TorchLearner(SkrlLearner):
                 agent.log_entropy_coefficient.copy_(state["log_entropy_coefficient"])
         if state.get("scaler"):
             agent.scaler.load_state_dict(state["scaler"])
-
-    def _memory_tensors(self, memory: Any) -> dict[str, torch.Tensor]:
-        rows = memory.memory_size if memory.filled else memory.memory_index
-        return {key: values[:rows].cpu().clone() for key, values in memory.tensors.items()}
-
-    def _fill_memory(self, memory: Any, tensors: Mapping[str, torch.Tensor]) -> None:
-        for key, values in tensors.items():
-            memory.tensors[key][: len(values)].copy_(values)
 
     def _noise_state(self) -> Any:
         noise = getattr(getattr(self.agent, "_exploration_noise", None), "state", None)
@@ -137,15 +126,16 @@ def make_learner(
             wrapper,
             cfg,
             device=env.device,
-            memory_class=RandomMemory,
+            memory_class=QuickMemory,
             scaler_class=PooledScaler.of(context),
         )
         if context.is_distributed and hasattr(agent, "log_entropy_coefficient"):
-            agent.log_entropy_coefficient.register_hook(_averaging(context))
+            agent.log_entropy_coefficient.register_hook(averaging(context))
         return TorchLearner(agent, wrapper, cfg)
 
 
-def _averaging(context: DistributedContext) -> Callable[[torch.Tensor], torch.Tensor]:
+def averaging(context: DistributedContext) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a function that averages a gradient over ranks."""
     return lambda gradient: context.sum(gradient) / context.world_size
 
 

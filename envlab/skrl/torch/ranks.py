@@ -9,7 +9,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import PolicyDDP, settle_buckets
-from envlab.distributed.statistics import pooled_moments
+from envlab.distributed.statistics import Moments, batch_moments, pooled_moments
 from envlab.skrl.library import load_skrl
 
 load_skrl()
@@ -51,7 +51,10 @@ def pooled_advantages(stock: ComputeGae, context: DistributedContext) -> Compute
 
 
 class PooledScaler(RunningStandardScaler):
-    """skrl's ``RunningStandardScaler``, whose running statistics are of all ranks' data."""
+    """skrl's ``RunningStandardScaler``, whose running statistics are of all ranks' data.
+
+    Its tensors stay the same ones, so that processes can share them.
+    """
 
     context: ClassVar[DistributedContext]
 
@@ -60,31 +63,23 @@ class PooledScaler(RunningStandardScaler):
         """Return the class for a context; skrl makes the objects, and copies what it gives them."""
         return type(cls.__name__, (cls,), {"context": context})
 
-    def _parallel_variance(
-        self, input_mean: torch.Tensor, input_var: torch.Tensor, input_count: int
-    ) -> None:
-        if self.context.is_distributed:
-            input_mean, input_var, input_count = pooled_batch(
-                input_mean, input_var, input_count, self.context
-            )
-        super()._parallel_variance(input_mean, input_var, input_count)
+    def _compute(
+        self, x: torch.Tensor, *, train: bool = False, inverse: bool = False
+    ) -> torch.Tensor:
+        if train and self.context.is_distributed:
+            rows = x.reshape(-1, x.shape[-1])
+            batch = batch_moments(rows, self.context, near=self.running_mean)
+            count = batch.num_samples
+            unbiased = batch.variance * (count / (count - 1))  # as skrl's is
+            self._parallel_variance(batch.mean, unbiased, count)
+            train = False
+        result: torch.Tensor = super()._compute(x, train=train, inverse=inverse)
+        return result
 
-
-def pooled_batch(
-    mean: torch.Tensor, var: torch.Tensor, count: int, context: DistributedContext
-) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Return mean, unbiased variance and size of all ranks' batches together, ``(dim,)`` each."""
-    mean, var = mean.double(), var.double()
-    total, size = _summed(context, mean * count, torch.full_like(mean, float(count)))
-    pooled = total / size
-    squares = var * (count - 1) if count > 1 else torch.zeros_like(var)
-    (deviation,) = _summed(context, squares + count * (mean - pooled).square())
-    return pooled, deviation / (size - 1), round(float(size.reshape(-1)[0]))
-
-
-def _summed(context: DistributedContext, *values: torch.Tensor) -> list[torch.Tensor]:
-    """Return the sums of tensors over ranks, by one collective."""
-    return list(context.sum(torch.stack(values)).unbind())
+    def _parallel_variance(self, mean: torch.Tensor, variance: torch.Tensor, count: Any) -> None:
+        """Merge a batch's moments, as skrl does, but into the tensors that they are in."""
+        own = Moments(self.running_mean, self.running_variance, self.current_count)
+        own.merge_(Moments(mean, variance, count))
 
 
 class SkrlDDP(PolicyDDP):

@@ -15,18 +15,19 @@ from envlab.errors import CheckpointError
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import SkrlEnv
 from envlab.skrl.library import library_errors
-from envlab.skrl.torch.learner import TorchLearner
+from envlab.skrl.play import BestActions
+from envlab.skrl.torch.heads import Head
+from envlab.skrl.torch.learner import TorchLearner, averaging
+from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 from envlab.train.evaluation import evaluate
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.cfg import ALIASES, EvolutionCfg
-from envlab_populations.evolution.models import EvolvableModel, make_models
+from envlab_populations.evolution.models import make_models
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
-
-from skrl.memories.torch import RandomMemory  # isort: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +89,10 @@ class Nursery:
             )
         learner.agent.enable_training_mode(True)
         if name in ("ddpg", "td3"):
-            scale_noise(learner.agent, models["policy"].action_range()[0].to(device))
+            scale_noise(learner.agent, models["policy"].half_width)
         entropy = getattr(learner.agent, "log_entropy_coefficient", None)
         if entropy is not None and self.context.is_distributed:
-            size, total = self.context.world_size, self.context.sum
-            entropy.register_hook(lambda gradient: total(gradient) / size)
+            entropy.register_hook(averaging(self.context))
         return learner
 
     def _agent_class(self, algorithm: str) -> Any:
@@ -108,7 +108,7 @@ class Nursery:
         """Return the replay memory of all, or a new one for a rollout of a member's own."""
         if self.memory is not None:
             return self.memory
-        return RandomMemory(**settings | {"num_envs": self.num_envs})
+        return QuickMemory(**settings | {"num_envs": self.num_envs})
 
 
 @dataclass(kw_only=True)
@@ -173,15 +173,14 @@ class Member:
         return self.learner.agent
 
     @property
-    def policy(self) -> EvolvableModel:
+    def policy(self) -> Head:
         """The network that acts."""
-        modules = self.learner._modules()["agent"]
-        return modules["policy" if "policy" in modules else "q_network"]
+        models: dict[str, Head] = self.agent.models
+        return models["policy" if "policy" in models else "q_network"]
 
-    def best_actions(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return its best actions, ``(num_envs, num_actions)``, for observations by group."""
-        flat = obs["policy"].flatten(1)
-        return self.policy.best(self.agent._observation_preprocessor(flat))
+    def best_actions(self) -> BestActions:
+        """Return its policy without noise, normalisation of observations included."""
+        return BestActions(self.policy, "policy", (self.agent._observation_preprocessor, None))
 
     def prepare(self, accelerator: Any) -> None:
         """Have Accelerate average the gradients of a DQN, through ``DistributedDataParallel``."""
@@ -196,9 +195,10 @@ class Member:
 
     def test(self, env: Any, accelerator: Any = None, seed: int | None = None) -> float:
         """Return the mean return of an episode in each environment of all processes; note it."""
-        context = context_of(accelerator)
+        context, policy = context_of(accelerator), self.best_actions()
         with torch.inference_mode():
-            returns = evaluate(env, self.best_actions, seed=seed).returns.double()
+            found = evaluate(env, lambda obs: policy(obs["policy"]), seed=seed)
+        returns = found.returns.double()
         total = context.sum(torch.stack((returns.sum(), torch.ones_like(returns).sum())))
         self.fitness.append(float(total[0] / total[1]))
         return self.fitness[-1]
@@ -261,7 +261,7 @@ class Member:
         old, activation = state["modules"]["agent"], self.genes.architecture.activation
         try:
             for role, module in self.learner._modules()["agent"].items():
-                if isinstance(module, EvolvableModel):
+                if isinstance(module, Head):
                     fresh = module.state_dict()
                     module.load_state_dict(grafted(old[role], fresh, activation, module.num_extra))
                 elif not isinstance(module, Optimizer):

@@ -54,18 +54,6 @@ class ReplayMemory(QuickMemory):
             for (name, value), part in zip(tensors.items(), parts, strict=True)
         }
 
-    def state(self) -> dict[str, Any]:
-        """Return what it holds."""
-        rows = self.memory_size if self.filled else self.memory_index
-        tensors = {name: values[:rows].cpu().clone() for name, values in self.tensors.items()}
-        return {"index": self.memory_index, "filled": self.filled, "tensors": tensors}
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
-        self.memory_index, self.filled = state["index"], state["filled"]
-        for name, values in state["tensors"].items():
-            self.tensors[name][: len(values)].copy_(values)
-
 
 class ReplayDataset(IterableDataset):
     """Batches of a memory, without end, for torch's ``DataLoader``."""

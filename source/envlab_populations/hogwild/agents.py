@@ -17,26 +17,21 @@ from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import check_supported
 from envlab.skrl.env import SkrlVectorEnv
-from envlab.skrl.library import library_errors, load_skrl
+from envlab.skrl.library import library_errors
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
-from envlab.skrl.torch.ranks import join_ranks, pooled_advantages
+from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
 from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
 from envlab_populations.hogwild.networks import make_networks
 from envlab_populations.hogwild.prioritized import PrioritizedMemory
 from envlab_populations.hogwild.rewards import RewardNormaliser
 from envlab_populations.hogwild.sharing import (
-    SharedScaler,
     make_optimizer,
     optimizers,
     parameters_of,
     replace_optimizer,
 )
-
-load_skrl()
-
-from skrl.memories.torch import RandomMemory  # noqa: E402
 
 CONTINUOUS = ("sac", "td3", "ddpg")
 NORMALISER = "reward_normaliser"
@@ -72,7 +67,7 @@ def make_session_agent(
     check_supported(skrl_cfg, wrapper, context)
     dtype = settle_precision(cfg.precision, context)
     with library_errors():
-        models = make_networks(cfg, wrapper.spaces["agent"], env.device)
+        models = make_networks(cfg, wrapper.spaces["agent"], env.device, context)
         for model in models.values():
             compute_in(model, dtype)
         agent = make_agent(
@@ -82,10 +77,10 @@ def make_session_agent(
             skrl_cfg,
             device=env.device,
             memory_class=_memory_class(cfg),
-            scaler_class=SharedScaler,
+            scaler_class=PooledScaler.of(context),
         )
     if cfg.algorithm in ("ddpg", "td3"):
-        scale_noise(agent, models["policy"].action_range()[0].to(env.device))
+        scale_noise(agent, models["policy"].half_width)
     if cfg.algorithm == RANDOM:
         del agent.checkpoint_modules["optimizer"]
         return agent, wrapper, skrl_cfg
@@ -111,14 +106,12 @@ def make_session_agent(
 
 
 def _memory_class(cfg: HogwildCfg) -> Any:
-    if not cfg.is_off_policy:
-        return RandomMemory
     replay = cfg.replay
     if replay.alpha > 0.0:
         return functools.partial(
             PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
         )
-    return lambda **values: QuickMemory(use_cer=cfg.replay.use_cer, **values)
+    return functools.partial(QuickMemory, use_cer=replay.use_cer)
 
 
 def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:

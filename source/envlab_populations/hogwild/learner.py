@@ -18,7 +18,6 @@ from envlab.skrl.settings import schedule
 from envlab.skrl.torch.learner import TorchLearner
 from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
 from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
-from envlab_populations.hogwild.prioritized import PrioritizedMemory
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
@@ -115,8 +114,6 @@ class HogwildLearner(TorchLearner):
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         """See :class:`Learner`."""
         super().set_rank_state(state)
-        if isinstance(self.agent.memory, PrioritizedMemory):
-            self.agent.memory.restore()
         if "returns" in state:
             self.agent.reward_normaliser.returns.copy_(state["returns"])
 

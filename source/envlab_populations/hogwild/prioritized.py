@@ -6,6 +6,7 @@ As in SLM-Lab, without the paper's importance weights: a transition's priority i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -74,8 +75,9 @@ class PrioritizedMemory(QuickMemory):
         """Take the errors, ``(batch_size, 1)``, of the batch that was drawn last."""
         self._write(self.rows, errors.detach().squeeze(1))
 
-    def restore(self) -> None:
-        """Follow the priorities that were loaded."""
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned, and follow its priorities."""
+        super().set_state(state)
         priorities = self.tensors_view["priorities"].squeeze(1).nan_to_num()  # none as yet: NaN
         self._tree.write(torch.arange(len(priorities), device=self.device), priorities)
 

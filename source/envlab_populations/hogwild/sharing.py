@@ -103,17 +103,6 @@ class Shared:
             adopt(optimizer, self.states[name])
 
 
-class SharedScaler(RunningStandardScaler):
-    """skrl's running scaler, which writes into its tensors in place of making new ones."""
-
-    def _parallel_variance(self, *batch: Any) -> None:
-        own = dict(self.named_buffers())
-        super()._parallel_variance(*batch)
-        for name, tensor in own.items():
-            tensor.copy_(getattr(self, name))
-            setattr(self, name, tensor)
-
-
 def optimizers(agent: Any) -> Iterator[tuple[str, torch.optim.Optimizer]]:
     """Yield an agent's optimizers of networks by name; the temperature's is a session's own."""
     for name, module in agent.checkpoint_modules.items():

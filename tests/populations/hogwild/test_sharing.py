@@ -10,13 +10,11 @@ import pytest
 import torch
 import torch.multiprocessing
 
-from envlab_populations.hogwild.sharing import (
-    RunningStandardScaler,
-    Shared,
-    SharedScaler,
-    make_optimizer,
-)
+from envlab.distributed.context import DistributedContext
+from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler
+from envlab_populations.hogwild.sharing import Shared, make_optimizer
 
+ALONE = DistributedContext()
 STEPS = 3000
 DEADLINE_S = 120.0
 
@@ -30,7 +28,7 @@ class Agent:
         weight, bias = self.models["q"].parameters()
         groups = [{"params": [weight]}, {"params": [bias], "lr": 3e-2}]
         self.optimizer = make_optimizer(kind, groups, 1e-2, eps=1e-2)
-        scaler = SharedScaler(3, device="cpu")
+        scaler = PooledScaler.of(ALONE)(3, device="cpu")
         self.checkpoint_modules: dict[str, Any] = {"optimizer": self.optimizer, "scaler": scaler}
 
     def learn(self) -> None:
@@ -139,8 +137,8 @@ def test_targets_begin_equal_to_the_shared_networks():
     assert not agent.models["target_q"].weight.is_shared()
 
 
-def test_a_shared_scaler_writes_in_place_what_skrls_computes():
-    mine, skrls = SharedScaler(3, device="cpu"), RunningStandardScaler(3, device="cpu")
+def test_a_scaler_writes_in_place_what_skrls_computes():
+    mine, skrls = PooledScaler.of(ALONE)(3, device="cpu"), RunningStandardScaler(3, device="cpu")
     tensors = dict(mine.named_buffers())
     generator = torch.Generator().manual_seed(0)
     for _ in range(3):

@@ -108,7 +108,7 @@ def test_an_architecture_is_torchs_layers_in_their_order():
         {"LazyLinear": {"out_features": 3}},
         "Tanh",
     )
-    network = trained(changed(DQN, net=arc(*layers))).agent.q_network._net
+    network = trained(changed(DQN, net=arc(*layers))).agent.q_network.net
     expected = (nn.Linear, nn.LayerNorm, nn.SiLU, nn.Linear, nn.Tanh, nn.Linear)
     assert [type(layer) for layer in network] == list(expected)
     shapes = [tuple(one.weight.shape) for one in network if hasattr(one, "weight")]
@@ -147,7 +147,7 @@ def test_an_architecture_that_is_not_made_is_told_in_a_sentence(net: Any, words:
 
 
 def test_layers_are_normalised_before_their_activation():
-    network = trained(changed(PPO, net={"layer_norm": True})).agent.policy._net
+    network = trained(changed(PPO, net={"layer_norm": True})).agent.policy.net
     expected = (nn.Linear, nn.LayerNorm, nn.Tanh, nn.Linear)
     assert [type(layer) for layer in network] == list(expected)
 
@@ -294,7 +294,7 @@ def boltzmann(start: float, end: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["DQN", "DoubleDQN"])
 def test_boltzmann_draws_actions_by_their_values_over_the_temperature(name: str):
     agent = trained(changed(DQN, algorithm={"name": name, **boltzmann(2.0, 0.5)})).agent
-    last = agent.q_network._net[-1]
+    last = agent.q_network.net[-1]
     with torch.no_grad():
         last.weight.zero_()
         last.bias.copy_(torch.tensor([0.0, 1.0]))

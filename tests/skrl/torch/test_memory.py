@@ -28,6 +28,34 @@ def test_samples_are_those_of_skrl_with_replacement():
     assert batches[0][0].unique().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
+def test_mini_batches_are_parts_of_the_batch_as_of_skrls():
+    parts = []
+    for memory in (filled(QuickMemory), filled(RandomMemory, replacement=True)):
+        torch.manual_seed(0)
+        parts.append(memory.sample(["observations"], batch_size=10, mini_batches=3))
+    assert [len(part[0]) for part in parts[0]] == [4, 3, 3]
+    for (mine,), (skrls,) in zip(*parts, strict=True):
+        assert torch.equal(mine, skrls)
+
+
+def test_without_replacement_a_batch_of_all_holds_each_transition_once():
+    memory = filled(QuickMemory, replacement=False)
+    (batch,) = memory.sample(["observations"], batch_size=21)[0]
+    assert batch[:, 0].sort().values.tolist() == [float(step) for step in range(7) for _ in "123"]
+
+
+def test_a_memory_holds_what_another_one_held():
+    memory, other = filled(QuickMemory), QuickMemory(memory_size=10, num_envs=3, device="cpu")
+    other.create_tensor("observations", size=2, dtype=torch.float32)
+    other.set_state(memory.state())
+    for one in (memory, other):
+        one.add_samples(observations=torch.full((3, 2), 7.0))
+    assert len(other) == len(memory) == 24
+    assert torch.equal(
+        other.tensors_view["observations"][:24], memory.tensors_view["observations"][:24]
+    )
+
+
 def test_combined_experience_replay_holds_the_newest_step_of_each_environment():
     memory = filled(QuickMemory, use_cer=True)
     torch.manual_seed(0)

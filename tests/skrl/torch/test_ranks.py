@@ -17,7 +17,7 @@ from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.checks import _check_clipping
 from envlab.skrl.env import Spaces, final_values
 from envlab.skrl.torch.learner import TorchLearner, make_learner
-from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler, pooled_batch
+from envlab.skrl.torch.ranks import PooledScaler, RunningStandardScaler
 from tests.skrl.jobs import step_to_a_time_limit
 from tests.skrl.torch.amp import train_amp
 
@@ -136,28 +136,24 @@ def test_a_scaler_alone_is_skrls(shape: tuple[int, ...]):
     torch.testing.assert_close(ours(values, train=True), stock(values, train=True))
 
 
-def test_pooled_batches_are_one_batch():
+def test_a_scaler_of_two_ranks_is_skrls_on_the_samples_of_both():
     class TwoRanks:
-        """Sums what this rank and another one hold."""
+        """Sums what this rank and another one hold; both begin with mean 0."""
 
-        def __init__(self, other: torch.Tensor) -> None:
-            self._other = iter(other)
+        is_distributed = True
 
         def sum(self, values: torch.Tensor) -> torch.Tensor:
-            return values + next(self._other)
+            rows = theirs.double()
+            sums = (rows.sum(dim=0), rows.square().sum(dim=0), torch.tensor([7.0]))
+            return values + torch.cat(sums)
 
-    mine, theirs = (torch.randn(5, 2, dtype=torch.float64) + shift for shift in (0.0, 3.0))
-    both = torch.cat([mine, theirs])
-    mean = both.mean(dim=0)
-    sent = [
-        torch.stack([theirs.sum(dim=0), torch.full((2,), 5.0, dtype=torch.float64)]),
-        (theirs - mean).square().sum(dim=0).unsqueeze(0),
-    ]
-    context: Any = TwoRanks(sent)  # type: ignore[arg-type]
-    found, var, count = pooled_batch(mine.mean(dim=0), mine.var(dim=0), 5, context)
-    torch.testing.assert_close(found, mean)
-    torch.testing.assert_close(var, both.var(dim=0))
-    assert count == 10
+    mine, theirs = torch.randn(5, 2), torch.randn(7, 2) + 3.0
+    pooled = PooledScaler.of(TwoRanks())(2)  # type: ignore[arg-type]
+    stock = RunningStandardScaler(2)
+    pooled(mine, train=True)
+    stock(torch.cat([mine, theirs]), train=True)
+    for name, values in stock.named_buffers():
+        torch.testing.assert_close(pooled.get_buffer(name), values, rtol=1e-6, atol=1e-6)
 
 
 def means_of(algorithm: str) -> torch.Tensor:

@@ -66,13 +66,13 @@ JOBS: dict[str, list[str]] = {
 
 def stock_scalers() -> AbstractContextManager[Any]:
     """Leave skrl's own scalers in place."""
-    stock = ranks.RunningStandardScaler._parallel_variance
-    return mock.patch.object(ranks.PooledScaler, "_parallel_variance", stock)
+    stock = ranks.RunningStandardScaler._compute
+    return mock.patch.object(ranks.PooledScaler, "_compute", stock)
 
 
 def stock_entropy() -> AbstractContextManager[Any]:
     """Leave the gradient of SAC's entropy coefficient as it is."""
-    return mock.patch.object(learner, "_averaging", return_value=lambda gradient: gradient)
+    return mock.patch.object(learner, "averaging", return_value=lambda gradient: gradient)
 
 
 CHANGES: dict[str, Callable[[], AbstractContextManager[Any]]] = {

@@ -1,18 +1,19 @@
-"""Networks of a session do what skrl's would, and what skrl lacks."""
+"""Heads do what skrl's models would, and what these lack."""
 
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
 
+from envlab.distributed.context import DistributedContext
 from envlab.skrl.env import Spaces
-from envlab.skrl.torch.models import Model
-from envlab_populations.hogwild.cfg import HogwildCfg, NetCfg
-from envlab_populations.hogwild.networks import Critic, SquashedGaussian, make_networks
+from envlab.skrl.torch.heads import Head, Model, make_heads
 
 CPU = torch.device("cpu")
 SEEN = Spaces(
@@ -20,11 +21,23 @@ SEEN = Spaces(
     None,
     spaces.Box(np.array([-2.0, 0.0], np.float32), np.array([2.0, 1.0], np.float32)),
 )
-NET = NetCfg(hidden_layers=[16])
+
+
+class Body(torch.nn.Module):
+    def __init__(self, shape: Sequence[int], num_extra: int, num_outputs: int) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(math.prod(shape) + num_extra, num_outputs)
+
+    def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
+        return self.layer(obs if extra is None else torch.cat((obs, extra), dim=1))
+
+
+def networks(algorithm: str, seen: Spaces = SEEN) -> dict[str, Head]:
+    return make_heads(algorithm, seen, Body, CPU, DistributedContext())
 
 
 def test_log_probabilities_stay_finite_where_tanh_is_flat():
-    policy = SquashedGaussian(NET, SEEN, CPU)
+    policy = networks("sac")["policy"]
     with torch.no_grad():
         list(policy.parameters())[-1].fill_(50.0)
     assert bool(policy.act({"observations": torch.zeros(4, 5)})[1]["log_prob"].isfinite().all())
@@ -32,14 +45,14 @@ def test_log_probabilities_stay_finite_where_tanh_is_flat():
 
 def test_a_critics_weights_have_no_gradient_of_the_policys_loss():
     torch.manual_seed(0)
-    critic = Critic(NET, SEEN, CPU)
+    critic = networks("sac")["critic_1"]
     inputs = {"observations": torch.randn(8, 5)}
     taken = torch.rand(8, 2, requires_grad=True)
     critic.compute({**inputs, "taken_actions": taken})[0].sum().backward()
     assert all(one.grad is None for one in critic.parameters())
     plain = taken.detach().requires_grad_()
-    x = torch.cat([inputs["observations"], (plain - critic._middle) * critic._factor], dim=1)
-    critic._net(x).sum().backward()
+    unit = (plain - torch.tensor([0.0, 0.5])) / torch.tensor([2.0, 0.5])
+    critic.net(inputs["observations"], unit).sum().backward()
     assert torch.equal(taken.grad, plain.grad)  # the policy's is the same, bit for bit
     critic.compute({**inputs, "taken_actions": taken.detach()})[0].sum().backward()
     assert all(one.grad is not None for one in critic.parameters())
@@ -47,7 +60,8 @@ def test_a_critics_weights_have_no_gradient_of_the_policys_loss():
 
 def test_targets_follow_by_skrls_rule():
     torch.manual_seed(0)
-    source, target = Critic(NET, SEEN, CPU), Critic(NET, SEEN, CPU)
+    made = networks("sac")
+    source, target = made["critic_1"], made["target_critic_1"]
     expected = copy.deepcopy(target)
     target.update_parameters(source, polyak=0.01)
     Model.update_parameters(expected, source, polyak=0.01)
@@ -60,7 +74,7 @@ def test_targets_follow_by_skrls_rule():
 
 @pytest.mark.parametrize("algorithm", ["sac", "td3", "ddpg"])
 def test_random_actions_are_within_bounds_and_follow_the_seed(algorithm: str):
-    policy = make_networks(HogwildCfg(algorithm=algorithm), SEEN, CPU)["policy"]
+    policy = networks(algorithm)["policy"]
     inputs = {"observations": torch.zeros(1000, 5)}
     torch.manual_seed(3)
     first = policy.random_act(inputs)[0]
@@ -68,3 +82,19 @@ def test_random_actions_are_within_bounds_and_follow_the_seed(algorithm: str):
     assert torch.equal(first, policy.random_act(inputs)[0])
     assert first.min(dim=0).values.tolist() == pytest.approx([-2.0, 0.0], abs=0.02)
     assert first.max(dim=0).values.tolist() == pytest.approx([2.0, 1.0], abs=0.02)
+
+
+def test_a_value_is_of_the_states_where_there_are_any():
+    value = networks("ppo", SEEN._replace(state_space=spaces.Box(-1.0, 1.0, (3,))))["value"]
+    inputs = {"observations": torch.zeros(2, 5), "states": torch.ones(2, 3)}
+    expected = value.net(inputs["states"])
+    assert torch.equal(value.compute(inputs)[0], expected)
+    assert networks("ppo")["value"].compute(inputs)[0].shape == (2, 1)
+
+
+def test_a_bounded_policy_reaches_its_bounds_and_no_further():
+    policy = networks("td3")["policy"]
+    with torch.no_grad():
+        policy.net.layer.bias.copy_(torch.tensor([50.0, -50.0]))
+    actions, _ = policy.compute({"observations": torch.zeros(1, 5)})
+    assert actions.tolist() == [[2.0, 0.0]]
