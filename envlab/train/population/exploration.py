@@ -72,10 +72,15 @@ def _explored(span: Span, value: float, cfg: PopulationCfg, rng: np.random.Gener
         place = ordered.index(value) + (1 if rng.random() < 0.5 else -1)
         return ordered[min(max(place, 0), len(ordered) - 1)]
     factor = cfg.factors[int(rng.integers(len(cfg.factors)))]
-    changed = min(max(value * factor, span.low), span.high)
-    if span.is_whole and round(changed) == value:  # a small number would never move
-        changed = min(max(value + (1 if factor > 1 else -1), span.low), span.high)
-    return round(changed) if span.is_whole else changed
+    return scaled(value, factor, span.low, span.high, is_whole=span.is_whole)
+
+
+def scaled(value: float, factor: float, low: float, high: float, *, is_whole: bool) -> float:
+    """Return a value times a factor, from ``low`` to ``high``; of whole numbers another one."""
+    changed = min(max(value * factor, low), high)
+    if is_whole and round(changed) == value:  # a small number would never move
+        changed = min(max(value + (1 if factor > 1 else -1), low), high)
+    return round(changed) if is_whole else changed
 
 
 def _draw(span: Span, low: float, high: float, rng: np.random.Generator) -> float:

@@ -12,6 +12,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
+from envlab.train.population.exploration import scaled
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
 from envlab_populations.evolution.cfg import ALIASES, BoundsCfg, EvolutionCfg
@@ -154,10 +155,7 @@ class Mutations:
         bounds, key = self._selection[name], ALIASES.get(name, name)
         old = genes.hyperparameters[key]
         factor = bounds.grow if self.rng.random() < 0.5 else bounds.shrink
-        new: float = min(max(old * factor, bounds.min), bounds.max)
-        if isinstance(old, int):  # a whole step at least, or small numbers would stay for ever
-            new = round(new) if round(new) != old else old + (1 if factor > 1 else -1)
-            new = int(min(max(new, bounds.min), bounds.max))
+        new = scaled(old, factor, bounds.min, bounds.max, is_whole=isinstance(old, int))
         values = {**genes.hyperparameters, key: new}
         text = f"{name} {old:.3g} to {new:.3g}" if new != old else "none"
         return Change(text=text, genes=dataclasses.replace(genes, hyperparameters=values))
