@@ -82,9 +82,7 @@ def _load_of_packages(path: Path, class_name: str, source: tuple[str, str]) -> E
         module = calling(path, "as it was loaded", lambda: _import(path), (ModuleNotFoundError,))
     except ModuleNotFoundError as error:
         refuse_missing(path, str(error.name))
-    chosen = _choose(
-        module, path, class_name, is_experiment, "AllenAct's ExperimentConfig"
-    )
+    chosen = _choose(module, path, class_name, is_experiment, "AllenAct's ExperimentConfig")
     return PeerExperiment(_made(chosen, path, source[1]), source)
 
 
