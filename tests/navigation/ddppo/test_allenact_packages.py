@@ -193,7 +193,7 @@ class Rooms(ExperimentConfig):
             pipeline_stages=[PipelineStage(
                 loss_names=["imitation"], max_stage_steps=2048,
                 teacher_forcing=LinearDecay(startp=1.0, endp=0.0, steps=1024))],
-            optimizer_builder=Builder(optim.Adam, dict(lr=0.01)),
+            optimizer_builder=Builder(optim.Adam, dict(lr=0.002)),
             num_mini_batch=1, update_repeats=4, max_grad_norm=0.5, num_steps=32, gamma=0.99,
             use_gae=True, gae_lambda=1.0, advance_scene_rollout_period=None,
             save_interval=10000, metric_accumulate_interval=1000)
