@@ -107,8 +107,8 @@ def _preload(path: Path) -> None:
         for stage in pipeline.pipeline_stages:
             stage.num_steps = min(stage.num_steps or NUM_STEPS, NUM_STEPS)
 
-    TrainingPipeline.__post_init__ = settle_short  # type: ignore[method-assign]
-    experiment_words._validates = lambda *_: False  # type: ignore[assignment]
+    setattr(TrainingPipeline, "__post_init__", settle_short)  # noqa: B010
+    setattr(experiment_words, "_validates", lambda *_: False)  # noqa: B010
 
 
 def _kind(sentence: str) -> str:

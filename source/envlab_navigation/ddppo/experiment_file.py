@@ -112,9 +112,9 @@ def calling(
     """
     try:
         return function()
-    except (*passed_on, EnvlabError):
-        raise
     except Exception as error:
+        if isinstance(error, (*passed_on, EnvlabError)):
+            raise
         frames = traceback.extract_tb(error.__traceback__)
         own = [n for n, frame in enumerate(frames) if Path(frame.filename).name == path.name]
         shown = frames[own[0] :] if own else frames[-1:]

@@ -208,7 +208,7 @@ def np_random(seed: int | None = None) -> tuple[np.random.RandomState, int]:
 
 def install() -> None:
     """Make ``import gym`` lead here, in this process."""
-    modules = {
+    modules: dict[str, dict[str, Any]] = {
         "gym": {
             "Env": Env,
             "GoalEnv": Env,

@@ -85,10 +85,10 @@ def prepare_packages(path: Path) -> None:
         _forget_other_projects(root)
     gym_stand_in.install()
     for name, contents in _UNUSED.items():
-        module = sys.modules[name] = types.ModuleType(name)
-        module.__path__ = []
-        vars(module).update(dict.fromkeys(contents))
-    vars(sys.modules["moviepy"])["editor"] = sys.modules["moviepy.editor"]
+        if _is_missing(name):
+            module = sys.modules[name] = types.ModuleType(name)
+            module.__path__ = []
+            vars(module).update(dict.fromkeys(contents))
     _complete_torchvision()
     if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is None:
         refuse_missing(path, "allenact")
@@ -114,6 +114,13 @@ def refuse_missing(path: Path, module: str) -> NoReturn:
     name = module.partition(".")[0]
     remedy = REMEDIES.get(name, f"the package {name}: {_EXTRA}")
     raise ConfigurationError(f"{path} needs {remedy.rstrip('.')}.") from None
+
+
+def _is_missing(module: str) -> bool:
+    try:
+        return module not in sys.modules and importlib.util.find_spec(module) is None
+    except ModuleNotFoundError:  # the package that it would be in
+        return True
 
 
 def _forget_other_projects(root: Path) -> None:
