@@ -124,7 +124,6 @@ def _words(path: Path, frames: int) -> list[str]:
         f"--max_frames={frames}",
         f"--num_envs={NUM_ENVS}",
         "--device=cpu",
-        "env.num_workers=0",
     ]
 
 
