@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from envlab.distributed.context import DistributedContext
     from envlab.envs import BatchedEnv
     from envlab_navigation.ddppo.pipeline import TrainingPipeline
+    from envlab_navigation.ddppo.task_env import TaskSamplerEnv
 
 Mode = Literal["train", "valid", "test"]
 
@@ -75,6 +76,11 @@ class ExperimentConfig:
     TASK: ClassVar[str | None] = None
     """The task to train, by its id; None: :meth:`make_env` or :meth:`make_sampler_fn` makes the
     environments. Validation and play take its ``-Play-v0``, if there is one."""
+
+    source: tuple[str, str] | None = None
+    """File and arguments of which a worker makes it again; None: it can be pickled."""
+    expert_entry_point: ClassVar[str | None] = None
+    """What makes the expert that its stages learn from; None: there is none."""
 
     def tag(self) -> str:
         """Return the experiment's name: its runs are in ``logs/ddppo/<tag>``."""
@@ -144,6 +150,20 @@ class ExperimentConfig:
     def test_task_sampler_args(self, **kwargs: Any) -> dict[str, Any]:
         """Return the same for play and tests."""
         raise NotImplementedError
+
+    def sampler_seeds(self, total: int) -> list[int] | None:
+        """Return the seeds that samplers are made with; None: each reset of all gives them theirs.
+
+        Args:
+            total: How many samplers all ranks have.
+        """
+        return None
+
+    def task_env(self, sampler: Any) -> TaskSamplerEnv:
+        """Return a sampler as an environment."""
+        from envlab_navigation.ddppo.task_env import TaskSamplerEnv
+
+        return TaskSamplerEnv(sampler)
 
     def create_model(self, env: BatchedEnv) -> nn.Module | None:
         """Return the network; None: the one that ``agent.model`` describes."""

@@ -41,6 +41,11 @@ def load_experiment(
     return _load(given, json.dumps(kwargs), allenact)
 
 
+def load_again(source: tuple[str, str]) -> ExperimentConfig:
+    """Return an experiment of AllenAct's in a worker, from its ``source``."""
+    return _load(*source, True)
+
+
 @cache
 def _load(given: str, kwargs_json: str, allenact: bool) -> ExperimentConfig:
     name, _, class_name = given.partition(".py:")
@@ -52,27 +57,64 @@ def _load(given: str, kwargs_json: str, allenact: bool) -> ExperimentConfig:
             f"{did_you_mean(str(path), siblings)}"
         )
     if allenact:
-        from envlab_navigation.ddppo.allenact import install_surface
+        from envlab_navigation.ddppo.allenact.houses import install_surface
+        from envlab_navigation.ddppo.allenact.packages import needs_packages
 
+        if needs_packages(path):
+            return _load_of_packages(path, class_name, (given, kwargs_json))
         install_surface()
     module = calling(path, "as it was loaded", lambda: _import(path))
-    chosen = _choose(module, path, class_name)
+    return _made(_choose(module, path, class_name), path, kwargs_json)
+
+
+def _load_of_packages(path: Path, class_name: str, source: tuple[str, str]) -> ExperimentConfig:
+    """Return an experiment that is made of AllenAct's own objects.
+
+    Raises:
+        ConfigurationError: If a package is missing, or as :func:`load_experiment`.
+    """
+    from envlab_navigation.ddppo.allenact.packages import prepare_packages, refuse_missing
+
+    try:
+        prepare_packages(path)
+        from envlab_navigation.ddppo.allenact.experiment import PeerExperiment, is_experiment
+
+        module = calling(path, "as it was loaded", lambda: _import(path), (ModuleNotFoundError,))
+    except ModuleNotFoundError as error:
+        refuse_missing(path, str(error.name))
+    chosen = _choose(module, path, class_name, is_experiment, "AllenAct's ExperimentConfig")
+    return PeerExperiment(_made(chosen, path, source[1]), source)
+
+
+def _made(chosen: type[T], path: Path, kwargs_json: str) -> T:
+    """Return an experiment of a class with its arguments."""
     kwargs = json.loads(kwargs_json)
     _check_kwargs(chosen, kwargs, path)
     return calling(path, f"in {chosen.__name__}.__init__", lambda: chosen(**kwargs))
 
 
-def calling(path: Path, where: str, function: Callable[[], T]) -> T:
-    """Return what code of an experiment's file returns; what it raises is told in its own words.
+def calling(
+    path: Path,
+    where: str,
+    function: Callable[[], T],
+    passed_on: tuple[type[Exception], ...] = (),
+) -> T:
+    """Return what code of an experiment's file returns; an error is shown in its own words.
+
+    Args:
+        path: The file.
+        where: What is called.
+        function: Calls it.
+        passed_on: Errors that are left to the caller.
 
     Raises:
         ConfigurationError: After the traceback, from the file on, if it raises.
     """
     try:
         return function()
-    except EnvlabError:
-        raise
     except Exception as error:
+        if isinstance(error, (*passed_on, EnvlabError)):
+            raise
         frames = traceback.extract_tb(error.__traceback__)
         own = [n for n, frame in enumerate(frames) if Path(frame.filename).name == path.name]
         shown = frames[own[0] :] if own else frames[-1:]
@@ -80,7 +122,7 @@ def calling(path: Path, where: str, function: Callable[[], T]) -> T:
         print("".join([*lines, *traceback.format_exception_only(error)]), file=sys.stderr, end="")
         hint = ""
         if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("allenact"):
-            hint = " To run an experiment of AllenAct's without it, add --allenact."
+            hint = " To run an experiment of AllenAct's, add --allenact."
         raise ConfigurationError(
             f"The experiment {path} raised {type(error).__name__} {where}, see above.{hint}"
         ) from None
@@ -99,14 +141,22 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def _choose(module: ModuleType, path: Path, class_name: str) -> type[ExperimentConfig]:
+def _is_experiment(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, ExperimentConfig)
+
+
+def _choose(
+    module: ModuleType,
+    path: Path,
+    class_name: str,
+    is_experiment: Callable[[Any], bool] = _is_experiment,
+    base: str = "envlab_navigation.ddppo.experiment.ExperimentConfig",
+) -> type[Any]:
     """Return the one experiment that a file defines, or the one that is named."""
     found = {
         name: value
         for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, ExperimentConfig)
-        and value.__module__ == module.__name__
+        if is_experiment(value) and value.__module__ == module.__name__
     }
     if class_name:
         if class_name not in found:
@@ -116,9 +166,11 @@ def _choose(module: ModuleType, path: Path, class_name: str) -> type[ExperimentC
             )
         return found[class_name]
     if not found:
+        is_peers = is_experiment is _is_experiment and "allenact" in path.read_text()
+        hint = " To run an experiment of AllenAct's, add --allenact." if is_peers else ""
         raise ConfigurationError(
-            f"{path} has no experiment: no class there derives from "
-            "envlab_navigation.ddppo.experiment.ExperimentConfig."
+            f"{path} has no experiment: no class there derives from {base} and defines all of its "
+            f"methods.{hint}"
         )
     if len(found) > 1:
         raise ConfigurationError(

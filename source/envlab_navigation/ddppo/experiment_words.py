@@ -182,6 +182,7 @@ def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
             lambda: experiment.make_env(mode, num_envs=cfg.scene.num_envs, context=context),
         )
 
+    expert = experiment.expert_entry_point
     gymnasium.registry.pop(name, None)  # that of another file, in the same process
     gymnasium.register(
         id=name,
@@ -193,6 +194,7 @@ def task_of(experiment: ExperimentConfig, file: Path, mode: Mode) -> str:
                 "envlab.envs.gym_bridge:GymEnvCfg" if has_samplers else ExperimentEnvCfg
             ),
             "description": f"Of {file}.",
+            **({} if expert is None else {"expert_entry_point": expert}),
         },
     )
     return name

@@ -1,12 +1,11 @@
-"""AllenAct's names for experiments, so that a file written for AllenAct 0.5.4 loads unchanged.
+"""AllenAct's names for experiments in envlab's houses, without AllenAct.
 
-``--allenact`` makes six module paths lead here, where AllenAct itself is not installed. The base
-experiment of its tutorial runs in envlab's own houses: its samplers become a batch of them.
+``--allenact`` makes six module paths lead here for a file that needs no more. The base experiment
+of AllenAct's tutorial runs in envlab's own houses: its samplers become a batch of them.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -119,21 +118,16 @@ SURFACE: dict[str, dict[str, Any]] = {
 
 
 def install_surface() -> None:
-    """Make AllenAct's module paths lead here.
-
-    Raises:
-        ConfigurationError: If AllenAct is installed, whose own modules are meant then.
-    """
-    if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is not None:
-        raise ConfigurationError(
-            "--allenact stands in for AllenAct where it is not installed, but it is installed "
-            "here. Run the experiment with AllenAct itself, or leave --allenact out."
-        )
+    """Make AllenAct's module paths lead here, in place of AllenAct's own if it is installed."""
     for path, names in SURFACE.items():
         parts = path.split(".")
         for depth in range(1, len(parts) + 1):
             name = ".".join(parts[:depth])
-            module = sys.modules.setdefault(name, types.ModuleType(name))
-            if not hasattr(module, "__path__"):
-                module.__path__ = []  # a package
+            if not _is_stand_in(sys.modules.get(name)):
+                sys.modules[name] = types.ModuleType(name)
+                sys.modules[name].__path__ = []  # a package
         vars(sys.modules[path]).update(names)
+
+
+def _is_stand_in(module: types.ModuleType | None) -> bool:
+    return module is not None and module.__spec__ is None

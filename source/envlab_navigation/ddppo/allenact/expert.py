@@ -1,0 +1,52 @@
+"""The expert of an AllenAct experiment, whose advice is one of the observations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+
+SENSOR = "expert_action"
+"""``uuid`` of AllenAct's expert sensors."""
+
+
+class ObservedExpert:
+    """Reads what AllenAct's ``ExpertActionSensor`` observes; see :class:`.teacher.Expert`.
+
+    The sensor observes each choice with a 1 behind it if the expert had advice, else a 0; numbers
+    all together have such a flag behind them.
+    """
+
+    def __init__(self, env: BatchedEnv) -> None:
+        """Look at what is observed.
+
+        Raises:
+            ConfigurationError: If no expert is.
+        """
+        if SENSOR not in env.obs_buf:
+            raise ConfigurationError(
+                f"A stage learns from an expert, but no sensor has the uuid {SENSOR!r}: the "
+                f"sensors are {', '.join(env.obs_buf)}. Add AllenAct's ExpertActionSensor."
+            )
+        self._env = env
+
+    def act(self) -> torch.Tensor:
+        """Return its advice, ``(num_envs, num_actions)``; -1 or NaN where it has none."""
+        seen = self._env.obs_buf[SENSOR]
+        if self._env.actions.is_floating_point():
+            return seen[:, :-1].masked_fill(seen[:, -1:] == 0, float("nan"))
+        advice = seen.long().unflatten(1, (-1, 2))
+        return advice[..., 0].masked_fill(advice[..., 1] == 0, -1)
+
+    def note_taken(self, actions: torch.Tensor) -> None:
+        """Note nothing: the sensor asks the expert anew in each step."""
+
+    def state(self) -> Mapping[str, torch.Tensor]:
+        """Return nothing."""
+        return {}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Restore nothing."""

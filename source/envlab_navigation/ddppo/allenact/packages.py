@@ -1,0 +1,149 @@
+"""AllenAct's packages: where they are, what stands in for packages that they name, what lacks."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import logging
+import sys
+import types
+from pathlib import Path
+from typing import NoReturn
+
+from envlab.errors import ConfigurationError
+from envlab_navigation.ddppo.allenact import gym_stand_in
+from envlab_navigation.ddppo.allenact.houses import SURFACE
+
+_PEERS = ("allenact", "allenact_plugins", "projects")
+_EXTRA = "pip install -c constraints.txt -e '.[allenact]'"
+_HOUSES = (
+    " For ObjectNav in envlab's houses, derive the experiment from AllenAct's "
+    "ObjectNavRoboThorRGBPPOExperimentConfig, as its multi-node tutorial does."
+)
+REMEDIES = {
+    "ai2thor": "AI2-THOR (pip install -e '.[ai2thor]'), whose build of Unity it downloads at the "
+    f"first start.{_HOUSES}",
+    "allenact": "AllenAct: run a file inside a checkout of it, or pip install --no-deps "
+    "allenact==0.5.4 allenact_plugins==0.5.4",
+    "babyai": "BabyAI: pip install --no-deps git+https://github.com/Lucaweihs/babyai.git",
+    "clip": "CLIP: pip install --no-deps git+https://github.com/openai/CLIP.git ftfy regex",
+    "gym_minigrid": "gym-minigrid: pip install --no-deps gym-minigrid==1.0.3",
+    "habitat": "the Habitat simulator, which has no release for this Python. envlab's own PointNav "
+    "(--task Nav-PointNav-Depth-v0) has the same sensors in houses of its own",
+    "quaternion": "numpy-quaternion: pip install numpy-quaternion",
+}
+"""What to do about a module that is missing."""
+REMEDIES["allenact_plugins"] = REMEDIES["allenact"]
+_UNUSED: dict[str, tuple[str, ...]] = {
+    "blosc": (),
+    "moviepy": (),
+    "moviepy.editor": ("concatenate_videoclips",),
+    "pickle5": (),
+    "wandb": (),
+}
+"""Imported by AllenAct or BabyAI, with these names, for what does not take place here: logging,
+videos of its own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
+
+
+def needs_packages(path: Path) -> bool:
+    """Return whether a file names more of AllenAct than ``houses`` has.
+
+    Raises:
+        ConfigurationError: If it is not Python.
+    """
+    try:
+        tree = ast.parse(path.read_text())
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{path} is not Python ({error}). Name the file of an experiment."
+        ) from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and _is_peer(node.module):
+            known = SURFACE.get(node.module, {})
+            named = {name.name for name in node.names if name.name not in known}
+            if any(f"{node.module}.{name}" not in SURFACE for name in named):
+                return True
+        if isinstance(node, ast.Import) and any(_is_peer(name.name) for name in node.names):
+            return True
+    return False
+
+
+def _is_peer(module: str) -> bool:
+    return module.partition(".")[0] in (*_PEERS, "gym")
+
+
+def prepare_packages(path: Path) -> None:
+    """Make AllenAct's packages importable in this process: those of the file's checkout first.
+
+    Raises:
+        ConfigurationError: If there are none.
+    """
+    root = checkout_of(path)
+    if root is not None and str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+        _forget_other_projects(root)
+    gym_stand_in.install()
+    for name, contents in _UNUSED.items():
+        if _is_missing(name):
+            module = sys.modules[name] = types.ModuleType(name)
+            module.__path__ = []
+            vars(module).update(dict.fromkeys(contents))
+    _complete_torchvision()
+    if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is None:
+        refuse_missing(path, "allenact")
+    # Else its logger writes all that this process prints, in its own layout.
+    system = importlib.import_module("allenact.utils.system")
+    vars(system)["_LOGGER"] = logging.getLogger(f"envlab.{__name__}.peer")
+
+
+def checkout_of(path: Path) -> Path | None:
+    """Return the folder of AllenAct's repository that a file is in, if it is in one."""
+    for folder in path.resolve().parents:
+        if (folder / "allenact" / "__init__.py").is_file():
+            return folder
+    return None
+
+
+def refuse_missing(path: Path, module: str) -> NoReturn:
+    """Raise the error for a file that needs a package which is not installed.
+
+    Raises:
+        ConfigurationError: Always.
+    """
+    name = module.partition(".")[0]
+    remedy = REMEDIES.get(name, f"the package {name}: {_EXTRA}")
+    raise ConfigurationError(f"{path} needs {remedy.rstrip('.')}.") from None
+
+
+def _is_missing(module: str) -> bool:
+    try:
+        return module not in sys.modules and importlib.util.find_spec(module) is None
+    except ModuleNotFoundError:  # the package that it would be in
+        return True
+
+
+def _forget_other_projects(root: Path) -> None:
+    """Let ``projects`` be the checkout's, where another one was imported before."""
+    found = sys.modules.get("projects")
+    if found is not None and str(root) not in str(list(getattr(found, "__path__", []))):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "projects"]:
+            del sys.modules[name]
+
+
+def _complete_torchvision() -> None:
+    """Let torchvision be imported where its operators were compiled for another build of torch.
+
+    AllenAct uses its transforms and networks, which need none of them; torchvision 0.28 describes
+    its operators as it is imported, and fails if they are not there.
+    """
+    if "torchvision" in sys.modules or importlib.util.find_spec("torchvision") is None:
+        return
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        for name in [name for name in sys.modules if name.startswith("torchvision")]:
+            del sys.modules[name]
+        descriptions = "torchvision._meta_registrations"
+        sys.modules[descriptions] = types.ModuleType(descriptions)
+        importlib.import_module("torchvision")
