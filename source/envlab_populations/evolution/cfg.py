@@ -315,6 +315,11 @@ class EvolutionFlags(Flags):
 
     algorithm: str | None = algorithm_flag(ALGORITHMS, "dqn")
     population_size: int | None = flag("members (default: 4)", "N")
+    agilerl: str | None = flag(
+        "configuration file of AgileRL's, for what other flags and overrides do not say",
+        "FILE",
+        of="train play export",
+    )
     parallel: str | None = flag(
         "whether processes train every member together (default), or each its own members",
         choices=("data", "members"),
