@@ -3,13 +3,12 @@
 So all that flags and overrides offer, and refuse, holds for such files too, and words that are
 given beside the file win. Meanings are those of AgileRL 2.9.1 (``agilerl/models``,
 ``agilerl/training``). Its members train in turn, each in all environments; here they share them,
-so that a process has as many times ``num_envs`` as it has members, and each member as many as there.
+so that a process has ``num_envs`` for each of its members.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
 import math
 import os
 import re
@@ -19,17 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-
 from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab_populations.evolution.agilerl_file import Settings, read_agilerl
+from envlab_populations.evolution.agilerl_network import Part, parts_of
 from envlab_populations.evolution.architecture import ACTIVATIONS
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.hogwild.environments import newer_version, read_heirs
-
-logger = logging.getLogger(f"envlab.{__name__}")
 
 NUM_ENVS = 16
 """Environments of a member where a file has none (``GymEnvSpec``)."""
@@ -65,11 +61,13 @@ _REFUSED = {
 _NO_EFFECT = {
     "algorithm.action_std_init": "the standard deviation of a policy begins at 1",
     "algorithm.cudagraphs": "members are not recorded as CUDA graphs",
+    "algorithm.max_action": "the task has its bounds",
+    "algorithm.min_action": "the task has its bounds",
     "algorithm.policy_freq": "the policy learns in every gradient step",
     "algorithm.share_encoders": "policy and critic have networks of their own",
     "algorithm.target_kl": "a member makes all of its epochs",
-    "network.head_config.output_activation": "the task's bounds decide what the output goes "
-    "through",
+    "network.head_config.output_activation": "the task's bounds decide it",
+    "network.mlp_output_activation": "the task's bounds decide it",
     "training.eval_steps": "an evaluation plays whole episodes",
     "training.learning_delay": "the algorithm has no replay memory",
     "run.WANDB": "add --logger=wandb",
@@ -332,7 +330,7 @@ class Translation:
 
     def _network(self) -> None:
         """Translate encoder, latent space and head into one row of layers."""
-        parts, latent = _parts(self.settings)
+        parts, latent = parts_of(self.settings)
         encoder, *heads = parts
         settings = self.settings
         sizes = [] if encoder.channels else list(encoder.hidden)
@@ -576,80 +574,6 @@ class Translation:
                 continue
             reason = _NO_EFFECT.get(name, f"{self.algorithm.upper()} here has nothing like it")
             self.note(f"{name} has no effect: {reason}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """An encoder or a head."""
-
-    hidden: list[int]
-    activation: str | None
-    min_layers: int
-    max_layers: int
-    min_units: int
-    max_units: int
-    channels: list[int] = field(default_factory=list)
-    kernels: list[int] = field(default_factory=list)
-    strides: list[int] = field(default_factory=list)
-    min_channels: int = 16
-    max_channels: int = 256
-    is_simba: bool = False
-
-    @classmethod
-    def of(cls, settings: Settings, path: str) -> Part:
-        """Return what a file says of it; bounds that it lacks are AgileRL's (``net_configs.py``).
-
-        Raises:
-            ConfigurationError: For networks that members do not have.
-        """
-        recurrent = [name for name in ("hidden_state_size",) if _names(settings, path, name)]
-        if recurrent or settings.text(f"{path}.arch") == "lstm":
-            raise ConfigurationError(
-                f"{path} in {settings.file} is recurrent, but members have no recurrent networks. "
-                "Give layers by hidden_size instead."
-            )
-        blocks = settings.count(f"{path}.num_blocks")
-        if blocks:
-            hidden = [settings.count(f"{path}.hidden_size") or 128] * blocks
-        else:
-            hidden = settings.sizes(f"{path}.hidden_size")
-        counts = {
-            name: default if (value := settings.count(f"{path}.{theirs}")) is None else value
-            for name, theirs, default in (
-                *(("min_layers", "min_hidden_layers", 1), ("max_layers", "max_hidden_layers", 3)),
-                *(("min_units", "min_mlp_nodes", 16), ("max_units", "max_mlp_nodes", 500)),
-                ("min_channels", "min_channel_size", 16),
-                ("max_channels", "max_channel_size", 256),
-            )
-        }
-        return cls(
-            hidden=hidden,
-            activation=settings.text(f"{path}.activation"),
-            channels=settings.sizes(f"{path}.channel_size"),
-            kernels=settings.sizes(f"{path}.kernel_size"),
-            strides=settings.sizes(f"{path}.stride_size"),
-            is_simba=bool(blocks),
-            **counts,
-        )
-
-
-def _names(settings: Settings, path: str, name: str) -> bool:
-    return name in settings.names_below(path)
-
-
-def _parts(settings: Settings) -> tuple[list[Part], int | None]:
-    """Return the networks' parts, and the size of what the encoder hands to the head."""
-    if any(name.startswith("network.encoder_config.mlp_config") for name in settings.unused()):
-        raise ConfigurationError(
-            f"network.encoder_config in {settings.file} is for observations of several parts "
-            "(mlp_config), which members' networks do not take. Give hidden_size."
-        )
-    if not any("_config." in name for name in settings.unused()):  # before 2.0
-        return [Part.of(settings, "network")], settings.count("network.latent_dim")
-    parts = [Part.of(settings, f"network.{name}_config") for name in ("encoder", "head")]
-    for bound in ("min_latent_dim", "max_latent_dim"):
-        settings.drop(f"network.{bound}")
-    return parts, settings.count("network.latent_dim") or 64
 
 
 def _override(overrides: Sequence[str], path: str) -> int | None:
