@@ -165,8 +165,18 @@ def _rate(cfg: Any, path: str) -> Any:
 
 
 def _present(paths: tuple[str, ...], cfg: Any) -> list[str]:
-    """Return the paths to parts that this configuration has, such as a second network."""
-    return [path for path in paths if value_at(cfg, path.rpartition(".")[0]) is not None]
+    """Return the paths to parts that this configuration has, such as a second network.
+
+    Of the settings of an algorithm, which are a dictionary, all but the first may be missing.
+    """
+    found = []
+    for path in paths:
+        above, _, name = path.rpartition(".")
+        holder = value_at(cfg, above)
+        is_missing = isinstance(holder, Mapping) and name not in holder and path != paths[0]
+        if holder is not None and not is_missing:
+            found.append(path)
+    return found
 
 
 def _times(value: Any, factor: float) -> Any:

@@ -34,7 +34,7 @@ TIMEOUT_S = 600
 PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
 # What stands in a command, and why the command is not run then; the first that matches counts.
 SKIPPED = {
-    r"isaacgym check PATH|legged_gym/logs": "needs a checkout",
+    r"isaacgym check PATH|legged_gym/logs|--agilerl": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC": "not complete",
     r"^envlab (compare|cluster \w+|warm --task ID)$|distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",

@@ -33,7 +33,8 @@ EPISODE_STEPS = 500
 """Steps of all environments that an episode of 0.1's loops has: they run on through its ends."""
 STEPS_PER_ITERATION = 64
 """Steps between two lines of the metrics, about, for algorithms without rollouts."""
-_ALGORITHMS = {"dqn": "dqn", "ddpg": "ddpg", "td3": "td3", "ppo": "ppo"}
+ALGORITHMS = ("dqn", "ddpg", "td3", "ppo")
+"""Algorithms of AgileRL's that populations train, in small letters."""
 _LANGUAGE = (
     *("grpo", "gspo", "cispo", "dpo", "sft", "llmppo", "llmreinforce", "reinforcellm", "ppollm"),
     *("reinforce", "ilql", "bclm"),
@@ -129,7 +130,7 @@ def algorithm_of(settings: Settings) -> str:
     short = re.sub(r"[^a-z0-9]", "", name.lower())
     if short in _REFUSED:
         raise ConfigurationError(f"{settings.file} trains {name}, {_REFUSED[short]}.")
-    if short not in _ALGORITHMS:
+    if short not in ALGORITHMS:
         raise ConfigurationError(
             f"The algorithm in {settings.file} is {name!r}, but must be one of DQN, DDPG, TD3 and "
             f"PPO.{did_you_mean(name, ('DQN', 'DDPG', 'TD3', 'PPO'))}"
@@ -429,6 +430,12 @@ class Translation:
         step = self.settings.count("algorithm.learn_step") or 1
         return step > self.num_envs and self.algorithm in ("dqn", "ddqn")
 
+    @property
+    def _has_critics(self) -> bool:
+        """Whether critics can have a learning rate, which a file gives, of their own."""
+        has_rate = self.settings.number("algorithm.lr_critic") is not None
+        return has_rate and self.algorithm in ("ddpg", "td3", "sac")
+
     def _learn_every(self, step: int) -> None:
         """Translate steps of single environments between two gradient steps."""
         if self._is_rare:
@@ -484,15 +491,13 @@ class Translation:
     def _numbers(self) -> None:
         """Translate the numbers that mean the same here and there."""
         known = EvolutionCfg.of(self.algorithm).agent
-        rates = [self.settings.number(f"algorithm.lr_{name}") for name in ("actor", "critic")]
-        rate = self.settings.number("algorithm.lr") or rates[0]
-        if rates[1] is not None and rates[1] != rate:
-            self.note(
-                f"lr_critic: {rates[1]:g} becomes {rate:g}, the actor's: a member has one learning "
-                "rate"
-            )
+        rate = self.settings.number("algorithm.lr")
+        rate = rate or self.settings.number("algorithm.lr_actor")
         if rate is not None:
             self.put("agent.agent.learning_rate", rate)
+        if self._has_critics:
+            critic = self.settings.number("algorithm.lr_critic")
+            self.put("agent.agent.critic_learning_rate", critic)
         for theirs, ours in _PATHS.items():
             is_read = ours in known and ours != "learning_rate"
             value = self.settings.number(f"algorithm.{theirs}") if is_read else None
@@ -530,6 +535,8 @@ class Translation:
         """Return the name here of what evolves, and whether it grows as AgileRL's shrinks."""
         if name in ("lr", "lr_actor"):
             return "lr", False
+        if name == "lr_critic" and self._has_critics:
+            return name, False
         if name == "batch_size":
             return ("mini_batches", True) if self.algorithm == "ppo" else (name, False)
         if name == "learn_step" and self.algorithm != "ppo":
@@ -539,7 +546,6 @@ class Translation:
             return ours, False
         reason = {
             "learn_step": "rollouts are equally long for all members",
-            "lr_critic": "it is the actor's learning rate that evolves, for both",
         }.get(name, f"{self.algorithm.upper()} has no such number here")
         self.note(f"rl_hp_selection.{name} does not evolve: {reason}")
         return None

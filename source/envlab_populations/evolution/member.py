@@ -66,6 +66,9 @@ class Nursery:
     def make(self, genes: Genes) -> TorchLearner:
         """Return an agent with fresh weights, drawn from torch's generator."""
         agent = self.cfg.agent | dict(genes.hyperparameters)
+        critic_rate = agent.pop("critic_learning_rate", 0.0)
+        if critic_rate > 0:
+            agent["learning_rate"] = [agent["learning_rate"], critic_rate]
         cfg = dataclasses.replace(self.cfg, agent=agent)
         device = self.env.env.device
         name = cfg.algorithm

@@ -13,6 +13,8 @@ from envlab.errors import ConfigurationError
 from envlab.train.launch import train
 from envlab_populations.evolution.agilerl_words import prepare
 from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.evolution.member import Member
+from tests.populations.evolution.populations import nursery
 from tests.trained import only_run
 
 DQN = """
@@ -144,6 +146,19 @@ def test_a_file_of_the_older_layout_means_the_same(written, capsys):
     told = capsys.readouterr().err
     assert "LunarLanderContinuous-v2 is gone, LunarLanderContinuous-v3 takes its place" in told
     assert "run.WANDB has no effect: add --logger=wandb" in told
+
+
+def test_critics_have_their_own_learning_rate(written):
+    text = OLDER.replace("LR: 0.001", "LR_ACTOR: 0.001, LR_CRITIC: 0.004")
+    cfg = composed(prepare("train", [written(text)]), "td3")[1]
+    member = Member.first(nursery("td3", values={"agent": {"critic_learning_rate": 0.004}}), 0)
+    assert cfg.agent["learning_rate"] == 0.001
+    assert cfg.agent["critic_learning_rate"] == 0.004
+    rates = [
+        member.agent.checkpoint_modules[f"{role}_optimizer"].param_groups[0]["lr"]
+        for role in ("policy", "critic")
+    ]
+    assert rates == [cfg.agent["learning_rate"], 0.004]
 
 
 def test_a_dqn_that_learns_rarely_skips_steps(written):
