@@ -66,15 +66,17 @@ def tried(file: Path, name: str) -> Row:
 
 def read(program: Path, name: str) -> Row:
     """Return what becomes of a program, by the algorithms that it imports."""
-    tree = ast.parse(program.read_text())
+    text = program.read_text()
     found = [
         alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("agilerl.algorithms")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and node.module == "agilerl.algorithms"
         for alias in node.names
     ]
     known = [algorithm for algorithm in found if algorithm.lower() in ALGORITHMS]
-    outcome = "not as it is: write its settings into a file" if known else "no"
+    outcome = "does not run"
+    if known and not re.search("_rnn_|_custom_", name):
+        outcome += "; its settings can be written into a file"
     return Row(name, ", ".join(found), outcome, False)
 
 
@@ -103,12 +105,15 @@ def table(found: Sequence[Row]) -> str:
     lines = [
         f"Of {len(configurations)} configurations {runs} train, and "
         f"{len(configurations) - runs} end in one sentence.\n",
-        "| file | algorithm | what becomes of it |",
+        "| files | algorithm | what becomes of them |",
         "|---|---|---|",
     ]
+    alike: dict[tuple[str, str], list[str]] = {}
     for row in found:
         outcome = re.sub(r"\s+", " ", row.outcome).replace("|", "\\|")
-        lines.append(f"| `{row.file}` | {row.algorithm} | {outcome} |")
+        alike.setdefault((row.algorithm, outcome), []).append(f"`{row.file}`")
+    for (algorithm, outcome), files in alike.items():
+        lines.append(f"| {', '.join(files)} | {algorithm} | {outcome} |")
     return "\n".join(lines) + "\n"
 
 
