@@ -167,13 +167,14 @@ def _rate(cfg: Any, path: str) -> Any:
 def _present(paths: tuple[str, ...], cfg: Any) -> list[str]:
     """Return the paths to parts that this configuration has, such as a second network.
 
-    Of the settings of an algorithm, which are a dictionary, all but the first may be missing.
+    A setting beside the first, in the same dictionary, may be missing: some algorithms lack it.
     """
-    found = []
+    found, first = [], paths[0].rpartition(".")[0] if paths else ""
     for path in paths:
         above, _, name = path.rpartition(".")
         holder = value_at(cfg, above)
-        is_missing = isinstance(holder, Mapping) and name not in holder and path != paths[0]
+        is_beside = above == first and path != paths[0]
+        is_missing = is_beside and isinstance(holder, Mapping) and name not in holder
         if holder is not None and not is_missing:
             found.append(path)
     return found

@@ -68,7 +68,8 @@ class Nursery:
         agent = self.cfg.agent | dict(genes.hyperparameters)
         critic_rate = agent.pop("critic_learning_rate", 0.0)
         if critic_rate > 0:
-            agent["learning_rate"] = [agent["learning_rate"], critic_rate]
+            rate = agent["learning_rate"]  # SAC's third is that of the entropy's coefficient
+            agent["learning_rate"] = [rate, critic_rate, *([rate] * (self.cfg.algorithm == "sac"))]
         cfg = dataclasses.replace(self.cfg, agent=agent)
         device = self.env.env.device
         name = cfg.algorithm

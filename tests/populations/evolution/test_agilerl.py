@@ -148,17 +148,24 @@ def test_a_file_of_the_older_layout_means_the_same(written, capsys):
     assert "run.WANDB has no effect: add --logger=wandb" in told
 
 
-def test_critics_have_their_own_learning_rate(written):
+def test_a_file_gives_critics_a_learning_rate_of_their_own(written):
     text = OLDER.replace("LR: 0.001", "LR_ACTOR: 0.001, LR_CRITIC: 0.004")
-    cfg = composed(prepare("train", [written(text)]), "td3")[1]
-    member = Member.first(nursery("td3", values={"agent": {"critic_learning_rate": 0.004}}), 0)
-    assert cfg.agent["learning_rate"] == 0.001
-    assert cfg.agent["critic_learning_rate"] == 0.004
-    rates = [
-        member.agent.checkpoint_modules[f"{role}_optimizer"].param_groups[0]["lr"]
-        for role in ("policy", "critic")
-    ]
-    assert rates == [cfg.agent["learning_rate"], 0.004]
+    agent = composed(prepare("train", [written(text)]), "td3")[1].agent
+    assert (agent["learning_rate"], agent["critic_learning_rate"]) == (0.001, 0.004)
+
+
+@pytest.mark.parametrize("algorithm", ["ddpg", "td3", "sac"])
+def test_critics_learn_at_their_own_rate(algorithm):
+    rates = {"learning_rate": 0.001, "critic_learning_rate": 0.004}
+    member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
+    optimizers = {
+        name.removesuffix("_optimizer"): module.param_groups[0]["lr"]
+        for name, module in member.agent.checkpoint_modules.items()
+        if name.endswith("_optimizer")
+    }
+    expected = {"policy": 0.001, "critic": 0.004, "entropy": 0.001}
+    assert optimizers == {name: expected[name] for name in optimizers}
+    assert {"policy", "critic"} <= set(optimizers)
 
 
 def test_a_dqn_that_learns_rarely_skips_steps(written):
@@ -215,8 +222,8 @@ def test_a_folder_is_answered_with_what_it_holds(written, tmp_path):
 
 def test_a_file_trains(written, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    words = ["--headless", "--device=cpu", "--max_frames=1200", "agent.population.target_fitness=1"]
-    assert train("evolution", [written(DQN), *words]) == 0
+    words = ["--headless", "--device=cpu", "--max_frames=1200", "--lr_scaling=linear"]
+    assert train("evolution", [written(DQN), *words, "agent.population.target_fitness=1"]) == 0
     run = only_run(tmp_path)
     assert load_yaml(run / "params/agent.yaml")["network"]["hidden_dims"] == [40, 48, 56]
     assert "3 members with 8 environments each" in capsys.readouterr().err
