@@ -1,6 +1,6 @@
 """Reading AgileRL's configuration files: both layouts, as one tree of settings.
 
-Up to 2.4 a file of AgileRL's has ``INIT_HP``, ``MUTATION_PARAMS`` and ``NET_CONFIG``; since then it
+Up to 2.7 a file of AgileRL's has ``INIT_HP``, ``MUTATION_PARAMS`` and ``NET_CONFIG``; since then it
 is a manifest with the sections ``algorithm``, ``environment``, ``mutation``, ``network``,
 ``replay_buffer``, ``selection_strategy`` and ``training`` (2.9.1, ``agilerl/models/manifest.py``).
 The former is read into the latter's names.
