@@ -165,8 +165,19 @@ def _rate(cfg: Any, path: str) -> Any:
 
 
 def _present(paths: tuple[str, ...], cfg: Any) -> list[str]:
-    """Return the paths to parts that this configuration has, such as a second network."""
-    return [path for path in paths if value_at(cfg, path.rpartition(".")[0]) is not None]
+    """Return the paths to parts that this configuration has, such as a second network.
+
+    A setting beside the first, in the same dictionary, may be missing: some algorithms lack it.
+    """
+    found, first = [], paths[0].rpartition(".")[0] if paths else ""
+    for path in paths:
+        above, _, name = path.rpartition(".")
+        holder = value_at(cfg, above)
+        is_beside = above == first and path != paths[0]
+        is_missing = is_beside and isinstance(holder, Mapping) and name not in holder
+        if holder is not None and not is_missing:
+            found.append(path)
+    return found
 
 
 def _times(value: Any, factor: float) -> Any:

@@ -19,6 +19,7 @@ EVOLUTION = Library(
     build="envlab_populations.evolution.learner:build",
     player="envlab_populations.evolution.play:EvolutionPlayer",
     flags="envlab_populations.evolution.cfg:EvolutionFlags",
+    prepare="envlab_populations.evolution.agilerl_words:prepare",
     description="populations of skrl's agents that evolve while they learn",
     packages={"skrl": "skrl.agents.torch.ppo"},
 )

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from envlab.errors import ConfigurationError
 from tests.launcher import ROOT
 
 
@@ -51,3 +52,20 @@ def test_commands_are_found_with_the_scripts_they_name():
 @pytest.mark.timeout(1800)
 def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert load("commands").main([f"--folder={tmp_path}"]) == 0, capsys.readouterr().out
+
+
+def test_agilerls_files_are_counted_by_what_becomes_of_them(tmp_path: Path):
+    (tmp_path / "configs/training").mkdir(parents=True)
+    (tmp_path / "demos").mkdir()
+    for name in ("one", "two"):
+        path = tmp_path / f"configs/training/{name}.yaml"
+        path.write_text("algorithm: {name: MATD3}\nenvironment: {name: simple_v3}\n")
+    (tmp_path / "demos/demo_dqn.py").write_text("from agilerl.algorithms import DQN\n")
+    module = load("from_agilerl")
+    written = module.table(list(module.rows(tmp_path)))
+    assert "Of 2 configurations 0 train, and 2 end in one sentence." in written
+    files = "`configs/training/one.yaml`, `configs/training/two.yaml`"
+    assert f"| {files} | MATD3 | the file trains MATD3, which trains several agents" in written
+    assert "| `demos/demo_dqn.py` | DQN | does not run; its settings can be" in written
+    with pytest.raises(ConfigurationError, match="has no configs/training"):
+        list(module.rows(tmp_path / "demos"))

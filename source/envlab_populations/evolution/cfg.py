@@ -24,7 +24,12 @@ from envlab_populations.evolution.architecture import NetworkCfg
 
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")
 """Algorithms whose members evolve."""
-ALIASES = {"lr": "learning_rate", "learn_step": "update_interval"}
+ALIASES = {
+    "lr": "learning_rate",
+    "lr_actor": "learning_rate",
+    "lr_critic": "critic_learning_rate",
+    "learn_step": "update_interval",
+}
 """AgileRL's names of hyper-parameters, and skrl's."""
 _NO_EFFECT = (
     *("mixed_precision", "state_preprocessor", "state_preprocessor_kwargs"),
@@ -116,6 +121,14 @@ class EvolutionCfg(SkrlCfg):
         "parallel": "population.parallel",
     }
     DERIVED_FROM: ClassVar[Mapping[str, str]] = {**FLAGS, "algorithm": "agent.class"}
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = (
+        "agent.learning_rate",
+        "agent.critic_learning_rate",
+    )
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        **SkrlCfg.RANGES,
+        "agent.critic_learning_rate": Range(at_least=0),
+    }
 
     network: NetworkCfg = field(default_factory=NetworkCfg)
     """What networks begin with, and their bounds."""
@@ -147,6 +160,8 @@ class EvolutionCfg(SkrlCfg):
             cfg.trainer |= {"timesteps": 64_000}
             agent |= {"batch_size": 128}
             cfg.memory |= {"memory_size": 100_000}
+        if name in ("ddpg", "td3", "sac"):
+            agent["critic_learning_rate"] = 0.0  # that of the policy
         if name in ("dqn", "ddqn"):
             agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
             agent |= {"learning_rate": 5e-4, "polyak": 0.005}
@@ -315,6 +330,11 @@ class EvolutionFlags(Flags):
 
     algorithm: str | None = algorithm_flag(ALGORITHMS, "dqn")
     population_size: int | None = flag("members (default: 4)", "N")
+    agilerl: str | None = flag(
+        "configuration file of AgileRL's, for what other flags and overrides do not say",
+        "FILE",
+        of="train play export",
+    )
     parallel: str | None = flag(
         "whether processes train every member together (default), or each its own members",
         choices=("data", "members"),

@@ -67,6 +67,10 @@ class Nursery:
     def make(self, genes: Genes) -> TorchLearner:
         """Return an agent with fresh weights, drawn from torch's generator."""
         agent = self.cfg.agent | dict(genes.hyperparameters)
+        critic_rate = agent.pop("critic_learning_rate", 0.0)
+        if critic_rate > 0:
+            rate = agent["learning_rate"]  # SAC's third is that of the entropy's coefficient
+            agent["learning_rate"] = [rate, critic_rate, *([rate] * (self.cfg.algorithm == "sac"))]
         cfg = dataclasses.replace(self.cfg, agent=agent)
         device = self.env.env.device
         name = cfg.algorithm

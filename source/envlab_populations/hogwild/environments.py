@@ -50,14 +50,14 @@ def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
         heirs: What :func:`read_heirs` returns.
     """
     name = spec.env.get("name")
-    heir = heirs.get(name) or _newer_version(name) if isinstance(name, str) else None
+    heir = heirs.get(name) or newer_version(name) if isinstance(name, str) else None
     if heir is None:
         return spec
     logger.warning("%s is gone: %s takes its place.", name, heir)
     return replace(spec, env={**spec.env, "name": heir}, replaced_env=name)
 
 
-def _newer_version(name: str) -> str | None:
+def newer_version(name: str) -> str | None:
     """Return the newest version of an environment that is registered in newer ones alone."""
     found = _VERSION.fullmatch(name)
     if found is None or name in gymnasium.registry:

@@ -1,0 +1,230 @@
+"""AgileRL's configuration files: their settings mean here what AgileRL's documentation says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.config import compose, load_yaml
+from envlab.errors import ConfigurationError
+from envlab.train.launch import train
+from envlab_populations.evolution.agilerl_words import prepare
+from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.evolution.member import Member
+from tests.populations.evolution.populations import nursery
+from tests.trained import only_run
+
+DQN = """
+algorithm: {name: DQN, batch_size: 32, lr: 2e-3, learn_step: 4, gamma: 0.9, tau: 0.01, double: true}
+environment: {name: CartPole-v1, num_envs: 8}
+mutation:
+  probabilities:
+    {no_mut: 0.1, arch_mut: 0.3, new_layer: 0.5, params_mut: 0.2, act_mut: 0, rl_hp_mut: 0.4}
+  rl_hp_selection:
+    lr: {min: 1e-5, max: 1e-2}
+    learn_step: {min: 1, max: 8, grow_factor: 1.5, shrink_factor: 0.75}
+  mutation_sd: 0.3
+  rand_seed: 7
+network:
+  latent_dim: 48
+  encoder_config: {hidden_size: [40], activation: ELU, min_mlp_nodes: 24, max_mlp_nodes: 300}
+  head_config: {hidden_size: [56], activation: ELU, max_hidden_layers: 2, layer_norm: true}
+replay_buffer: {max_size: 5_000}
+selection_strategy: {tournament_size: 3, elitism: false}
+training: {max_steps: 2_000, target_score: 480, pop_size: 3, evo_steps: 512, eval_loop: 2,
+  learning_delay: 120, eps_start: 1.0, eps_end: 0.1, eps_decay: 0.99}
+"""
+PPO = """
+algorithm: {name: PPO, batch_size: 64, lr: 1e-3, learn_step: 256, gae_lambda: 0.9, clip_coef: 0.3,
+  ent_coef: 0.02, vf_coef: 0.4, max_grad_norm: 0.7, update_epochs: 3, target_kl: 0.01}
+environment: {name: CartPole-v1, num_envs: 4}
+mutation:
+  rl_hp_selection: {batch_size: {min: 16, max: 128}, learn_step: {min: 64, max: 512}}
+network: {encoder_config: {hidden_size: [64]}, head_config: {hidden_size: [64]}}
+training: {pop_size: 2, max_steps: 4096, evo_steps: 1024}
+"""
+OLDER = """
+INIT_HP: {ENV_NAME: LunarLanderContinuous-v2, ALGO: TD3, NUM_ENVS: 4, BATCH_SIZE: 64, LR: 0.001,
+  O_U_NOISE: true, EXPL_NOISE: 0.2, THETA: 0.15, DT: 0.01, POLICY_FREQ: 3, LEARN_STEP: 2,
+  MAX_STEPS: 1_000, MEMORY_SIZE: 3_000, POP_SIZE: 2, TOURN_SIZE: 2, EVO_STEPS: 500, WANDB: true}
+MUTATION_PARAMS: {NO_MUT: 0.5, RL_HP_SELECTION: [lr], MUT_SD: 0.2, MIN_LR: 0.0002, MAX_LR: 0.02,
+  MIN_BATCH_SIZE: 8, MAX_BATCH_SIZE: 512}
+NET_CONFIG: {arch: mlp, hidden_size: [48, 32], mlp_activation: Tanh}
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path):
+    """Return a function that writes a file, and returns the flag that names it."""
+
+    def write(text: str) -> str:
+        (tmp_path / "file.yaml").write_text(text)
+        return f"--agilerl={tmp_path / 'file.yaml'}"
+
+    return write
+
+
+def composed(words: list[str], algorithm: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the flags among words, and the agent's configuration with the overrides."""
+    flags = [word for word in words if word.startswith("--")]
+    overrides = [word for word in words if not word.startswith(("--", "env."))]
+    agent = compose({"agent": EvolutionCfg.of(algorithm)}, overrides)["agent"]
+    agent.resolved()
+    return flags, agent
+
+
+def test_a_manifest_means_what_it_means_there(written):
+    words = prepare("train", [written(DQN)])
+    flags, cfg = composed(words, "ddqn")
+    assert flags[:2] == ["--task=gym:CartPole-v1", "--algorithm=ddqn"]
+    assert "--max_frames=6000" in flags  # max_steps count those of each of the three members
+    assert "env.scene.num_envs=24" in words
+    assert cfg.seed == 7
+    assert (cfg.population.size, cfg.population.tournament_size) == (3, 3)
+    assert not cfg.population.elitism
+    assert cfg.population.target_fitness == 480
+    assert cfg.population.eval_episodes == 16  # two loops over eight environments
+    assert cfg.num_steps_per_env * cfg.population.generation_iterations == 512 / 8
+    agent = cfg.agent
+    assert (agent["learning_rate"], agent["discount_factor"], agent["polyak"]) == (2e-3, 0.9, 0.01)
+    assert (agent["batch_size"], agent["loss"], agent["grad_norm_clip"]) == (32, "mse", 0)
+    assert agent["gradient_steps"] == 2  # 8 steps at once, and one gradient step for every 4
+    assert agent["learning_starts"] == 5  # 120 steps of 24 environments
+    assert agent["exploration_scheduler"] == "max(0.1, 1 * 0.99 ** timestep)"
+    assert cfg.memory["memory_size"] == 5000
+    odds = cfg.mutations
+    assert (odds.no_mutation, odds.architecture, odds.new_layer_prob) == (0.1, 0.3, 0.5)
+    assert (odds.parameters, odds.activation, odds.rl_hp, odds.mutation_sd) == (0.2, 0, 0.4, 0.3)
+    assert odds.mutate_elite
+    assert set(odds.rl_hp_selection) == {"lr", "gradient_steps"}
+    assert odds.rl_hp_selection["lr"] == {"min": 1e-5, "max": 1e-2, "shrink": 0.8, "grow": 1.2}
+    steps = odds.rl_hp_selection["gradient_steps"]
+    assert steps == pytest.approx({"min": 1, "max": 8, "shrink": 1 / 1.5, "grow": 1 / 0.75})
+
+
+def test_encoder_latent_space_and_head_become_one_row(written):
+    network = composed(prepare("train", [written(DQN)]), "ddqn")[1].network
+    assert network.hidden_dims == [40, 48, 56]
+    assert network.activation == "elu"
+    assert (network.min_layers, network.max_layers) == (3, 6)
+    assert (network.min_units, network.max_units) == (16, 500)
+
+
+def test_ppos_batches_are_parts_of_its_rollout(written, capsys):
+    flags, cfg = composed(prepare("train", [written(PPO)]), "ppo")
+    agent = cfg.agent
+    assert "--algorithm=ppo" in flags
+    assert (agent["rollouts"], agent["mini_batches"], agent["learning_epochs"]) == (64, 4, 3)
+    assert (agent["ratio_clip"], agent["value_clip"], agent["gae_lambda"]) == (0.3, 0.3, 0.9)
+    assert (agent["entropy_loss_scale"], agent["value_loss_scale"]) == (0.02, 0.4)
+    assert agent["grad_norm_clip"] == 0.7
+    assert agent["observation_preprocessor"] is None
+    assert cfg.population.generation_iterations == 4
+    assert set(cfg.mutations.rl_hp_selection) == {"mini_batches"}
+    bounds = cfg.mutations.rl_hp_selection["mini_batches"]
+    assert (bounds["min"], bounds["max"]) == (2, 16)
+    told = capsys.readouterr().err
+    assert "algorithm.target_kl has no effect: a member makes all of its epochs" in told
+    assert "rl_hp_selection.learn_step does not evolve: rollouts are equally long" in told
+
+
+def test_a_file_of_the_older_layout_means_the_same(written, capsys):
+    flags, cfg = composed(prepare("train", [written(OLDER)]), "td3")
+    agent, noise = cfg.agent, cfg.agent["exploration_noise_kwargs"]
+    assert flags[:2] == ["--task=gym:LunarLanderContinuous-v3", "--algorithm=td3"]
+    assert "--max_frames=2000" in flags
+    assert (agent["policy_delay"], agent["gradient_steps"], agent["learning_rate"]) == (3, 2, 1e-3)
+    assert agent["exploration_noise"] == "OrnsteinUhlenbeckNoise"
+    # x += theta (0 - x) dt + sigma sqrt(dt) N
+    assert (noise["theta"], noise["sigma"]) == pytest.approx((0.0015, 0.02))
+    assert cfg.network.hidden_dims == [48, 32]
+    assert cfg.network.activation == "tanh"
+    assert set(cfg.mutations.rl_hp_selection) == {"lr"}
+    told = capsys.readouterr().err
+    assert "LunarLanderContinuous-v2 is gone, LunarLanderContinuous-v3 takes its place" in told
+    assert "run.WANDB has no effect: add --logger=wandb" in told
+
+
+def test_a_file_gives_critics_a_learning_rate_of_their_own(written):
+    text = OLDER.replace("LR: 0.001", "LR_ACTOR: 0.001, LR_CRITIC: 0.004")
+    agent = composed(prepare("train", [written(text)]), "td3")[1].agent
+    assert (agent["learning_rate"], agent["critic_learning_rate"]) == (0.001, 0.004)
+
+
+@pytest.mark.parametrize("algorithm", ["ddpg", "td3", "sac"])
+def test_critics_learn_at_their_own_rate(algorithm):
+    rates = {"learning_rate": 0.001, "critic_learning_rate": 0.004}
+    member = Member.first(nursery(algorithm, values={"agent": rates}), 0)
+    optimizers = {
+        name.removesuffix("_optimizer"): module.param_groups[0]["lr"]
+        for name, module in member.agent.checkpoint_modules.items()
+        if name.endswith("_optimizer")
+    }
+    expected = {"policy": 0.001, "critic": 0.004, "entropy": 0.001}
+    assert optimizers == {name: expected[name] for name in optimizers}
+    assert {"policy", "critic"} <= set(optimizers)
+
+
+def test_a_dqn_that_learns_rarely_skips_steps(written):
+    text = DQN.replace("learn_step: 4", "learn_step: 32").replace("max: 8,", "max: 64,")
+    cfg = composed(prepare("train", [written(text)]), "ddqn")[1]
+    assert (cfg.agent["update_interval"], cfg.agent["gradient_steps"]) == (4, 1)
+    bounds = cfg.mutations.rl_hp_selection["learn_step"]
+    assert (bounds["min"], bounds["max"], bounds["grow"]) == (1, 8, 1.5)
+
+
+def test_words_beside_the_file_win(written):
+    given = ["--population_size=2", "--num_envs=8", "--max_frames=99", "--algorithm=dqn"]
+    words = prepare("train", [written(DQN), *given, "agent.agent.polyak=0.5"])
+    flags, cfg = composed(words, "dqn")
+    assert words[-1] == "agent.agent.polyak=0.5"
+    assert cfg.agent["polyak"] == 0.5
+    assert [flag for flag in flags if flag.startswith(("--max", "--alg"))] == given[2:]
+    assert not any(word.startswith("env.scene.num_envs") for word in words)
+    assert cfg.population.eval_episodes == 8  # two loops over the four environments of a member
+    assert cfg.agent["gradient_steps"] == 1
+
+
+def test_playing_takes_task_and_algorithm_alone(written):
+    flag = written(DQN)
+    assert prepare("play", [flag]) == ["--task=gym:CartPole-v1", "--algorithm=ddqn", flag]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("DQN", "RainbowDQN", "The nearest that does is double DQN: add --algorithm=ddqn"),
+        ("DQN", "MADDPG", "which trains several agents"),
+        ("DQN", "GRPO", "which tunes language models"),
+        ("DQN", "DQM", "must be one of DQN, DDPG, TD3 and PPO. Did you mean DQN"),
+        ("name: DQN", "name: PPO, recurrent: true", "no recurrent networks"),
+        ("batch_size: 32", "batch_size: many", "algorithm.batch_size in .* is 'many', but must be"),
+        ("hidden_size: [40]", "hidden_size: wide", "must be a list of whole numbers"),
+        ("min: 1e-5, max", "max", "rl_hp_selection.lr in .* must have min and max"),
+        ("name: CartPole-v1", "entrypoint: my.py:Env", "Register the environment with Gymnasium"),
+        ("algorithm:", "algorithms:", "neither INIT_HP nor a section algorithm, but algorithms"),
+        ("training: {", "training: 5\nx: {", "training in .* must hold keys and values"),
+    ],
+)
+def test_what_cannot_run_is_one_sentence(written, old, new, message):
+    with pytest.raises(ConfigurationError, match=message):
+        prepare("train", [written(DQN.replace(old, new))])
+
+
+def test_a_folder_is_answered_with_what_it_holds(written, tmp_path):
+    written(DQN)
+    with pytest.raises(ConfigurationError, match=r"is a folder.*file\.yaml"):
+        prepare("train", [f"--agilerl={tmp_path}"])
+
+
+def test_a_file_trains(written, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["--headless", "--device=cpu", "--max_frames=1200", "--lr_scaling=linear"]
+    assert train("evolution", [written(DQN), *words, "agent.population.target_fitness=1"]) == 0
+    run = only_run(tmp_path)
+    assert load_yaml(run / "params/agent.yaml")["network"]["hidden_dims"] == [40, 48, 56]
+    assert "3 members with 8 environments each" in capsys.readouterr().err
+    assert len(json.loads((run / "lineage.json").read_text())[0]["members"]) == 3
