@@ -119,7 +119,7 @@ def _library_of(checkpoint: str, task_id: str) -> str | None:
     task = get_task(task_id)
     wanted = {task.id, task.trained_id}
     if checkpoint == SELECTOR:
-        return next((str(one.manifest["library"]) for one in policies(wanted)), None)
+        return next((str(policy.manifest["library"]) for policy in policies(wanted)), None)
     found = [
         str(manifest.get("library"))
         for manifest in read_manifests(Path(LOG_ROOT), "*/*/*").values()
@@ -153,7 +153,9 @@ def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], 
 
 
 def _print_usage() -> int:
-    described = {one.usage: one.description for one in commands().values() if one.usage}
+    described = {
+        command.usage: command.description for command in commands().values() if command.usage
+    }
     rows = [f"  {usage:<32} {description}" for usage, description in described.items()]
     ways = [f"  {library.name:<32} {library.description}" for library in libraries().values()]
     print(USAGE.format(commands="\n".join(rows), libraries="\n".join(ways)))

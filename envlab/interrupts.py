@@ -29,7 +29,9 @@ def ending_in_order() -> AbstractContextManager[None]:
     A signal that is ignored, as SIGHUP is under ``nohup``, stays so.
     """
     numbers = (signal.SIGTERM, signal.SIGHUP)
-    return _handled(_leave, *(one for one in numbers if signal.getsignal(one) == signal.SIG_DFL))
+    return _handled(
+        _leave, *(number for number in numbers if signal.getsignal(number) == signal.SIG_DFL)
+    )
 
 
 def uninterrupted() -> AbstractContextManager[None]:

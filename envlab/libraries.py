@@ -129,7 +129,10 @@ ENGINE_PACKAGES = (
 
 def packages_alike() -> list[str]:
     """Return the packages of which all ranks need the same versions."""
-    return [*ENGINE_PACKAGES, *(name for one in libraries().values() for name in one.packages)]
+    return [
+        *ENGINE_PACKAGES,
+        *(name for library in libraries().values() for name in library.packages),
+    ]
 
 
 def libraries() -> dict[str, Library]:
@@ -143,8 +146,8 @@ def libraries() -> dict[str, Library]:
 def trusted_modules() -> frozenset[str]:
     """Return the packages of libraries, whose code a file may name; envlab's own name none."""
     parts = [
-        (one.cfg, one.build, one.player, one.flags or "", one.prepare or "")
-        for one in libraries().values()
+        (library.cfg, library.build, library.player, library.flags or "", library.prepare or "")
+        for library in libraries().values()
     ]
     return frozenset(
         without_guests(packages_of(entry_point for part in parts for entry_point in part))

@@ -76,8 +76,10 @@ def without_guests(packages: Iterable[str]) -> set[str]:
 def packages_of(entry_points: Iterable[Any]) -> set[str]:
     """Return the top-level packages, but for envlab, of entry points: text, or the objects."""
     modules = [
-        one.partition(":")[0] if isinstance(one, str) else str(getattr(one, "__module__", ""))
-        for one in entry_points
+        entry_point.partition(":")[0]
+        if isinstance(entry_point, str)
+        else str(getattr(entry_point, "__module__", ""))
+        for entry_point in entry_points
     ]
     return {module.partition(".")[0] for module in modules} - {"", __package__}
 

@@ -94,8 +94,8 @@ def unknown_key(
         return ConfigurationError(
             f"{key} is derived from other settings and cannot be set. Set {instead} instead."
         )
-    siblings = [one for one in candidates if one.rpartition(".")[0] == holder]
-    spelled_alike = nearest(name, [one.rpartition(".")[2] for one in siblings], count=1)
+    siblings = [candidate for candidate in candidates if candidate.rpartition(".")[0] == holder]
+    spelled_alike = nearest(name, [sibling.rpartition(".")[2] for sibling in siblings], count=1)
     near = elsewhere or [f"{holder}.{one}".removeprefix(".") for one in spelled_alike]
     hint = f" Valid are {_listing(siblings)}" if siblings else ""
     if near:
@@ -119,7 +119,11 @@ def _of_same_name(key: str, candidates: Iterable[str]) -> list[str]:
     root, name = key.partition(".")[0], key.rpartition(".")[2]
     if name.isdigit():  # a position in a list
         return []
-    same = [one for one in candidates if one.startswith(f"{root}.") and one.endswith(f".{name}")]
+    same = [
+        candidate
+        for candidate in candidates
+        if candidate.startswith(f"{root}.") and candidate.endswith(f".{name}")
+    ]
     # One that differs by a typing error only is what was meant.
     typos = difflib.get_close_matches(key, same, n=1, cutoff=0.9)
     return typos or difflib.get_close_matches(key, same, n=3, cutoff=0.0)

@@ -103,21 +103,21 @@ def expand_sweep(overrides: Sequence[Override]) -> list[list[Override]]:
 
 def overrides_of(root: str, overrides: Sequence[Override]) -> list[Override]:
     """Return the overrides of one root, such as ``env``."""
-    return [one for one in overrides if one.key_or_group.partition(".")[0] == root]
+    return [override for override in overrides if override.key_or_group.partition(".")[0] == root]
 
 
 def texts_of(overrides: Sequence[Override]) -> frozenset[str]:
     """Return all texts that overrides give as values, in lists and dictionaries too."""
-    values = [one.value() for one in overrides if not one.is_delete()]
+    values = [override.value() for override in overrides if not override.is_delete()]
     return frozenset(str(text) for value in values for _, text in leaves(value, ""))
 
 
 def sets_value(overrides: Sequence[Override], path: str) -> bool:
     """Return whether overrides decide the value at a path, be it to what it was before."""
     return any(
-        _holds(one.value(), path.removeprefix(one.key_or_group).split(".")[1:])
-        for one in overrides
-        if f"{path}.".startswith(f"{one.key_or_group}.")
+        _holds(override.value(), path.removeprefix(override.key_or_group).split(".")[1:])
+        for override in overrides
+        if f"{path}.".startswith(f"{override.key_or_group}.")
     )
 
 

@@ -133,7 +133,7 @@ def network_space() -> str:
     The addresses are part of it because virtual machines cloned from one snapshot agree in all the
     rest.
     """
-    addresses = sorted(one.address for one in interfaces())
+    addresses = sorted(interface.address for interface in interfaces())
     return " ".join((socket.gethostname(), boot_id(), _namespace("net"), *addresses))
 
 

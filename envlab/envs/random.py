@@ -351,8 +351,8 @@ def _groups(planned: Sequence[_Draws]) -> list[_Group]:
         draws = [one for one in planned if (one.bounds is None) == is_plain]
         if not draws:
             continue
-        states = torch.cat([one.stream.states(one.before, one.num) for one in draws], dim=1)
-        scales = [one.stream.scale(one.bounds) for one in draws if one.bounds is not None]
+        states = torch.cat([draw.stream.states(draw.before, draw.num) for draw in draws], dim=1)
+        scales = [draw.stream.scale(draw.bounds) for draw in draws if draw.bounds is not None]
         low, width = (
             torch.cat(list(values)).unsqueeze(1) if scales else None
             for values in (zip(*scales, strict=True) if scales else ((), ()))

@@ -107,8 +107,10 @@ class FastSacLearner(Learner):
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
         rate, decay = self._cfg.algorithm.learning_rate, self._cfg.algorithm.weight_decay
-        decayed = [one for one in network.parameters() if one.dim() > 0]
-        alone = [one for one in network.parameters() if one.dim() == 0]  # the temperature
+        decayed = [parameter for parameter in network.parameters() if parameter.dim() > 0]
+        alone = [
+            parameter for parameter in network.parameters() if parameter.dim() == 0
+        ]  # the temperature
         groups = [{"params": decayed}]
         if alone:
             groups.append({"params": alone, "weight_decay": 0.0})  # type: ignore[dict-item]

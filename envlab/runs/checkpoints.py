@@ -49,7 +49,7 @@ def check_header(values: Mapping[str, Any], path: Path) -> None:
             wrong.append(name)
     if not wrong:
         ranks = values["ranks"]
-        if len(ranks) != values["world_size"] or not all(isinstance(one, dict) for one in ranks):
+        if len(ranks) != values["world_size"] or not all(isinstance(rank, dict) for rank in ranks):
             wrong.append("ranks")
     if wrong:
         raise CheckpointError(

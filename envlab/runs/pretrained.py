@@ -64,7 +64,7 @@ def policies(tasks: Collection[str] | None = None) -> list[Policy]:
 
 def shipped(library: str, tasks: Collection[str]) -> str:
     """Return how to play a policy of a library that is installed, or an empty text."""
-    if any(one.manifest.get("library") == library for one in policies(tasks)):
+    if any(policy.manifest.get("library") == library for policy in policies(tasks)):
         return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
     return ""
 
@@ -88,7 +88,7 @@ def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str])
         others = ", ".join(" ".join(library_words(one.manifest)) for one in of_task)
         cure = f"There is one by {others}: name that library."
     else:
-        known = sorted({str(one.manifest["task"]) for one in policies()})
+        known = sorted({str(policy.manifest["task"]) for policy in policies()})
         cure = f"There are some of {', '.join(known) or 'no task'}; train this one first."
     raise CheckpointError(
         f"No policy of {min(tasks, key=len)} by {library} comes with envlab. {cure}"

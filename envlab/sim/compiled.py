@@ -64,7 +64,7 @@ class CompiledGraph(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        given = {_address(one) for one in tree_leaves((args, kwargs)) if _is_tensor(one)}
+        given = {_address(leaf) for leaf in tree_leaves((args, kwargs)) if _is_tensor(leaf)}
         traced, named = tree_map(self._node_of, (tuple(args), dict(kwargs)))
         results = func(*args, **kwargs)
         if func is _nan_to_num and args[1:] == _ZEROS and args[0].is_floating_point():

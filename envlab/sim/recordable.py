@@ -112,9 +112,9 @@ class Watch(TorchDispatchMode):
     def _difference(self, func: Any, args: Any, kwargs: Any) -> str | None:
         """Tell if an operation, or what it is called with, is not that of the step before."""
         leaves = tree_leaves((args, kwargs))
-        if any(_is_sparse(one) for one in leaves):
+        if any(_is_sparse(leaf) for leaf in leaves):
             return f"{_place()} uses a sparse tensor"
-        mine = (func, [self._sign(one) for one in leaves])
+        mine = (func, [self._sign(leaf) for leaf in leaves])
         index = len(self._done)
         self._done.append(mine)
         if self._expected is None or self._expected[index : index + 1] == [mine]:
@@ -144,13 +144,13 @@ class Watch(TorchDispatchMode):
         results: Any,
     ) -> str | None:
         if reads_host(func, args) or any(
-            isinstance(one, bool | int | float) for one in tree_leaves(results)
+            isinstance(leaf, bool | int | float) for leaf in tree_leaves(results)
         ):
             return f"{_place()} reads a tensor's values ({func._schema.name})"
         tensors = (*given.values(), *new.values())
-        is_mixed = len({one.device.type for one in tensors}) > 1
+        is_mixed = len({tensor.device.type for tensor in tensors}) > 1
         # Operations take a number of the host, but copies of one are recorded as copies.
-        is_number = not any(one.dim() for one in tensors if one.device.type == "cpu")
+        is_number = not any(tensor.dim() for tensor in tensors if tensor.device.type == "cpu")
         is_copy = func._schema.name in ("aten::_to_copy", "aten::copy_")
         if (is_mixed and (is_copy or not is_number)) or func._schema.name == "aten::lift_fresh":
             return f"{_place()} copies from or to the host ({func._schema.name})"
@@ -223,15 +223,15 @@ class _Exits(TorchFunctionMode):
 def reads_host(func: Any, args: Sequence[Any]) -> bool:
     """Tell whether an operation's result depends on values that the host would have to wait for."""
     if func._schema.name in ("aten::index", "aten::index_put_"):
-        return any(one is not None and one.dtype == torch.bool for one in args[1])
+        return any(arg is not None and arg.dtype == torch.bool for arg in args[1])
     return bool({torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output} & set(func.tags))
 
 
 def _by_storage(values: Any) -> dict[int, torch.Tensor]:
     return {
-        one.untyped_storage()._cdata: one
-        for one in tree_leaves(values)
-        if isinstance(one, torch.Tensor) and not _is_sparse(one)
+        leaf.untyped_storage()._cdata: leaf
+        for leaf in tree_leaves(values)
+        if isinstance(leaf, torch.Tensor) and not _is_sparse(leaf)
     }
 
 

@@ -271,7 +271,7 @@ class _Copies:
         with torch.inference_mode(False), torch.no_grad():
             for group in groups:
                 tensors = [self._leaves[index] for index in group]
-                fresh = [torch.empty_like(one) for one in tensors]
+                fresh = [torch.empty_like(tensor) for tensor in tensors]
                 torch._foreach_copy_(fresh, tensors)
                 for index, one in zip(group, fresh, strict=True):
                     leaves[index] = one

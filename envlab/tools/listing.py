@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def table(tasks: Sequence[Task]) -> str:
     """Return tasks as aligned columns under a heading; a star marks a policy that is installed."""
-    trained = {(one.manifest["task"], one.manifest["library"]) for one in policies()}
+    trained = {(policy.manifest["task"], policy.manifest["library"]) for policy in policies()}
     rows = [(task.id, task.kind, _libraries(task, trained), task.description) for task in tasks]
     return tabulate(rows, headers=("Task", "Kind", "Libraries", "Description"))
 

@@ -146,7 +146,7 @@ def find_terms() -> list[Term]:
 def _suites() -> list[str]:
     """Return the packages of the installed suites of tasks."""
     entry_points = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
-    return sorted({one.module.partition(".")[0] for one in entry_points})
+    return sorted({entry_point.module.partition(".")[0] for entry_point in entry_points})
 
 
 def _modules(package: str) -> Iterator[tuple[str, ast.Module]]:

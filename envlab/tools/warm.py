@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     seconds = warm_kernel_cache(cfg.sim, build_model(cfg.scene), device)
     print(f"The kernels of {task.id} are ready on {device} ({seconds:.1f} s).")
     if flags.measure:
-        _measure(task, [str(one.input_line) for one in overrides], str(device))
+        _measure(task, [str(override.input_line) for override in overrides], str(device))
     return 0
 
 

@@ -189,7 +189,7 @@ def _observation(
 
 def _sizes(env: ManagerEnv) -> list[int]:
     columns = env.observation_manager.columns().values()
-    return [one.stop - one.start for one in columns]
+    return [column.stop - column.start for column in columns]
 
 
 def _sensor_names(model: mujoco.MjModel, entity: SceneEntity) -> list[str]:

@@ -164,7 +164,7 @@ def _plan(
         frames_done=int(resumed["frames"]),
         total_iterations=prepared.total_iterations,
         has_replay_memory=replay_bytes > 0,
-        checkpoint_bytes=model_bytes + sum(one.state_bytes for one in processes),
+        checkpoint_bytes=model_bytes + sum(process.state_bytes for process in processes),
         free_disk_bytes=shutil.disk_usage(_existing(directory)).free,
     )
 

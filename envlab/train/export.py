@@ -122,7 +122,7 @@ def _export_onnx(
 ) -> None:
     shapes = tuple({0: torch.export.Dim("batch")} for _ in inputs)
     parameters = inspect.signature(policy.forward).parameters.values()
-    takes_any = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters)
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
     # The exporter reports each optional package that it does without, and deprecations of its own.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():

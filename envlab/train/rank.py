@@ -50,7 +50,7 @@ class Rank:
                 check_agreement(sessions, context)
                 for job, session in enumerate(sessions, 1):
                     if self._flags.multirun:
-                        words = " ".join(str(one.input_line) for one in session.overrides)
+                        words = " ".join(str(override.input_line) for override in session.overrides)
                         logger.info("Run %d of %d: %s", job, len(sessions), words)
                     number = next(_SESSIONS) if self._flags.run_id is None else job
                     work(number, session, context, self._flag)

@@ -219,7 +219,7 @@ def open_run(
         "global_num_envs": num_envs * (session.population_cfg.size or context.world_size),
         "grad_sync": flags.grad_sync if context.is_distributed else None,
         "scaling": dict(scaling),
-        "overrides": [one.input_line for one in session.overrides],
+        "overrides": [override.input_line for override in session.overrides],
         "swept": session.swept,
         "flags": flags.given(),
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),

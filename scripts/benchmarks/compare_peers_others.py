@@ -125,7 +125,7 @@ def agilerl(units: str) -> NoReturn:
 def main(functions: Sequence[Callable[..., object]]) -> None:
     """Call the function that the arguments name."""
     name, *arguments = sys.argv[1:]
-    next(one for one in functions if one.__name__ == name)(*arguments)
+    next(function for function in functions if function.__name__ == name)(*arguments)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ class Players:
             if env.episode_length_buf[row] == 0:
                 player.reset(data.qpos[row].numpy(), data.qvel[row].numpy())
         states = zip(*((one.data.qpos, one.data.qvel) for one in self._players), strict=True)
-        env.sim.reset(self._everywhere, *(torch.tensor(np.stack(one)).float() for one in states))
+        env.sim.reset(
+            self._everywhere, *(torch.tensor(np.stack(state)).float() for state in states)
+        )
         actions = []
         for row, player in enumerate(self._players):
             for name in player.commands:

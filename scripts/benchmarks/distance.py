@@ -122,7 +122,9 @@ def train(flags: argparse.Namespace, task: str, delay_s: float) -> list[dict[str
 
 def row(task: str, delay_ms: float, records: list[dict[str, Any]]) -> str:
     """Return a row of the table."""
-    collect, learn = (median(one[name] for one in records) for name in ("collect_s", "learn_s"))
+    collect, learn = (
+        median(record[name] for record in records) for name in ("collect_s", "learn_s")
+    )
     delay = f"{delay_ms:g} ms" if delay_ms else "none (veth)"
     if math.isnan(delay_ms):
         delay = "one process alone"
@@ -139,7 +141,7 @@ def draw(flags: argparse.Namespace, rows: dict[tuple[str, float], list[dict[str,
     axes = figure.subplots(1, len(flags.tasks), squeeze=False)[0]
     for axis, task in zip(axes, flags.tasks, strict=True):
         taken = {
-            delay_ms: median(one["collect_s"] + one["learn_s"] for one in records)
+            delay_ms: median(record["collect_s"] + record["learn_s"] for record in records)
             for (name, delay_ms), records in rows.items()
             if name == task
         }

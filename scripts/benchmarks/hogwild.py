@@ -206,7 +206,7 @@ def bare_step(env: Any, cfg: HogwildCfg, context: DistributedContext) -> Callabl
 
     def least(networks: list[Any], obs: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         inputs = {"observations": obs, "taken_actions": actions}
-        return torch.min(*(whole[id(one)](inputs)[0] for one in networks))
+        return torch.min(*(whole[id(network)](inputs)[0] for network in networks))
 
     def step() -> None:
         alpha = temperature.detach().exp()
@@ -215,7 +215,7 @@ def bare_step(env: Any, cfg: HogwildCfg, context: DistributedContext) -> Callabl
             value = least(targets, final, following) - alpha * outputs["log_prob"]
             wanted = rewards + 0.99 * value
         inputs = {"observations": obs, "taken_actions": actions}
-        loss = sum(functional.mse_loss(whole[id(one)](inputs)[0], wanted) for one in critics)
+        loss = sum(functional.mse_loss(whole[id(critic)](inputs)[0], wanted) for critic in critics)
         for model in models.values():
             model.zero_grad()
         torch.as_tensor(loss).backward()

@@ -153,7 +153,7 @@ def evaluate(policy: Policy) -> None:
 def _played_in(task: str) -> str:
     """Return the task's variant for playing, where there is one."""
     variant = task.replace("-v0", "-Play-v0")
-    return variant if any(one.id == variant for one in list_tasks()) else task
+    return variant if any(known.id == variant for known in list_tasks()) else task
 
 
 def _without_moments(value: Any) -> Any:
@@ -167,7 +167,7 @@ def _without_moments(value: Any) -> Any:
 
 def page() -> str:
     """Return the text of docs/policies.md."""
-    own = [one for one in policies() if one.folder.parts[-3] == OWN]
+    own = [policy for policy in policies() if policy.folder.parts[-3] == OWN]
     rows = "".join(_row(one) for one in own if (one.folder / EVALUATION).exists())
     return HEAD.format(episodes=NUM_EPISODES, navigated=NUM_NAVIGATED) + rows + TAIL
 

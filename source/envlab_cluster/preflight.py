@@ -122,7 +122,7 @@ def check_versions(facts: Mapping[Host, Facts]) -> None:
         for host, one in facts.items()
     }
     usual = {
-        name: Counter(one[name] for one in versions.values()).most_common(1)[0][0]
+        name: Counter(version[name] for version in versions.values()).most_common(1)[0][0]
         for name in ("python", *packages_alike())
     }
     lines = []

@@ -65,7 +65,7 @@ def heartbeats_of(reports: Mapping[Host, HostReport | HostError]) -> dict[int, d
     """Return what the run's watchdog last wrote of each rank, from the host that has the run."""
     for report in reports.values():
         if isinstance(report, HostReport) and report.heartbeats:
-            return {int(one["rank"]): one for one in report.heartbeats["ranks"]}
+            return {int(heartbeat["rank"]): heartbeat for heartbeat in report.heartbeats["ranks"]}
     return {}
 
 
@@ -83,7 +83,9 @@ def fetch_here(run: RunState, ssh: Ssh, say: Callable[[str], None]) -> None:
         if isinstance(one, HostReport) and one.run
     }
     if not found:
-        silent = " ".join(str(one) for one in reports.values() if isinstance(one, HostError))
+        silent = " ".join(
+            str(report) for report in reports.values() if isinstance(report, HostError)
+        )
         raise RunDirectoryError(f"No host has a run directory of {run.id} yet. {silent}".strip())
     for host, path in found.items():
         copy = path.relative_to(run.node_of(host).path)

@@ -106,7 +106,7 @@ def _summary(run: RunState, reports: Mapping[Host, HostReport | HostError]) -> l
 
 def _running(reports: Iterable[HostReport | HostError]) -> set[int]:
     """Return the ranks whose processes run on hosts."""
-    return {rank for one in reports if isinstance(one, HostReport) for rank in one.ranks}
+    return {rank for report in reports if isinstance(report, HostReport) for rank in report.ranks}
 
 
 def _rows(

@@ -26,7 +26,9 @@ def library_of(first: str) -> str | None:
     """Return the library whose training the first word names, by its name or its script's path."""
     if first in libraries():
         return first
-    return next((one for one in libraries() if first.endswith(SCRIPT.format(library=one))), None)
+    return next(
+        (library for library in libraries() if first.endswith(SCRIPT.format(library=library))), None
+    )
 
 
 def check_training(library: str, words: Sequence[str], num_nodes: int | None = None) -> str:

@@ -152,7 +152,7 @@ class _File:
         # Where the library of that name is imported, a bare `gym` is not Isaac Gym's.
         self._has_gym_library = any(
             isinstance(node, ast.Import)
-            and any((one.asname or one.name.split(".")[0]) == "gym" for one in node.names)
+            and any((name.asname or name.name.split(".")[0]) == "gym" for name in node.names)
             for node in imports
         )
 

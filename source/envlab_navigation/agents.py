@@ -128,7 +128,10 @@ class Agents:
         self.goal_class.copy_(torch.where(is_class, self.goal + FIRST_TARGET, -1))
 
     def _record(self, kernel: Any, *arguments: torch.Tensor | int) -> wp.Launch:
-        values = [wp.from_torch(one) if isinstance(one, torch.Tensor) else one for one in arguments]
+        values = [
+            wp.from_torch(argument) if isinstance(argument, torch.Tensor) else argument
+            for argument in arguments
+        ]
         inputs = [self._houses, self._rules, self._state, *values]
         return wp.launch(
             kernel, dim=len(self.slot), inputs=inputs, device=self._device, record_cmd=True

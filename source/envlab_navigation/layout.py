@@ -64,7 +64,7 @@ class Layout(NamedTuple):
                 f"{self.path} is {spans[0]:g} by {spans[1]:g} m, but a house has at most "
                 f"{longest:g} m along x and y. Make it smaller, or two files of it."
             )
-        num_parts = len(self.plan.doors) + sum(len(one.thing.parts) for one in self.things)
+        num_parts = len(self.plan.doors) + sum(len(thing.thing.parts) for thing in self.things)
         for what, count, most in (
             ("rooms", len(self.plan.rooms), MOST_ROOMS),
             ("parts of doors and objects", num_parts, MOST_PARTS),
@@ -118,7 +118,7 @@ class Layout(NamedTuple):
 
     def unseen(self, house: House) -> list[str]:
         """Return the target classes that it has, but that nobody can come near."""
-        numbers = sorted({CLASSES.index(one.thing.name) - FIRST_TARGET for one in self.things})
+        numbers = sorted({CLASSES.index(thing.thing.name) - FIRST_TARGET for thing in self.things})
         return [
             CLASSES[FIRST_TARGET + number]
             for number in numbers
@@ -130,12 +130,12 @@ class Layout(NamedTuple):
         plan = self.plan
         rooms = [Outline([(x + dx, y + dy) for x, y in room.corners]) for room in plan.rooms]
         walls, doors = (
-            [one._replace(x=one.x + dx, y=one.y + dy) for one in shapes]
+            [shape._replace(x=shape.x + dx, y=shape.y + dy) for shape in shapes]
             for shapes in (plan.walls, plan.doors)
         )
         return self._replace(
             plan=FloorPlan(rooms, walls, doors),
-            things=[one._replace(x=one.x + dx, y=one.y + dy) for one in self.things],
+            things=[thing._replace(x=thing.x + dx, y=thing.y + dy) for thing in self.things],
             starts=[(x + dx, y + dy) for x, y in self.starts],
         )
 

@@ -241,7 +241,10 @@ class EpisodeView:
 
 def beside(*pictures: Image.Image, height: int) -> Image.Image:
     """Return pictures side by side, each so many pixels high."""
-    scaled = [one.resize((round(one.width * height / one.height), height)) for one in pictures]
+    scaled = [
+        picture.resize((round(picture.width * height / picture.height), height))
+        for picture in pictures
+    ]
     joined = Image.new("RGB", (sum(one.width for one in scaled), height))
     left = 0
     for one in scaled:

@@ -69,10 +69,10 @@ class Span:
 def with_ranges(overrides: Sequence[Override]) -> list[Override]:
     """Return overrides in which ``population.ranges.<path>=`` need not say that it adds a key."""
     return [
-        replace(one, type=type(one.type).FORCE_ADD)
-        if str(one.input_line).startswith("population.ranges.")
-        else one
-        for one in overrides
+        replace(override, type=type(override.type).FORCE_ADD)
+        if str(override.input_line).startswith("population.ranges.")
+        else override
+        for override in overrides
     ]
 
 
@@ -175,7 +175,7 @@ def _span(path: str, value: Any, agent_cfg: AgentCfg) -> Span:
         is_log=scale == "log",
         is_whole=is_whole,
         start=(start[0], start[1]),
-        choices=tuple(int(one) if is_whole else one for one in choices),
+        choices=tuple(int(choice) if is_whole else choice for choice in choices),
     )
 
 
@@ -207,11 +207,11 @@ def _number_at(path: str, at: str, agent_cfg: AgentCfg) -> float:
 
 def _numbers(values: Any, at: str, given: Any) -> list[float]:
     if not isinstance(values, list) or not all(
-        isinstance(one, (int, float)) and not isinstance(one, bool) and math.isfinite(one)
-        for one in values
+        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        for value in values
     ):
         raise ConfigurationError(f"{at} is {given!r}, but must hold finite numbers only.")
-    return [float(one) for one in values]
+    return [float(value) for value in values]
 
 
 def with_size(cfg: PopulationCfg, size: int | None) -> PopulationCfg:

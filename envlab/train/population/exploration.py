@@ -85,7 +85,7 @@ def scaled(value: float, factor: float, low: float, high: float, *, is_whole: bo
 
 def _draw(span: Span, low: float, high: float, rng: np.random.Generator) -> float:
     if span.choices:
-        inside = [one for one in span.choices if low <= one <= high]
+        inside = [choice for choice in span.choices if low <= choice <= high]
         return inside[int(rng.integers(len(inside)))]
     if span.is_log:
         drawn = math.exp(rng.uniform(math.log(low), math.log(high)))

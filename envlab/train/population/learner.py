@@ -262,7 +262,7 @@ class PopulationLearner(Learner):
                 f"The checkpoint is of a population of {state['size']}, but --population_size is "
                 f"{self._cfg.size}. Resume with the former."
             )
-        if [set(one) for one in state["values"]] != [set(one) for one in self._values]:
+        if [set(one) for one in state["values"]] != [set(value) for value in self._values]:
             raise CheckpointError(
                 f"The checkpoint's members differ in {', '.join(state['values'][0])}, but "
                 f"population.ranges names {', '.join(self._values[0])}. Resume with the former."

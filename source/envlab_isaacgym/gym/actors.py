@@ -261,10 +261,10 @@ class Actors:
         return env.actors[actor].asset.actuators[index].joint
 
     def get_actor_actuator_properties(self, env: Env, actor: int, /) -> list[ActuatorProperties]:
-        return [copy.copy(one.properties) for one in env.actors[actor].asset.actuators]
+        return [copy.copy(actuator.properties) for actuator in env.actors[actor].asset.actuators]
 
     def find_actor_actuator_index(self, env: Env, actor: int, name: str, /) -> int:
-        return find([one.name for one in env.actors[actor].asset.actuators], name)
+        return find([actuator.name for actuator in env.actors[actor].asset.actuators], name)
 
     def get_actor_tendon_count(self, env: Env, actor: int, /) -> int:
         return int(env.actors[actor].asset.model.ntendon)

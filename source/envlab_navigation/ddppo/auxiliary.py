@@ -113,7 +113,7 @@ class CpcA(AuxiliaryLoss):
         num_steps, num_envs = batch.starts.shape
         reach = min(self._planning_steps, num_steps - 1)
         if reach < 1:
-            nothing = sum(one.sum() * 0.0 for one in self.parameters())
+            nothing = sum(parameter.sum() * 0.0 for parameter in self.parameters())
             return torch.as_tensor(nothing), {"cpc_a": torch.zeros(())}
         device = output.beliefs.device
         # Where predictions start; each reaches as far as the rollout and the episode last.

@@ -183,7 +183,7 @@ def _choose(
 def _check_kwargs(chosen: type, kwargs: Mapping[str, Any], path: Path) -> None:
     """Refuse arguments that ``__init__`` does not take, and lack of those that it needs."""
     parameters = dict(list(inspect.signature(chosen.__init__).parameters.items())[1:])  # type: ignore[misc]
-    kinds = {one.kind for one in parameters.values()}
+    kinds = {parameter.kind for parameter in parameters.values()}
     known = [
         name
         for name, one in parameters.items()

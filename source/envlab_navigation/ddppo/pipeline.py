@@ -107,7 +107,7 @@ class PipelineStage(TrainingSettings):
     @property
     def needs_expert(self) -> bool:
         """Whether the expert must be asked in each step."""
-        losses = [loss for one in self.components for _, loss, _ in one.losses]
+        losses = [loss for component in self.components for _, loss, _ in component.losses]
         asks = any(getattr(loss, "needs_expert", False) for loss in losses)
         return asks or self.teacher_forcing is not None
 
@@ -196,7 +196,9 @@ class TrainingPipeline(TrainingSettings):
     @property
     def losses(self) -> list[Any]:
         """The losses that some stage uses."""
-        used = {name for one in self.pipeline_stages for name in one.loss_names}
+        used = {
+            name for pipeline_stage in self.pipeline_stages for name in pipeline_stage.loss_names
+        }
         return [loss for name, loss in self.named_losses.items() if name in used]
 
     def learning_rate_factor(self) -> float:
@@ -231,7 +233,7 @@ class TrainingPipeline(TrainingSettings):
                 f"The checkpoint is of a pipeline with {len(stages)} stages, but this one has "
                 f"{len(self._progress)}. Resume with the experiment that the run began with."
             )
-        self._progress = [StageProgress(**one) for one in stages]
+        self._progress = [StageProgress(**stage) for stage in stages]
 
     def _settled(self, stage: PipelineStage, where: str) -> PipelineStage:
         """Return a copy of a stage with what it inherits, and its losses in place of names."""

@@ -104,9 +104,9 @@ class Settings:
         if value is None:
             return []
         numbers = [self._number(path, one) for one in value] if isinstance(value, list) else [0.0]
-        if any(one < 1 or not one.is_integer() for one in numbers):
+        if any(number < 1 or not number.is_integer() for number in numbers):
             raise self.mistake(path, value, "a list of whole numbers such as [64, 64]")
-        return [int(one) for one in numbers]
+        return [int(number) for number in numbers]
 
     def names_below(self, path: str) -> list[str]:
         """Return the names of the settings in a section."""

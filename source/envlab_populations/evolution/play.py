@@ -31,5 +31,5 @@ class EvolutionPlayer(SkrlPlayer):
             memory = ReplayMemory(1, 1, env.device, None)
         nursery = Nursery(cfg=cfg, env=wrapper, num_envs=1, memory=memory, context=context)
         members = values["model"]["members"]
-        elites = [one for one in members if one["index"] == values["model"]["elite"]]
+        elites = [member for member in members if member["index"] == values["model"]["elite"]]
         super().__init__(Member.of(nursery, (elites or members)[0]).learner)

@@ -78,7 +78,7 @@ class Experiment:
 
     def run(self) -> None:
         """Run trials until there are as many as wanted; a signal ends those that run, saved."""
-        waiting = [one for one in self.study.trials if one.state == TrialState.RUNNING]
+        waiting = [trial for trial in self.study.trials if trial.state == TrialState.RUNNING]
         try:
             while True:
                 while len(self._running) < self._num_slots and (waiting or self._wants_more()):

@@ -104,8 +104,8 @@ def draw_experiment(
 
 def _scatter(axes: Any, rows: Sequence[Mapping[str, Any]], key: str, name: str) -> None:
     values = [row[key] for row in rows]
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
-        values = [str(one) for one in values]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        values = [str(value) for value in values]
     elif min(values) > 0 and max(values) > 20 * min(values):
         axes.set_xscale("log")
         axes.tick_params(axis="x", which="minor", labelbottom=False)

@@ -93,7 +93,11 @@ class HogwildLearner(TorchLearner):
 
     def learning_rate(self) -> float:
         """See :class:`SkrlLearner`."""
-        groups = [one for _, optimizer in optimizers(self.agent) for one in optimizer.param_groups]
+        groups = [
+            param_group
+            for _, optimizer in optimizers(self.agent)
+            for param_group in optimizer.param_groups
+        ]
         return float(groups[0]["lr"]) if groups else 0.0  # a random agent has none
 
     def model_state(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _body(net: Part, *, is_arc: bool) -> dict[str, Any]:
     activation = net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS})
     if is_arc:
         layers = read_arc(net)
-        _check_sizes(net, "arc", [one for one in layers if isinstance(one, int)])
+        _check_sizes(net, "arc", [layer for layer in layers if isinstance(layer, int)])
         return {"layers": layers}
     sizes = net.take("hid_layers", [256, 256])
     if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
@@ -127,7 +127,7 @@ def _check_optimizer(net: Part, key: str, given: dict[str, Any], distributed: st
         shares = value if inner == "betas" else [value] if inner == "alpha" else []
         if not isinstance(shares, list) or (inner == "betas" and len(shares) != 2):
             raise net.refusal(path, value, "must be a list of two numbers")
-        if any(not _is_number(one) or not 0 <= one < 1 for one in shares):
+        if any(not _is_number(share) or not 0 <= share < 1 for share in shares):
             raise net.refusal(path, value, "must be from 0 to less than 1")
         if inner in ("eps", "weight_decay") and (not _is_number(value) or not value >= 0):
             raise net.refusal(path, value, "must be a number of at least 0")
@@ -176,7 +176,9 @@ def _scheduler(net: Part, num_envs: int) -> str:
 
 
 def _check_frames(net: Part, key: str, frames: Any) -> None:
-    if not isinstance(frames, list) or not all(_is_number(one) and one >= 1 for one in frames):
+    if not isinstance(frames, list) or not all(
+        _is_number(frame) and frame >= 1 for frame in frames
+    ):
         raise net.refusal(f"lr_scheduler_spec.{key}", frames, "must be frames, at least 1")
     if not frames:
         raise net.refusal(f"lr_scheduler_spec.{key}", frames, "must not be empty")

@@ -40,7 +40,7 @@ class SearchFailedError(EnvlabError):
 def write_results(experiment: Experiment) -> list[dict[str, Any]]:
     """Write an experiment's table and graphs into its directory; return the table, best first."""
     directory, search = experiment.directory, experiment.search
-    rows = [_row(directory, one, search) for one in experiment.study.trials]
+    rows = [_row(directory, trial, search) for trial in experiment.study.trials]
     rows.sort(key=lambda row: _or_least(row["total_reward_ma"]), reverse=True)
     with (directory / "experiment_df.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]))
@@ -62,7 +62,7 @@ def _draw(experiment: Experiment, rows: list[dict[str, Any]]) -> None:
     title = f"{search.spec.name}, {len(rows)} trials"
     draw_experiment(directory / "experiment_graph.png", title, rows, list(search.ranges))
     numbers = sorted(row["trial"] for row in rows)
-    draw_trials([directory / "trials" / str(one) for one in numbers], directory)
+    draw_trials([directory / "trials" / str(number) for number in numbers], directory)
 
 
 def print_results(rows: Sequence[dict[str, Any]], experiment: Experiment, spec: str) -> None:
@@ -85,7 +85,7 @@ def print_results(rows: Sequence[dict[str, Any]], experiment: Experiment, spec: 
     number = rows[0]["trial"]
     settings = search.settings(experiment.study.trials[number].params)
     words = ["envlab", "lab", "run", spec, search.spec.name]
-    best = [*words, "train", *(f"-s{one}" for one in settings)]
+    best = [*words, "train", *(f"-s{setting}" for setting in settings)]
     print("Train with the best values:", typed(best))
     print("Play it:", typed([*words, f"enjoy@{place}/trials/{number}"]))
 

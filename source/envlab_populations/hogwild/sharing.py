@@ -57,8 +57,8 @@ class Shared:
         shared = cls()
         for name, own in optimizers(agent):
             parameters = parameters_of(own)
-            shared.parameters[name] = [_shared(one.detach()) for one in parameters]
-            shared.states[name] = [_empty_state(one, optimizer) for one in parameters]
+            shared.parameters[name] = [_shared(parameter.detach()) for parameter in parameters]
+            shared.states[name] = [_empty_state(parameter, optimizer) for parameter in parameters]
         for name, scaler in scalers(agent):
             shared.statistics[name] = {
                 key: _shared(buffer) for key, buffer in scaler.named_buffers()

@@ -320,8 +320,8 @@ def _formula(algorithm: Part, key: str, num_envs: int, *, above: bool = False) -
     if name != "linear_decay":
         raise algorithm.refusal(at, name, "must be 'linear_decay' or 'no_decay'")
     numbers: Any = (end, given.get("start_step", 0), given.get("end_step"))
-    if not all(isinstance(one, int | float) for one in numbers) or numbers[2] <= numbers[1]:
+    if not all(isinstance(number, int | float) for number in numbers) or numbers[2] <= numbers[1]:
         raise algorithm.refusal(key, given, "needs end_val, and an end_step after start_step")
-    last_value, first, last = (float(one) for one in numbers)
+    last_value, first, last = (float(number) for number in numbers)
     share = f"(timestep * {num_envs} - {first}) / {last - first}"
     return f"{float(start)} + {last_value - float(start)} * min(1, max(0, {share}))"

@@ -142,7 +142,7 @@ class Trial:
         line = ProgressLine(self._context, done=self._told, total=self._plan.agent.max_iterations)
         try:
             self._start()
-            while any(one.process.is_alive() for one in self._sessions):
+            while any(session.process.is_alive() for session in self._sessions):
                 self._wait()
                 self._look()
                 self._write(line)
@@ -186,7 +186,9 @@ class Trial:
             self._sessions.append(running)
 
     def _wait(self) -> None:
-        alive = [one.process.sentinel for one in self._sessions if one.process.is_alive()]
+        alive = [
+            session.process.sentinel for session in self._sessions if session.process.is_alive()
+        ]
         multiprocessing.connection.wait(alive, timeout=LOOK_S)
 
     def _look(self) -> None:
@@ -219,11 +221,11 @@ class Trial:
         logger.error("%s %s Its output (%s) ends so:\n%s", one.failure, goes_on, path, told)
 
     def _failed(self) -> list[Running]:
-        return [one for one in self._sessions if one.failure]
+        return [session for session in self._sessions if session.failure]
 
     def _end(self) -> None:
         """Ask the sessions that run to save and leave; end those that do not."""
-        alive = [one.process for one in self._sessions if one.process.is_alive()]
+        alive = [session.process for session in self._sessions if session.process.is_alive()]
         for process in alive:
             process.terminate()
         deadline = time.monotonic() + LEAVE_S
@@ -237,12 +239,16 @@ class Trial:
         for one in self._sessions:
             one.read_records()
         while True:
-            done = [one for one in self._sessions if len(one.records) > self._told]
-            if not done or any(not one.failure and one not in done for one in self._sessions):
+            done = [session for session in self._sessions if len(session.records) > self._told]
+            if not done or any(
+                not session.failure and session not in done for session in self._sessions
+            ):
                 return
             record = mean_record([one.records[self._told] for one in done])
             # What sessions had done that failed since still counts.
-            failed = [one for one in self._sessions if one not in done and one.records]
+            failed = [
+                session for session in self._sessions if session not in done and session.records
+            ]
             record["frames"] += sum(one.records[-1]["frames"] for one in failed)
             self._told += 1
             self._run.append_metrics(record)

@@ -52,7 +52,7 @@ def read_ranks(directory: Path, manifest: Mapping[str, Any], *, silent_s: float)
     try:
         values = parse_json(read_text(directory / "heartbeats.json"))
         timeout_s = float(values.get("timeout_s", DEFAULT_TIMEOUT_S))
-        return [_rank(one, manifest, silent_s, timeout_s) for one in values["ranks"]]
+        return [_rank(value, manifest, silent_s, timeout_s) for value in values["ranks"]]
     except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError):
         return []
 

@@ -57,7 +57,7 @@ class PeerExperiment(ExperimentConfig):
         """Return AllenAct's; it takes a number of processes alone, and names devices otherwise."""
         made = self._peer_params(mode, **kwargs)
         counts = made.nprocesses
-        devices = [-1 if one.type == "cpu" else (one.index or 0) for one in made.devices]
+        devices = [-1 if device.type == "cpu" else (device.index or 0) for device in made.devices]
         return MachineParams(tuple(counts), devices, local_worker_ids=made.local_worker_ids)
 
     def make_sampler_fn(self, **kwargs: Any) -> Any:

@@ -86,7 +86,10 @@ def pipeline_of_peer(peer: Any, unflatten: Any) -> TrainingPipeline:
 
 
 def _stage(peer: Any, stage: Any, number: int) -> PipelineStage:
-    components = [_component(peer, one, stage, number) for one in stage.stage_components]
+    components = [
+        _component(peer, stage_component, stage, number)
+        for stage_component in stage.stage_components
+    ]
     return PipelineStage(
         loss_names=list(stage.loss_names),
         loss_weights=list(stage.loss_weights),
