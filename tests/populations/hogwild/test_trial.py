@@ -23,8 +23,8 @@ from envlab_populations.hogwild.learner import GRADIENT_STEPS
 from envlab_populations.hogwild.records import mean_record
 from envlab_populations.hogwild.session import check_learned
 from tests.launcher import ROOT, Launch, run
+from tests.learner_contract import timeless_digests
 from tests.runs.test_directory import timeless
-from tests.skrl.torch.test_learner import timeless_digests
 from tests.trained import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
 
 DEADLINE_S = 240.0
