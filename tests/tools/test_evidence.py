@@ -15,9 +15,8 @@ from envlab.runs.manifest import write_json
 from envlab.runs.records import METRICS, line_of
 from envlab.tools.evidence.command import main
 from envlab.tools.evidence.experiment import PLAYED, Experiment, names, read
-from envlab.tools.evidence.page import PAGE, page, sides_of, verdict
+from envlab.tools.evidence.page import page, sides_of, verdict
 from envlab.tools.evidence.runner import own_cores, remaining
-from tests.launcher import ROOT
 
 FILE = """
 claim: PPO learns alike with more environments.
@@ -140,22 +139,6 @@ def test_the_probability_of_improvement_is_the_share_of_pairs():
     assert improvement_interval(np.array([1.0, 1.0]), np.array([1.0, 1.0])) == (0.5, 0.5, 0.5)
     low, high = difference_interval(np.array([3.0, 3.0]), np.array([1.0, 1.0]))
     assert (low, high) == (2.0, 2.0)
-
-
-def test_the_page_is_what_the_records_give():
-    folder = ROOT / "scripts/evidence"
-    experiments = [read(name, folder) for name in names(folder)]
-    assert (ROOT / PAGE).read_text() == page(experiments, ROOT / "docs/evidence")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", names(ROOT / "scripts/evidence"))
-def test_each_experiment_runs_in_short(name: str, tmp_path: Path):
-    folder = ROOT / "scripts/evidence"
-    frames = read(name, folder).frames // 10
-    places = [f"--records={tmp_path / 'records'}", f"--logs={tmp_path / 'logs'}"]
-    words = ["run", name, f"--folder={folder}", "--seeds=1", f"--frames={frames}", *places]
-    assert main(words) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""The experiments of this repository, and the page of their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlab.tools.evidence.command import main
+from envlab.tools.evidence.experiment import names, read
+from envlab.tools.evidence.page import PAGE, page
+from tests.launcher import ROOT
+
+
+def test_the_page_is_what_the_records_give():
+    folder = ROOT / "scripts/evidence"
+    experiments = [read(name, folder) for name in names(folder)]
+    assert (ROOT / PAGE).read_text() == page(experiments, ROOT / "docs/evidence")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", names(ROOT / "scripts/evidence"))
+def test_each_experiment_runs_in_short(name: str, tmp_path: Path):
+    folder = ROOT / "scripts/evidence"
+    frames = read(name, folder).frames // 10
+    places = [f"--records={tmp_path / 'records'}", f"--logs={tmp_path / 'logs'}"]
+    words = ["run", name, f"--folder={folder}", "--seeds=1", f"--frames={frames}", *places]
+    assert main(words) == 0
