@@ -42,7 +42,7 @@ KINDS = {
     r"VideoPinball": "Atari, which needs ale-py",
     r"HydraDQN": "several environments at once (HydraDQN)",
 }
-"""Of a refusal, by words in its sentence: what the table calls it. The first that matches counts."""
+"""Names of refusals in the table, by words in their sentences. The first that matches counts."""
 
 
 def specs(checkout: Path) -> Iterator[tuple[Path, str, object]]:
