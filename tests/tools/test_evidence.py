@@ -46,8 +46,9 @@ def flags(folder: Path) -> list[str]:
 def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ):
+    write_records(folder, {"few": [1.0]})
     assert main(["run", "cartpole", *flags(folder)]) == 0
-    assert "2 runs, about 0.0 h on 1 cores" in capsys.readouterr().out
+    assert "1 runs, about 0.0 h on 1 cores" in capsys.readouterr().out
     experiment = read("cartpole", folder)
     assert remaining(experiment, folder / "records") == []
     record = folder / "records/cartpole/many/0"
