@@ -110,7 +110,8 @@ def test_the_core_trains_plays_and_compares_without_its_guests(alone: Path, tmp_
 @pytest.mark.long
 @pytest.mark.timeout(2400)
 def test_the_tests_of_the_core_pass_without_its_guests(alone: Path):
-    words = ["-m", "pytest", "tests", "-q", "--maxfail=5", "-p", "no:cacheprovider", "-m", "not slow"]
+    words = ["-m", "pytest", "tests", "-q", "--maxfail=5"]
+    words += ["-p", "no:cacheprovider", "-m", "not slow"]
     leave_out = ["test_docs", "test_docker", "test_envlab_sh", "test_guests", "test_contributing"]
     words += [f"--ignore=tests/{name}.py" for name in leave_out]  # of the whole repository
     run_alone(alone, [*words, "--ignore=tests/scripts"], alone, 2300.0)
