@@ -48,7 +48,7 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
 ):
     write_records(folder, {"few": [1.0]})
     assert main(["run", "cartpole", *flags(folder)]) == 0
-    assert "1 runs, about 0.0 h on 1 cores" in capsys.readouterr().out
+    assert "runs to make: 1, about 0.0 h" in capsys.readouterr().out
     experiment = read("cartpole", folder)
     assert remaining(experiment, folder / "records") == []
     record = folder / "records/cartpole/many/0"
@@ -65,7 +65,7 @@ def test_an_experiment_is_run_once_and_carried_on_after_a_kill(
         (run / "checkpoints" / name).unlink(missing_ok=True)
     os.unlink(record / "run.json")
     assert main(["run", "cartpole", *flags(folder)]) == 0
-    assert "1 runs" in capsys.readouterr().out
+    assert "runs to make: 1," in capsys.readouterr().out
     runs = list((folder / "logs/cartpole/many/0").glob("logs/*/*/*"))
     assert len(runs) == 2
     again = [json.loads(line) for line in (record / METRICS).open()]
@@ -159,6 +159,8 @@ def test_a_file_that_is_not_right_is_one_sentence(folder: Path, change, message:
 def test_unknown_experiments_folders_and_cores_are_one_sentence(folder: Path, tmp_path: Path):
     with pytest.raises(ConfigurationError, match=r"'cartpol'. Did you mean cartpole\?"):
         main(["run", "cartpol", *flags(folder)])
+    with pytest.raises(ConfigurationError, match="--seeds is 0, but must be 1 or more"):
+        main(["run", "cartpole", "--seeds=0", *flags(folder)])
     with pytest.raises(ConfigurationError, match="There are no experiments"):
         names(tmp_path / "none")
     with (

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from envlab.arguments import ArgumentParser
+from envlab.errors import ConfigurationError
 from envlab.tools.evidence.experiment import FOLDER, RECORDS, Experiment, names, read
 from envlab.tools.evidence.page import PAGE, PICTURES, draw_pictures, page
 from envlab.tools.evidence.runner import own_cores, remaining, run
@@ -24,8 +25,12 @@ def main(arguments: Sequence[str]) -> int:
     flags = _parse(arguments)
     if flags.verb == "run":
         experiment = read(flags.name or "", flags.folder)
-        changes = {"seeds": flags.seeds, "frames": flags.frames and int(flags.frames)}
-        _run(replace(experiment, **{k: v for k, v in changes.items() if v}), flags)
+        given = {name: getattr(flags, name) for name in ("seeds", "frames")}
+        changes = {name: int(value) for name, value in given.items() if value is not None}
+        for name, value in changes.items():
+            if value < 1:
+                raise ConfigurationError(f"--{name} is {given[name]:g}, but must be 1 or more.")
+        _run(replace(experiment, **changes), flags)
         return 0
     experiments = [read(name, flags.folder) for name in names(flags.folder)]
     if flags.verb == "list":
@@ -45,7 +50,7 @@ def _run(experiment: Experiment, flags: argparse.Namespace) -> None:
     """Make the runs that have no record yet."""
     runs = remaining(experiment, flags.records)
     hours = len(runs) * experiment.minutes / 60.0
-    print(f"{experiment.name}: {len(runs)} runs, about {hours:.1f} h on {experiment.cores} cores.")
+    print(f"{experiment.name}: runs to make: {len(runs)}, about {hours:.1f} h in all.")
     with own_cores(flags.core, experiment.cores):
         for number, (contender, seed) in enumerate(runs, start=1):
             print(f"{number} of {len(runs)}: {contender.name}, seed {seed}", flush=True)
