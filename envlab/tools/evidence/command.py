@@ -25,12 +25,12 @@ def main(arguments: Sequence[str]) -> int:
     flags = _parse(arguments)
     if flags.verb == "run":
         experiment = read(flags.name or "", flags.folder)
-        given = {name: getattr(flags, name) for name in ("seeds", "frames")}
-        changes = {name: int(value) for name, value in given.items() if value is not None}
-        for name, value in changes.items():
+        seeds = experiment.seeds if flags.seeds is None else flags.seeds
+        frames = experiment.frames if flags.frames is None else int(flags.frames)
+        for name, value in (("seeds", seeds), ("frames", frames)):
             if value < 1:
-                raise ConfigurationError(f"--{name} is {given[name]:g}, but must be 1 or more.")
-        _run(replace(experiment, **changes), flags)
+                raise ConfigurationError(f"--{name} is {value}, but must be 1 or more.")
+        _run(replace(experiment, seeds=seeds, frames=frames), flags)
         return 0
     experiments = [read(name, flags.folder) for name in names(flags.folder)]
     if flags.verb == "list":
