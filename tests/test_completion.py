@@ -27,14 +27,20 @@ from tests.launcher import ROOT
         ("envlab train --rl_library s", {"skrl"}, {"rsl_rl"}),
         ("envlab config --task Isaac-Ant-", {"Isaac-Ant-v0"}, {"Isaac-Cartpole-v0"}),
         ("envlab terms r", {"reward"}, {"event"}),
-        ("envlab cluster l", {"launch"}, {"kill"}),
         ("envlab play rsl_rl --task Isaac-Cartpole-D", {"Isaac-Cartpole-Direct-v0"}, set()),
     ],
 )
 def test_a_shell_is_told_what_may_follow(
     tmp_path: Path, line: str, offered: set[str], not_offered: set[str]
 ):
-    found = tmp_path / "found"
+    words = completed(tmp_path, line)
+    assert offered <= words
+    assert not not_offered & words
+
+
+def completed(folder: Path, line: str) -> set[str]:
+    """Return the words that may end a line."""
+    found = folder / "found"
     env = os.environ | {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_IFS": "\n",
@@ -43,9 +49,7 @@ def test_a_shell_is_told_what_may_follow(
         "COMP_POINT": str(len(line)),
     }
     subprocess.run([sys.executable, "-m", "envlab.cli"], env=env, check=True, timeout=60)
-    words = {word.strip() for word in found.read_text().splitlines()}
-    assert offered <= words
-    assert not not_offered & words
+    return {word.strip() for word in found.read_text().splitlines()}
 
 
 def test_the_lines_for_a_shell_are_printed(capsys: pytest.CaptureFixture[str]):

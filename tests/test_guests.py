@@ -48,7 +48,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def unwanted(place: str, names: list[str]) -> set[str]:
         return {n for n in names if n == "__pycache__" or Path(place, n) in left_out}
 
-    for name in ("envlab", "scripts", "source", "tests"):
+    for name in ("docs", "envlab", "scripts", "source", "tests"):
         shutil.copytree(ROOT / name, root / name, ignore=unwanted)
     for name in ("pyproject.toml", "constraints.txt", "envlab.sh"):
         shutil.copy(ROOT / name, root)
