@@ -35,7 +35,7 @@ from envlab.libraries import get_library
 from envlab.registry import get_task, list_tasks
 from envlab.runs.checkpoints import Checkpoints
 from envlab.runs.manifest import read_manifest
-from envlab.runs.pretrained import EVALUATION, FILE, OWN, SELECTOR, Policy, policies
+from envlab.runs.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
 from envlab.train.arguments import play_parser
 from envlab.train.play import open_policy
 
@@ -68,7 +68,7 @@ houses. No policy is played in states that it was trained in. Each is one seed.
 |---|---|---|---|---|---|---|
 """
 TAIL = """
-What is missing here was not learned in the hours of CPU that we had: rough ground, humanoids,
+What is missing here was not learned in the hours of CPU that we had: rough ground, H1 and G1,
 lifting and turning cubes need Isaac Lab's 50 to 300 million frames, that is, a GPU. A policy that
 does not do its task is not shipped.
 
@@ -167,7 +167,7 @@ def _without_moments(value: Any) -> Any:
 
 def page() -> str:
     """Return the text of docs/policies.md."""
-    own = [policy for policy in policies() if policy.folder.parts[-3] == OWN]
+    own = [policy for policy in policies() if policy.folder.is_relative_to(ROOT / "source")]
     rows = "".join(_row(one) for one in own if (one.folder / EVALUATION).exists())
     return HEAD.format(episodes=NUM_EPISODES, navigated=NUM_NAVIGATED) + rows + TAIL
 

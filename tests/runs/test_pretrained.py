@@ -33,7 +33,7 @@ def test_where_there_is_none_those_there_are_are_named():
     with pytest.raises(CheckpointError, match=f"of {ANT} by skrl .* There is one by rsl_rl: name"):
         find_policy("skrl", {"algorithm": "ppo"}, {ANT})
     with pytest.raises(CheckpointError, match=f"There are some of {ANT}, "):
-        find_policy("rsl_rl", {}, {"Isaac-Humanoid-v0"})
+        find_policy("rsl_rl", {}, {"Isaac-Velocity-Flat-H1-v0"})
 
 
 def test_another_package_brings_policies(tmp_path: Path, monkeypatch):
