@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -70,28 +69,3 @@ def test_agilerls_files_are_counted_by_what_becomes_of_them(tmp_path: Path):
     assert "| `demos/demo_dqn.py` | DQN | does not run; its settings can be" in written
     with pytest.raises(ConfigurationError, match="has no configs/training"):
         list(module.rows(tmp_path / "demos"))
-
-
-def test_slm_labs_specs_are_counted_by_what_becomes_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    folder = tmp_path / "SLM-Lab/slm_lab/spec"
-    folder.mkdir(parents=True)
-    read = json.loads((ROOT / "source/envlab_populations/specs/dqn/dqn.json").read_text())
-    spec = read["dqn_cartpole"]
-    sarsa = spec | {"agent": spec["agent"] | {"algorithm": {"name": "SARSA"}}}
-    atari = spec | {"env": spec["env"] | {"name": "ALE/Pong-v5"}}
-    specs = {"read": spec, "sarsa": sarsa, "atari": atari, "figures": {"mean": 1.0}}
-    (folder / "specs.json").write_text(json.dumps(specs))
-    page = tmp_path / "page.md"
-    module = load("from_slm_lab")
-    monkeypatch.setattr(module, "PAGE", page)
-    page.write_text(f"Before.\n{module.BEGIN}old\n{module.END}After.\n")
-    assert module.main([str(tmp_path / "SLM-Lab")]) == 0
-    rows = ["| is read | 1 |", "| Atari, which needs ale-py | 1 |", "| SARSA | 1 |", "| all | 3 |"]
-    text = page.read_text()
-    assert [row for row in rows if row not in text] == []
-    assert text.startswith("Before.")
-    assert text.endswith("After.\n")
-    with pytest.raises(ConfigurationError, match="has no slm_lab/spec"):
-        module.main([str(tmp_path)])
