@@ -1,0 +1,183 @@
+"""Terms of tasks that follow a motion, after mjlab 1.6.0's ``tasks/tracking/mdp``.
+
+``command_name`` names a :class:`MotionCommandCfg`. Rewards and terminations return ``(num_envs,)``,
+observations ``(num_envs, k)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from envlab.envs.math import (
+    gravity_in_body,
+    matrix_from_quat,
+    quat_error_magnitude,
+    subtract_frame_transforms,
+)
+from envlab.envs.mdp.motion_command import MotionCommand
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+
+
+def motion_anchor_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return where the reference's anchor is in the frame of the robot's, in m, 3 columns."""
+    return _anchor_in_robot(_motion(env, command_name))[0]
+
+
+def motion_anchor_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return how the reference's anchor is turned in the frame of the robot's, 6 columns.
+
+    They are the first two columns of the rotation matrix, row by row.
+    """
+    return _two_columns(_anchor_in_robot(_motion(env, command_name))[1])
+
+
+def robot_body_pos_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return where the robot's bodies are in the frame of its anchor, in m, 3 columns each."""
+    return _bodies_in_anchor(_motion(env, command_name))[0].flatten(1)
+
+
+def robot_body_ori_b(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return how the robot's bodies are turned in the frame of its anchor, 6 columns each."""
+    return _two_columns(_bodies_in_anchor(_motion(env, command_name))[1])
+
+
+def motion_global_anchor_position_error_exp(
+    env: ManagerEnv, command_name: str, std: float
+) -> torch.Tensor:
+    """Return 1 where the robot's anchor is at the reference's, less by distances; ``std`` in m."""
+    motion = _motion(env, command_name)
+    error = (motion.anchor_pos_w - motion.robot_anchor_pos_w).square().sum(dim=1)
+    return torch.exp(-error / std**2)
+
+
+def motion_global_anchor_orientation_error_exp(
+    env: ManagerEnv, command_name: str, std: float
+) -> torch.Tensor:
+    """Return 1 where the anchor is turned as the reference's, less by angles over ``std``, rad."""
+    motion = _motion(env, command_name)
+    error = quat_error_magnitude(motion.anchor_quat_w, motion.robot_anchor_quat_w)
+    return torch.exp(-error.square() / std**2)
+
+
+def motion_relative_body_position_error_exp(
+    env: ManagerEnv, command_name: str, std: float, body_names: list[str] | None = None
+) -> torch.Tensor:
+    """Return 1 where bodies are at the reference's, seen from the robot's anchor; ``std`` in m."""
+    motion = _motion(env, command_name)
+    return _closeness(motion.body_pos_relative_w, motion.robot_body_pos_w, motion, std, body_names)
+
+
+def motion_relative_body_orientation_error_exp(
+    env: ManagerEnv, command_name: str, std: float, body_names: list[str] | None = None
+) -> torch.Tensor:
+    """Return 1 where bodies are turned as the reference's, seen from the anchor; ``std`` in rad."""
+    motion = _motion(env, command_name)
+    error = quat_error_magnitude(motion.body_quat_relative_w, motion.robot_body_quat_w).square()
+    return torch.exp(-error[:, motion.indexes(body_names)].mean(dim=1) / std**2)
+
+
+def motion_global_body_linear_velocity_error_exp(
+    env: ManagerEnv, command_name: str, std: float, body_names: list[str] | None = None
+) -> torch.Tensor:
+    """Return 1 where bodies are as fast as the reference's, in the world; ``std`` in m/s."""
+    motion = _motion(env, command_name)
+    return _closeness(motion.body_lin_vel_w, motion.robot_body_lin_vel_w, motion, std, body_names)
+
+
+def motion_global_body_angular_velocity_error_exp(
+    env: ManagerEnv, command_name: str, std: float, body_names: list[str] | None = None
+) -> torch.Tensor:
+    """Return 1 where bodies turn as fast as the reference's, in the world; ``std`` in rad/s."""
+    motion = _motion(env, command_name)
+    return _closeness(motion.body_ang_vel_w, motion.robot_body_ang_vel_w, motion, std, body_names)
+
+
+def bad_anchor_pos(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
+    """Return whether the anchor is further than ``threshold``, in m, from the reference's."""
+    motion = _motion(env, command_name)
+    distance = torch.linalg.vector_norm(motion.anchor_pos_w - motion.robot_anchor_pos_w, dim=1)
+    return distance > threshold
+
+
+def bad_anchor_pos_z_only(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
+    """Return whether the anchor is higher or lower than the reference's by ``threshold``, in m."""
+    motion = _motion(env, command_name)
+    return (motion.anchor_pos_w[:, 2] - motion.robot_anchor_pos_w[:, 2]).abs() > threshold
+
+
+def bad_anchor_ori(env: ManagerEnv, command_name: str, threshold: float) -> torch.Tensor:
+    """Return whether the anchor leans otherwise than the reference's.
+
+    By more than ``threshold``, in vertical components of gravity in both frames: 0 to 2.
+    """
+    motion = _motion(env, command_name)
+    reference = gravity_in_body(motion.anchor_quat_w)[:, 2]
+    return (reference - gravity_in_body(motion.robot_anchor_quat_w)[:, 2]).abs() > threshold
+
+
+def bad_motion_body_pos(
+    env: ManagerEnv, command_name: str, threshold: float, body_names: list[str] | None = None
+) -> torch.Tensor:
+    """Return whether a body is further than ``threshold``, m, from where it is to be."""
+    motion = _motion(env, command_name)
+    error = torch.linalg.vector_norm(motion.body_pos_relative_w - motion.robot_body_pos_w, dim=2)
+    return (error[:, motion.indexes(body_names)] > threshold).any(dim=1)
+
+
+def bad_motion_body_pos_z_only(
+    env: ManagerEnv, command_name: str, threshold: float, body_names: list[str] | None = None
+) -> torch.Tensor:
+    """Return whether a body is higher or lower than it is to be by ``threshold``, in m."""
+    motion = _motion(env, command_name)
+    error = (motion.body_pos_relative_w - motion.robot_body_pos_w)[..., 2].abs()
+    return (error[:, motion.indexes(body_names)] > threshold).any(dim=1)
+
+
+def _motion(env: ManagerEnv, command_name: str) -> MotionCommand:
+    term = env.command_manager.get_term(command_name)
+    if not isinstance(term, MotionCommand):
+        raise ConfigurationError(
+            f"A term follows the command {command_name!r}, a {type(term).__name__}, but needs a "
+            "MotionCommand."
+        )
+    return term
+
+
+def _closeness(
+    reference: torch.Tensor,
+    values: torch.Tensor,
+    motion: MotionCommand,
+    std: float,
+    body_names: list[str] | None,
+) -> torch.Tensor:
+    """Return exp(-mean squared distance / std^2) over bodies, of ``(num_envs, num_bodies, 3)``."""
+    error = (reference - values).square().sum(dim=2)
+    return torch.exp(-error[:, motion.indexes(body_names)].mean(dim=1) / std**2)
+
+
+def _anchor_in_robot(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
+    return subtract_frame_transforms(
+        motion.robot_anchor_pos_w,
+        motion.robot_anchor_quat_w,
+        motion.anchor_pos_w,
+        motion.anchor_quat_w,
+    )
+
+
+def _bodies_in_anchor(motion: MotionCommand) -> tuple[torch.Tensor, torch.Tensor]:
+    pos, quat = motion.robot_body_pos_w, motion.robot_body_quat_w
+    return subtract_frame_transforms(
+        motion.robot_anchor_pos_w.unsqueeze(1).expand_as(pos),
+        motion.robot_anchor_quat_w.unsqueeze(1).expand_as(quat),
+        pos,
+        quat,
+    )
+
+
+def _two_columns(quat: torch.Tensor) -> torch.Tensor:
+    return matrix_from_quat(quat)[..., :2].flatten(1)

@@ -1,0 +1,561 @@
+"""A motion that a robot is to follow: a command that plays clips, and resets robots into them.
+
+After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differs from mjlab:
+
+- Bodies are compared with the reference at the robot's anchor of now; there, of the step before.
+- After a reset to frame ``k``, the state after one step is compared with frame ``k + 1``; there,
+  where a clip ends within an episode, with frame ``k``.
+- Several clips, weighted. Failures of all processes are counted together, and what an environment
+  draws does not depend on how many processes there are.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+
+from envlab.envs.entities import ALL, SceneEntityCfg, columns, resolve_entity
+from envlab.envs.managers.command import CommandTerm, CommandTermCfg
+from envlab.envs.masks import assign
+from envlab.envs.math import (
+    quat_apply,
+    quat_apply_inverse,
+    quat_conjugate,
+    quat_error_magnitude,
+    quat_from_euler_xyz,
+    quat_mul,
+    yaw_quat,
+)
+from envlab.envs.mdp.events import joint_limits, six_ranges
+from envlab.envs.random import RandomStream
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.motion import MotionClip, fit_clip, read_clip, resample_clip
+from envlab.sim.recording import between_graphs
+
+if TYPE_CHECKING:
+    from envlab.envs.vector_env import VectorEnv
+
+logger = logging.getLogger(__name__)
+
+_ERRORS = (
+    *("error_anchor_pos", "error_anchor_rot", "error_anchor_lin_vel", "error_anchor_ang_vel"),
+    *("error_body_pos", "error_body_rot", "error_body_lin_vel", "error_body_ang_vel"),
+    *("error_joint_pos", "error_joint_vel"),
+)
+_SAMPLING = ("sampling_entropy", "sampling_top1_prob", "sampling_top1_bin")
+
+
+@dataclass(kw_only=True)
+class MotionCommandCfg(CommandTermCfg):
+    """Clips and how episodes start in them.
+
+    Needs ``xpos``, ``xquat``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``.
+    """
+
+    resampling_time_range: tuple[float, float] = (1.0e9, 1.0e9)
+    """A clip is followed to its end; then another frame is drawn."""
+    asset_name: str = "robot"
+    """The robot."""
+    motion_file: str | list[str]
+    """Clips: paths, or ``package:path``; see :mod:`envlab.motion.files`."""
+    motion_weights: list[float] | None = None
+    """How often each clip is drawn, beside its length; null: all alike."""
+    anchor_body_name: str
+    """Body by which the reference is placed relative to the robot."""
+    body_names: list[str]
+    """Bodies that are compared."""
+    pose_range: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Bounds of what is added to the root at a reset: ``x``, ``y``, ``z`` in m, ``roll``,
+    ``pitch``, ``yaw`` in rad, in the world frame."""
+    velocity_range: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """The same of its velocity, in m/s and rad/s."""
+    joint_position_range: tuple[float, float] = (-0.52, 0.52)
+    """Bounds of what is added to joints at a reset, in rad, within their soft limits."""
+    soft_limit_factor: float = 0.9
+    """Share of a joint's range within which a reset puts it."""
+    sampling_mode: Literal["adaptive", "uniform", "start"] = "adaptive"
+    """Where in a clip episodes start: more often where they failed, anywhere, or at its start."""
+    adaptive_kernel_size: int = 1
+    """Bins of about a second, from that of a failure backwards, that are drawn more often."""
+    adaptive_lambda: float = 0.8
+    """By which the share of each earlier bin of the kernel decays."""
+    adaptive_uniform_ratio: float = 0.1
+    """Failures that are added in all, spread evenly over the bins."""
+    adaptive_alpha: float = 0.001
+    """Weight of a step's failures in their moving average."""
+
+    def build(self, env: VectorEnv) -> MotionCommand:
+        return MotionCommand(self, env)
+
+
+class MotionCommand(CommandTerm):
+    """The term of a :class:`MotionCommandCfg`: the reference's joint positions, then velocities.
+
+    Attributes:
+        clips: The clips, in the order of the configuration, at the environment's rate.
+        frames: Where each environment is, in the frames of all clips one after the other, int64
+            ``(num_envs,)``.
+        bin_failed_count: Moving average of the failures in each bin, ``(num_bins,)``.
+    """
+
+    cfg: MotionCommandCfg
+
+    def __init__(self, cfg: MotionCommandCfg, env: VectorEnv) -> None:
+        super().__init__(cfg, env)
+        self._check()
+        model, device = env.sim.model, env.device
+        self._robot = resolve_entity(SceneEntityCfg(cfg.asset_name), model, device)
+        self.clips = [_fitting(source, env) for source in _sources(cfg)]
+        names = self.clips[0].body_names or ()
+        bodies = self._listed_bodies(names)
+        self._body_ids = torch.tensor([model.body(name).id for name in bodies], device=device)
+        self._anchor = bodies.index(cfg.anchor_body_name)
+        self._reference = _Reference(self.clips, bodies, model.body(self._robot.root_body).name)
+        self._reference.to(device)
+        self._bins = _Bins(self.clips, cfg, env.step_dt, device)
+        self.frames = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
+        self._ends = torch.ones_like(self.frames)
+        self.bin_failed_count = torch.zeros(self._bins.num, device=device)
+        self._failed_now = torch.zeros_like(self.bin_failed_count)
+        low, high = joint_limits(env, self._robot)
+        margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
+        self._limits = low + margin, high - margin
+        self._kept: dict[str, tuple[tuple[int, int], torch.Tensor]] = {}
+        self._moves = 0
+        self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
+        self._errors = torch.zeros(len(_ERRORS), env.num_envs, device=device)
+        self._sampling = torch.zeros(len(_SAMPLING), env.num_envs, device=device)
+        self.metrics = dict(
+            zip((*_ERRORS, *_SAMPLING), (*self._errors, *self._sampling), strict=True)
+        )
+
+    # The reference ------------------------------------------------------------------------------
+
+    @property
+    def joint_pos(self) -> torch.Tensor:
+        """Joint positions of the reference, ``(num_envs, num_joints)``."""
+        return self._reference.joint_pos[self.frames]
+
+    @property
+    def joint_vel(self) -> torch.Tensor:
+        """Joint velocities of the reference."""
+        return self._reference.joint_vel[self.frames]
+
+    @property
+    def body_pos_w(self) -> torch.Tensor:
+        """Bodies of the reference, in m, from the world's origin, ``(num_envs, num_bodies, 3)``."""
+        pos = self._of_frame("body_pos_w")
+        return pos + self.env.env_origins.unsqueeze(1)
+
+    @property
+    def body_quat_w(self) -> torch.Tensor:
+        """Orientations of the reference's bodies, ``(num_envs, num_bodies, 4)``."""
+        return self._of_frame("body_quat_w")
+
+    @property
+    def body_lin_vel_w(self) -> torch.Tensor:
+        """Velocities of the reference's bodies, in m/s, ``(num_envs, num_bodies, 3)``."""
+        return self._of_frame("body_lin_vel_w")
+
+    @property
+    def body_ang_vel_w(self) -> torch.Tensor:
+        """Angular velocities of the reference's bodies, in rad/s."""
+        return self._of_frame("body_ang_vel_w")
+
+    @property
+    def anchor_pos_w(self) -> torch.Tensor:
+        """The reference's anchor, in m, ``(num_envs, 3)``."""
+        return self.body_pos_w[:, self._anchor]
+
+    @property
+    def anchor_quat_w(self) -> torch.Tensor:
+        """Orientation of the reference's anchor, ``(num_envs, 4)``."""
+        return self.body_quat_w[:, self._anchor]
+
+    @property
+    def body_pos_relative_w(self) -> torch.Tensor:
+        """Where the reference's bodies would be if its anchor were above the robot's.
+
+        It is moved horizontally and turned about the vertical, ``(num_envs, num_bodies, 3)``.
+        """
+        return self._relative()[..., :3]
+
+    @property
+    def body_quat_relative_w(self) -> torch.Tensor:
+        """How the reference's bodies would be turned if its anchor looked where the robot's does.
+
+        ``(num_envs, num_bodies, 4)``.
+        """
+        return self._relative()[..., 3:]
+
+    # The robot ----------------------------------------------------------------------------------
+
+    @property
+    def robot_joint_pos(self) -> torch.Tensor:
+        """Joint positions of the robot, ``(num_envs, num_joints)``."""
+        return columns(self.env.sim.data.qpos, self._robot.qpos_ids)
+
+    @property
+    def robot_joint_vel(self) -> torch.Tensor:
+        """Joint velocities of the robot."""
+        return columns(self.env.sim.data.qvel, self._robot.qvel_ids)
+
+    @property
+    def robot_body_pos_w(self) -> torch.Tensor:
+        """Bodies of the robot, in m, ``(num_envs, num_bodies, 3)``."""
+        return self._once("pos", lambda: self.env.sim.data.xpos[:, self._body_ids])
+
+    @property
+    def robot_body_quat_w(self) -> torch.Tensor:
+        """Orientations of the robot's bodies, ``(num_envs, num_bodies, 4)``."""
+        return self._once("quat", lambda: self.env.sim.data.xquat[:, self._body_ids])
+
+    @property
+    def robot_body_lin_vel_w(self) -> torch.Tensor:
+        """Velocities of the robot's bodies, at their origins, in m/s, world frame."""
+        return self._once("velocity", self._body_velocities)[..., 3:]
+
+    @property
+    def robot_body_ang_vel_w(self) -> torch.Tensor:
+        """Angular velocities of the robot's bodies, in rad/s, world frame."""
+        return self._once("velocity", self._body_velocities)[..., :3]
+
+    @property
+    def robot_anchor_pos_w(self) -> torch.Tensor:
+        """The robot's anchor, in m, ``(num_envs, 3)``."""
+        return self.robot_body_pos_w[:, self._anchor]
+
+    @property
+    def robot_anchor_quat_w(self) -> torch.Tensor:
+        """Orientation of the robot's anchor, ``(num_envs, 4)``."""
+        return self.robot_body_quat_w[:, self._anchor]
+
+    # A term's life ------------------------------------------------------------------------------
+
+    def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
+        self._count_failures(mask)
+        frames, ends, draws = self._draw(mask, stream)
+        env = self.env
+        self._place(frames, draws, env.reset_qpos, env.reset_qvel)
+        self._go_to(mask, frames, ends)
+
+    def update(self) -> None:
+        anchor = self._anchor
+        difference = self.body_pos_relative_w - self.robot_body_pos_w
+        quats = self.robot_body_quat_w
+        velocity = self.body_lin_vel_w - self.robot_body_lin_vel_w
+        turning = self.body_ang_vel_w - self.robot_body_ang_vel_w
+        norm = torch.linalg.vector_norm
+        rows = (
+            norm(self.anchor_pos_w - self.robot_anchor_pos_w, dim=1),
+            quat_error_magnitude(self.anchor_quat_w, self.robot_anchor_quat_w),
+            norm(velocity[:, anchor], dim=1),
+            norm(turning[:, anchor], dim=1),
+            norm(difference, dim=2).mean(dim=1),
+            quat_error_magnitude(self.body_quat_relative_w, quats).mean(dim=1),
+            norm(velocity, dim=2).mean(dim=1),
+            norm(turning, dim=2).mean(dim=1),
+            norm(self.joint_pos - self.robot_joint_pos, dim=1),
+            norm(self.joint_vel - self.robot_joint_vel, dim=1),
+        )
+        torch.stack(rows, out=self._errors)
+
+    def update_command(self) -> None:
+        # What was just reset is at the frame after that of its state already.
+        self._move(self.frames + (self.env.episode_length_buf > 0))
+        if self.cfg.sampling_mode == "adaptive":
+            self._average_failures()
+        self._start_again(self.frames >= self._ends)
+        self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
+
+    def hold(self, values: Sequence[float]) -> None:
+        """Nothing: a clip is not commanded by hand."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        names = ("frames", "_ends", "bin_failed_count", "_failed_now", "_sampling")
+        return {name: getattr(self, name).cpu().clone() for name in names}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        self._move(state["frames"].to(self.frames.device))
+        for name in ("_ends", "bin_failed_count", "_failed_now", "_sampling"):
+            getattr(self, name).copy_(state[name])
+
+    def indexes(self, body_names: Sequence[str] | None) -> slice | list[int]:
+        """Return the columns of some bodies among those that are compared; None: of all.
+
+        Raises:
+            ConfigurationError: For a body that is not compared.
+        """
+        if body_names is None:
+            return ALL
+        known = self.cfg.body_names
+        for name in body_names:
+            if name not in known:
+                raise ConfigurationError(
+                    f"A term asks for the body {name!r}, which the motion command does not "
+                    f"compare; it compares {', '.join(known)}.{did_you_mean(name, known)}"
+                )
+        return [known.index(name) for name in body_names]
+
+    # --------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        cfg, env = self.cfg, self.env
+        if cfg.resampling_time_range[0] < env.step_dt * max(env.max_episode_length, 1):
+            raise ConfigurationError(
+                f"resampling_time_range of the motion command is {cfg.resampling_time_range}, but "
+                "a motion is followed to its end; leave it at 1e9."
+            )
+        if not 0.0 < cfg.adaptive_alpha <= 1.0 or not cfg.adaptive_uniform_ratio > 0.0:
+            raise ConfigurationError(
+                f"adaptive_alpha is {cfg.adaptive_alpha} and adaptive_uniform_ratio "
+                f"{cfg.adaptive_uniform_ratio}; the first must be in (0, 1], the second above 0."
+            )
+
+    def _listed_bodies(self, known: Sequence[str]) -> list[str]:
+        cfg = self.cfg
+        for name in (*cfg.body_names, cfg.anchor_body_name):
+            if name not in known:
+                raise ConfigurationError(
+                    f"The motion command asks for the body {name!r}, which the motion "
+                    f"{self.clips[0].name} or the robot lacks; both have {', '.join(known)}."
+                    f"{did_you_mean(name, known)}"
+                )
+        if cfg.anchor_body_name not in cfg.body_names:
+            raise ConfigurationError(
+                f"anchor_body_name is {cfg.anchor_body_name!r}, which must be one of body_names."
+            )
+        return list(cfg.body_names)
+
+    def _of_frame(self, name: str) -> torch.Tensor:
+        return self._once(name, lambda: getattr(self._reference, name)[self.frames])
+
+    def _once(self, name: str, compute: object) -> torch.Tensor:
+        """Return what is computed once for all terms that ask before state or frame change."""
+        key = self.env.sim.num_changes, self._moves
+        kept = self._kept.get(name)
+        if kept is None or kept[0] != key:
+            kept = self._kept[name] = key, compute()  # type: ignore[operator]
+        return kept[1]
+
+    def _relative(self) -> torch.Tensor:
+        return self._once("relative", self._compute_relative)
+
+    def _compute_relative(self) -> torch.Tensor:
+        """Return ``body_pos_relative_w`` and ``body_quat_relative_w``, joined."""
+        anchor_pos, robot_pos = self.anchor_pos_w.unsqueeze(1), self.robot_anchor_pos_w
+        turn = yaw_quat(quat_mul(self.robot_anchor_quat_w, quat_conjugate(self.anchor_quat_w)))
+        turn = turn.unsqueeze(1)
+        above = torch.cat((robot_pos[:, :2], self.anchor_pos_w[:, 2:]), dim=1).unsqueeze(1)
+        offset = self.body_pos_w - anchor_pos
+        pos = above + quat_apply(turn.expand(*offset.shape[:2], 4), offset)
+        return torch.cat((pos, quat_mul(turn, self.body_quat_w)), dim=2)
+
+    def _body_velocities(self) -> torch.Tensor:
+        """Return angular, then linear velocities of the bodies' origins, in the world frame."""
+        data = self.env.sim.data
+        # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
+        spatial = data.cvel[:, self._body_ids]
+        arm = self.robot_body_pos_w - data.subtree_com[:, self._robot.root_body, None]
+        linear = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
+        return torch.cat((spatial[..., :3], linear), dim=2)
+
+    def _move(self, frames: torch.Tensor) -> None:
+        self.frames.copy_(frames)
+        self._moves += 1
+
+    def _go_to(self, mask: torch.Tensor, frames: torch.Tensor, ends: torch.Tensor) -> None:
+        """Have the environments of ``mask`` follow the frames after ``frames``."""
+        assign(self._ends, mask, ends)
+        self._move(torch.where(mask, frames + 1, self.frames))
+        self.command.copy_(torch.cat((self.joint_pos, self.joint_vel), dim=1))
+
+    def _draw(
+        self, mask: torch.Tensor, stream: RandomStream
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return frames to start in, the ends of their clips, and offsets of the state."""
+        cfg = self.cfg
+        six = [*six_ranges(cfg.pose_range, "pose_range")]
+        six += six_ranges(cfg.velocity_range, "velocity_range")
+        joints = [cfg.joint_position_range] * len(self._robot.joint_names)
+        drawn = stream.ranges([(0.0, 1.0), (0.0, 1.0), *six, *joints], mask)
+        shares = self._bins.shares(self.bin_failed_count, cfg.sampling_mode)
+        self._sampling.copy_(self._bins.statistics(shares).unsqueeze(1))
+        frames, ends = self._bins.frames(shares, drawn[:, 0], drawn[:, 1], cfg.sampling_mode)
+        return frames, ends, drawn[:, 2:]
+
+    def _place(
+        self, frames: torch.Tensor, draws: torch.Tensor, qpos: torch.Tensor, qvel: torch.Tensor
+    ) -> None:
+        """Write the robot's state in ``frames``, plus offsets, to all rows."""
+        root, robot = self._reference.root[frames], self._robot
+        quat = quat_mul(quat_from_euler_xyz(*draws[:, 3:6].unbind(1)), root[:, 3:7])
+        qpos[:, robot.root_pos] = root[:, :3] + self.env.env_origins + draws[:, :3]
+        qpos[:, robot.root_quat] = quat
+        qvel[:, robot.root_lin_vel] = root[:, 7:10] + draws[:, 6:9]
+        qvel[:, robot.root_ang_vel] = quat_apply_inverse(quat, root[:, 10:] + draws[:, 9:12])
+        joints = (self._reference.joint_pos[frames] + draws[:, 12:]).clamp(*self._limits)
+        qpos[:, robot.qpos_ids] = joints
+        qvel[:, robot.qvel_ids] = self._reference.joint_vel[frames]
+
+    def _start_again(self, over: torch.Tensor) -> None:
+        """Draw a frame, and put the robot into it, where a clip has ended within an episode."""
+        env = self.env
+        if over.device.type == "cpu" and not over.any():
+            return
+        stream = env.random.stream("commands.motion.over")
+        frames, ends, draws = self._draw(over, stream)
+        qpos, qvel = env.sim.data.qpos.clone(), env.sim.data.qvel.clone()
+        self._place(frames, draws, qpos, qvel)
+        env.sim.reset(over, qpos, qvel)
+        self._go_to(over, frames, ends)
+
+    def _count_failures(self, mask: torch.Tensor) -> None:
+        manager = getattr(self.env, "termination_manager", None)
+        if self.cfg.sampling_mode != "adaptive" or manager is None:  # the first reset of all
+            return
+        failed = (mask & manager.terminated).float()
+        bins = self._bins.of_frame[self.frames.clamp(max=len(self._bins.of_frame) - 1)]
+        self._failed_now.index_add_(0, bins, failed)
+
+    @between_graphs  # ranks wait for one another
+    def _average_failures(self) -> None:
+        alpha = self.cfg.adaptive_alpha
+        failed = self.env.context.sum(self._failed_now)
+        self.bin_failed_count.mul_(1.0 - alpha).add_(failed, alpha=alpha)
+        self._failed_now.zero_()
+
+
+class _Reference:
+    """The frames of all clips one after the other, as float32 tensors ``(T, ...)``."""
+
+    def __init__(self, clips: Sequence[MotionClip], bodies: Sequence[str], root: str) -> None:
+        names = list(clips[0].body_names or ())
+        ids, first = [names.index(name) for name in bodies], names.index(root)
+
+        def joined(name: str, chosen: list[int] | int | slice) -> torch.Tensor:
+            table = np.concatenate([getattr(clip, name)[:, chosen] for clip in clips])
+            return torch.as_tensor(table, dtype=torch.float32)
+
+        self.joint_pos, self.joint_vel = (
+            joined(name, slice(None)) for name in ("joint_pos", "joint_vel")
+        )
+        states = ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w")
+        self.body_pos_w, self.body_quat_w, self.body_lin_vel_w, self.body_ang_vel_w = (
+            joined(name, ids) for name in states
+        )
+        self.root = torch.cat([joined(name, first) for name in states], dim=1)
+
+    def to(self, device: torch.device) -> None:
+        """Move the tensors."""
+        for name, values in vars(self).items():
+            setattr(self, name, values.to(device))
+
+
+class _Bins:
+    """Parts of about a second, into which clips are divided to count failures.
+
+    Attributes:
+        num: How many, of all clips.
+        of_frame: The bin of each frame, int64 ``(T,)``.
+    """
+
+    def __init__(
+        self,
+        clips: Sequence[MotionClip],
+        cfg: MotionCommandCfg,
+        step_dt: float,
+        device: torch.device,
+    ) -> None:
+        counts = [int(clip.num_frames // (1.0 / step_dt)) + 1 for clip in clips]
+        starts = np.cumsum([0, *(clip.num_frames for clip in clips)])
+        self.num = sum(counts)
+        weights = _weights(cfg, clips)
+        first, of_frame, table = 0, [], []
+        smoothing = np.zeros((self.num, self.num))
+        kernel = cfg.adaptive_lambda ** np.arange(cfg.adaptive_kernel_size)
+        for clip, count, start, weight in zip(clips, counts, starts[:-1], weights, strict=True):
+            frames = np.arange(clip.num_frames)
+            of_frame.append(first + np.minimum(frames * count // clip.num_frames, count - 1))
+            for index in range(count):
+                table.append((start, clip.num_frames, index, count, weight))
+                for offset, share in enumerate(kernel / kernel.sum()):
+                    smoothing[first + index, first + min(index + offset, count - 1)] += share
+            first += count
+        self.of_frame = torch.as_tensor(np.concatenate(of_frame), device=device)
+        self._smoothing = torch.as_tensor(smoothing, dtype=torch.float64, device=device)
+        columns_ = torch.tensor(table, dtype=torch.float64, device=device).unbind(1)
+        self._start, self._frames, self._index, self._count, self._weight = columns_
+        self._uniform = cfg.adaptive_uniform_ratio / self.num
+
+    def shares(self, failed: torch.Tensor, mode: str) -> torch.Tensor:
+        """Return how often each bin is drawn, float64 ``(num,)``, of sum 1."""
+        if mode == "adaptive":
+            shares = self._smoothing @ (failed.double() + self._uniform)
+        elif mode == "uniform":
+            shares = self._frames / self._count
+        else:
+            shares = (self._index == 0).double()
+        shares = shares * self._weight
+        return shares / shares.sum()
+
+    def frames(
+        self, shares: torch.Tensor, which: torch.Tensor, where: torch.Tensor, mode: str
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return frames, int64, and the ends of their clips, of two draws from [0, 1)."""
+        bins = torch.searchsorted(shares.cumsum(0), which.double(), right=True)
+        bins = bins.clamp(max=self.num - 1)
+        place = (self._index[bins] + where.double() * (mode != "start")) / self._count[bins]
+        # The frame after it is the first that the robot is compared with.
+        frame = (place * (self._frames[bins] - 1)).long().clamp(max=(self._frames[bins] - 2).long())
+        start = self._start[bins].long()
+        return start + frame, start + self._frames[bins].long()
+
+    def statistics(self, shares: torch.Tensor) -> torch.Tensor:
+        """Return the entropy of ``shares`` over its maximum, the greatest, and its place, (3,)."""
+        entropy = -(shares * (shares + 1e-12).log()).sum() / max(math.log(self.num), 1e-12)
+        most, index = shares.max(dim=0)
+        if self.num == 1:
+            entropy = torch.ones_like(entropy)
+        return torch.stack((entropy, most, index / self.num)).float()
+
+
+def _sources(cfg: MotionCommandCfg) -> list[str]:
+    sources = [cfg.motion_file] if isinstance(cfg.motion_file, str) else list(cfg.motion_file)
+    if not sources or not all(sources):
+        raise ConfigurationError(
+            "The motion command has no motion_file. Give one: "
+            "env.commands.motion.motion_file=clip.npz"
+        )
+    return sources
+
+
+def _weights(cfg: MotionCommandCfg, clips: Sequence[MotionClip]) -> list[float]:
+    weights = [1.0] * len(clips) if cfg.motion_weights is None else list(cfg.motion_weights)
+    if len(weights) != len(clips) or min(weights) < 0.0 or not sum(weights) > 0.0:
+        raise ConfigurationError(
+            f"motion_weights is {weights}, but must have {len(clips)} values, one a motion, of 0 "
+            "or more and not all 0."
+        )
+    return weights
+
+
+def _fitting(source: str, env: VectorEnv) -> MotionClip:
+    """Return a clip for the environment's robot, at its rate."""
+    clip = fit_clip(read_clip(source), env.sim.model)
+    rate = 1.0 / env.step_dt
+    fitting = resample_clip(clip, rate)
+    if fitting is not clip:
+        logger.warning(
+            "The motion %s has %g frames per second; it is resampled to %g, which the task has.",
+            source,
+            clip.fps,
+            rate,
+        )
+    return fitting

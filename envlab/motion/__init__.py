@@ -1,0 +1,15 @@
+"""Motion clips: what a robot did, frame by frame, for policies that are to do the same."""
+
+from envlab.motion.clip import MotionClip, fit_clip, resample_clip
+from envlab.motion.files import read_clip, read_csv, write_clip
+from envlab.motion.kinematics import clip_of_states
+
+__all__ = [
+    "MotionClip",
+    "clip_of_states",
+    "fit_clip",
+    "read_clip",
+    "read_csv",
+    "resample_clip",
+    "write_clip",
+]

@@ -1,0 +1,249 @@
+"""A motion clip, what must hold of it, its rate of frames, and which robot it is of."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import mujoco
+import numpy as np
+
+from envlab.errors import ConfigurationError, did_you_mean
+
+logger = logging.getLogger(__name__)
+
+_FASTEST_BODY = 30.0
+"""m/s; a hand in a sprint makes 15. What is faster is a gap in the recording."""
+_FASTEST_JOINT = 100.0
+"""rad/s; motors of humanoids reach 40."""
+_UNIT = 1e-2
+"""By how much the length of a quaternion may differ from 1, for files of few digits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionClip:
+    """Joints and bodies of a robot in ``T`` frames at equal distances in time.
+
+    Bodies are at their origins, in the world frame, where the ground is at height 0. Joints are
+    hinges and slides, without the root.
+    """
+
+    name: str
+    fps: float
+    """Frames per second."""
+    joint_pos: np.ndarray
+    """``(T, num_joints)``, in rad or m."""
+    joint_vel: np.ndarray
+    """``(T, num_joints)``, in rad/s or m/s."""
+    body_pos_w: np.ndarray
+    """``(T, num_bodies, 3)``, in m."""
+    body_quat_w: np.ndarray
+    """``(T, num_bodies, 4)``, (w, x, y, z)."""
+    body_lin_vel_w: np.ndarray
+    """``(T, num_bodies, 3)``, in m/s."""
+    body_ang_vel_w: np.ndarray
+    """``(T, num_bodies, 3)``, in rad/s."""
+    joint_names: tuple[str, ...] | None = None
+    """In the order of the columns; None: the file does not name them."""
+    body_names: tuple[str, ...] | None = None
+    """In the order of the columns, without the world; None: the file does not name them."""
+
+    @property
+    def num_frames(self) -> int:
+        """Frames, ``T``."""
+        return len(self.joint_pos)
+
+    @property
+    def seconds(self) -> float:
+        """Time from the first frame to the last."""
+        return (self.num_frames - 1) / self.fps
+
+    def check(self) -> MotionClip:
+        """Return the clip itself.
+
+        Raises:
+            ConfigurationError: If it has fewer than two frames, values that are not finite,
+                quaternions that are no rotations, shapes that do not fit, or a gap in time.
+        """
+        self._check_shapes()
+        for name in _ARRAYS:
+            bad = ~np.isfinite(getattr(self, name)).reshape(self.num_frames, -1).all(axis=1)
+            if bad.any():
+                raise self._refusal(f"{name} is not finite in frame {bad.argmax()}")
+        length = np.linalg.norm(self.body_quat_w, axis=2)
+        frame, body = np.unravel_index(np.abs(length - 1.0).argmax(), length.shape)
+        if abs(length[frame, body] - 1.0) > _UNIT:
+            raise self._refusal(
+                f"the quaternion of body {self._body(int(body))} in frame {frame} has length "
+                f"{length[frame, body]:.3g}, and must have 1 ((w, x, y, z))"
+            )
+        self._check_speed("body", np.linalg.norm(np.diff(self.body_pos_w, axis=0), axis=2))
+        self._check_speed("joint", np.abs(np.diff(self.joint_pos, axis=0)))
+        return self
+
+    def _check_shapes(self) -> None:
+        if not self.fps > 0.0:
+            raise self._refusal(f"fps is {self.fps}, and must be above 0")
+        if self.num_frames < 2:
+            raise self._refusal(f"it has {self.num_frames} frames, and must have 2 or more")
+        num_joints, num_bodies = self.joint_pos.shape[1], self.body_pos_w.shape[1]
+        widths = (num_joints,), (num_joints,), *[(num_bodies, k) for k in (3, 4, 3, 3)]
+        for name, width in zip(_ARRAYS, widths, strict=True):
+            shape, expected = getattr(self, name).shape, (self.num_frames, *width)
+            if shape != expected:
+                raise self._refusal(f"{name} has shape {shape}, and must have {expected}")
+        for kind, names, num in (
+            ("joint", self.joint_names, num_joints),
+            ("body", self.body_names, num_bodies),
+        ):
+            if names is not None and len(names) != num:
+                raise self._refusal(f"it has {len(names)} {kind} names for {num} columns")
+
+    def _check_speed(self, kind: str, moved: np.ndarray) -> None:
+        """Refuse a gap, by how far each body or joint moves between frames, ``(T - 1, k)``."""
+        limit, unit = (_FASTEST_BODY, "m") if kind == "body" else (_FASTEST_JOINT, "rad")
+        frame, index = np.unravel_index(moved.argmax(), moved.shape)
+        if moved[frame, index] * self.fps > limit:
+            name = self._body(int(index)) if kind == "body" else self._joint(int(index))
+            raise self._refusal(
+                f"between frames {frame} and {frame + 1}, {1000.0 / self.fps:.3g} ms apart, "
+                f"{kind} {name} moves by {moved[frame, index]:.3g} {unit}: there is a gap; cut the "
+                "clip there"
+            )
+
+    def _body(self, index: int) -> str:
+        return str(index) if self.body_names is None else self.body_names[index]
+
+    def _joint(self, index: int) -> str:
+        return str(index) if self.joint_names is None else self.joint_names[index]
+
+    def _refusal(self, problem: str) -> ConfigurationError:
+        return ConfigurationError(f"The motion {self.name} cannot be used: {problem}.")
+
+
+_ARRAYS = (
+    *("joint_pos", "joint_vel"),
+    *("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"),
+)
+
+
+def fit_clip(clip: MotionClip, model: mujoco.MjModel) -> MotionClip:
+    """Return a clip with exactly the joints and bodies of a robot, in the model's order.
+
+    A clip that names neither must have as many of both as the robot, as mjlab's files do; bodies
+    that the robot lacks are dropped, as other models of it have some for sensors.
+
+    Args:
+        clip: The clip.
+        model: The robot, with whatever is around it.
+
+    Raises:
+        ConfigurationError: If the clip lacks joints or has others, or if it names no bodies and has
+            another number of them.
+    """
+    joints, bodies = robot_joints(model), robot_bodies(model)
+    joint_columns = _columns(clip, "joint", clip.joint_names, clip.joint_pos.shape[1], joints)
+    if clip.joint_names is not None:
+        others = [name for name in clip.joint_names if name not in joints]
+        if others:
+            raise ConfigurationError(
+                f"The motion {clip.name} has joints that the robot lacks: {_listed(others)}. Give "
+                "a clip of this robot, or another robot."
+            )
+    names = clip.body_names
+    kept = bodies if names is None else [name for name in bodies if name in names]
+    body_columns = _columns(clip, "body", names, clip.body_pos_w.shape[1], kept)
+    return replace(
+        clip,
+        **{name: getattr(clip, name)[:, joint_columns] for name in _ARRAYS[:2]},
+        **{name: getattr(clip, name)[:, body_columns] for name in _ARRAYS[2:]},
+        joint_names=tuple(joints),
+        body_names=tuple(kept),
+    )
+
+
+def resample_clip(clip: MotionClip, fps: float) -> MotionClip:
+    """Return a clip at another rate, between whose frames it is interpolated.
+
+    Orientations by slerp, all else linearly, as ``csv_to_npz`` of mjlab 1.6.0 does.
+    """
+    if abs(fps - clip.fps) < 1e-6 * fps:
+        return clip
+    num_frames = int(np.floor(clip.seconds * fps + 1e-6)) + 1
+    place = np.minimum(np.arange(num_frames) * (clip.fps / fps), clip.num_frames - 1.0)
+    before = np.minimum(place.astype(int), clip.num_frames - 2)
+    share = place - before
+
+    def between(values: np.ndarray) -> np.ndarray:
+        weight = share.reshape(-1, *[1] * (values.ndim - 1))
+        return (1.0 - weight) * values[before] + weight * values[before + 1]
+
+    others = {name: between(getattr(clip, name)) for name in _ARRAYS if name != "body_quat_w"}
+    quats = slerp(clip.body_quat_w[before], clip.body_quat_w[before + 1], share[:, None])
+    return replace(clip, fps=float(fps), body_quat_w=quats, **others)
+
+
+def slerp(first: np.ndarray, second: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return rotations between two, the shorter way.
+
+    Shoemake: "Animating rotation with quaternion curves", SIGGRAPH 1985.
+
+    Args:
+        first: Unit quaternions, ``(..., 4)``.
+        second: Unit quaternions, ``(..., 4)``.
+        share: How far between them, 0 to 1, ``(...)``.
+    """
+    cosine = (first * second).sum(axis=-1)
+    second = np.where(cosine[..., None] < 0.0, -second, second)
+    angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
+    sine = np.sin(angle)
+    is_small = sine < 1e-6
+    safe = np.where(is_small, 1.0, sine)
+    a = np.where(is_small, 1.0 - share, np.sin((1.0 - share) * angle) / safe)
+    b = np.where(is_small, share, np.sin(share * angle) / safe)
+    quats: np.ndarray = a[..., None] * first + b[..., None] * second
+    return quats / np.linalg.norm(quats, axis=-1, keepdims=True)
+
+
+def robot_joints(model: mujoco.MjModel) -> list[str]:
+    """Return the names of a model's hinges and slides, in its order."""
+    scalar = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+    return [model.joint(j).name for j in range(model.njnt) if int(model.jnt_type[j]) in scalar]
+
+
+def robot_bodies(model: mujoco.MjModel) -> list[str]:
+    """Return the names of the bodies of a model's first tree that moves freely, in its order."""
+    free = [b for b in range(1, model.nbody) if model.body_dofnum[b] == 6]
+    root = free[0] if free else 1
+    return [model.body(b).name for b in range(1, model.nbody) if model.body_rootid[b] == root]
+
+
+def _columns(
+    clip: MotionClip,
+    kind: str,
+    names: Sequence[str] | None,
+    num: int,
+    wanted: Sequence[str],
+) -> list[int]:
+    """Return where each of ``wanted`` is in a clip."""
+    plural = {"joint": "joints", "body": "bodies"}[kind]
+    if names is None:
+        if num != len(wanted):
+            raise ConfigurationError(
+                f"The motion {clip.name} has {num} {plural} without names, but the robot has "
+                f"{len(wanted)}. Give a clip of this robot, or one that names its {plural} "
+                f"({kind}_names)."
+            )
+        return list(range(num))
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise ConfigurationError(
+            f"The motion {clip.name} lacks {plural} of the robot: {_listed(missing)}; it has "
+            f"{_listed(list(names))}.{did_you_mean(missing[0], names)}"
+        )
+    return [list(names).index(name) for name in wanted]
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" * (len(names) > most))

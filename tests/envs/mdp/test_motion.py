@@ -1,0 +1,311 @@
+"""A robot follows clips: what it is compared with, and where episodes start."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from envlab.envs import ManagerEnv, SceneCfg, mdp
+from envlab.envs.math import quat_mul
+from envlab.envs.scene import build_model
+from envlab.errors import ConfigurationError
+from envlab.motion import MotionClip, clip_of_states, write_clip
+from tests.envs.sliders import make_cfg, rank, terms
+
+MODEL = "envlab_assets:robots/go2.xml"
+BODIES = ["base", "FL_foot", "FR_foot", "RL_foot", "RR_foot"]
+DT = 0.02
+
+
+def states(num_frames: int = 101) -> np.ndarray:
+    """Return ``qpos`` of a Go2 that glides and turns at 0.5 m/s and rad/s and moves its legs."""
+    model = build_model(SceneCfg(model=MODEL), 0.005)
+    time = np.arange(num_frames) * DT
+    qpos = np.repeat(model.key("home").qpos[None], num_frames, axis=0)
+    qpos[:, 0] = 0.5 * time
+    qpos[:, 3], qpos[:, 6] = np.cos(0.25 * time), np.sin(0.25 * time)
+    qpos[:, 7:] += 0.1 * np.sin(4.0 * time)[:, None]
+    return qpos
+
+
+@pytest.fixture(scope="module")
+def clip() -> MotionClip:
+    return clip_of_states("gliding", build_model(SceneCfg(model=MODEL), 0.005), states(), 1.0 / DT)
+
+
+@pytest.fixture(scope="module")
+def file(clip: MotionClip, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("clips") / "gliding.npz"
+    write_clip(clip, path)
+    return str(path)
+
+
+def make(
+    file: str | list[str], num_envs: int = 4, context=None, episode_s: float = 1.0, **command
+) -> ManagerEnv:
+    values = {
+        "motion_file": file,
+        "anchor_body_name": "base",
+        "body_names": BODIES,
+        "joint_position_range": (0.0, 0.0),
+        "sampling_mode": "start",
+    }
+    cfg = make_cfg(
+        num_envs,
+        sim={"dt": 0.005, "data_fields": ("xpos", "xquat", "cvel", "subtree_com")},
+        actions=terms(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)),
+        commands=terms(motion=mdp.MotionCommandCfg(**(values | command))),
+    )
+    cfg.decimation, cfg.episode_length_s = 4, episode_s
+    cfg.scene = SceneCfg(num_envs=num_envs, model=MODEL)
+    return ManagerEnv(cfg, context=context or rank(0, 1), seed=0)
+
+
+def show(env: ManagerEnv, frame: int, x: float = 0.0, yaw: float = 0.0) -> mdp.MotionCommand:
+    """Put the robots into a frame of the clip, moved by ``x`` and turned by ``yaw``."""
+    qpos = torch.as_tensor(states()[frame], dtype=torch.float32).repeat(env.num_envs, 1)
+    qvel = torch.zeros(env.num_envs, 18)
+    motion = env.command_manager.get_term("motion")
+    motion.frames.fill_(frame)
+    qvel[:, :6] = torch.tensor([0.5, 0.0, 0.0, 0.0, 0.0, 0.5])
+    qvel[:, 6:] = motion.joint_vel
+    turned = torch.as_tensor([math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)])
+    qpos[:, 3:7] = quat_mul(turned, qpos[:, 3:7])
+    qpos[:, 0] += x
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+    return motion
+
+
+GLOBAL = (
+    mdp.motion_global_anchor_position_error_exp,
+    mdp.motion_global_anchor_orientation_error_exp,
+    mdp.motion_global_body_linear_velocity_error_exp,
+    mdp.motion_global_body_angular_velocity_error_exp,
+)
+RELATIVE = (
+    mdp.motion_relative_body_position_error_exp,
+    mdp.motion_relative_body_orientation_error_exp,
+)
+
+
+def test_playing_back_a_clip_earns_all_there_is(file):
+    env = make(file)
+    for frame in (1, 37, 99):
+        show(env, frame)
+        for term in (*GLOBAL, *RELATIVE):
+            reward = term(env, "motion", std=0.3)
+            assert reward.tolist() == pytest.approx([1.0] * 4, abs=2e-5), term.__name__
+
+
+def test_who_is_elsewhere_loses_what_the_distance_says(file):
+    env = make(file)
+    show(env, 50, x=0.1, yaw=0.2)
+    values = {
+        term.__name__: float(term(env, "motion", std=0.3)[0]) for term in (*GLOBAL, *RELATIVE)
+    }
+    assert values.pop("motion_global_anchor_position_error_exp") == pytest.approx(
+        math.exp(-(0.1**2) / 0.3**2), abs=1e-5
+    )
+    assert values.pop("motion_global_anchor_orientation_error_exp") == pytest.approx(
+        math.exp(-(0.2**2) / 0.3**2), abs=1e-4
+    )
+    # Bodies are compared as seen from the anchor, which both have moved with.
+    for term in RELATIVE:
+        assert values.pop(term.__name__) == pytest.approx(1.0, abs=1e-4)
+    # The feet's velocities are turned with the base: by less than 0.2 rad of some 0.5 m/s.
+    assert 0.7 < values["motion_global_body_linear_velocity_error_exp"] < 1.0
+
+
+def test_the_reference_stays_on_its_height_and_upright(file):
+    env = make(file)
+    motion = show(env, 50)
+    qpos = env.sim.data.qpos.clone()
+    qpos[:, 2] += 0.3
+    env.sim.reset(torch.ones(4, dtype=torch.bool), qpos, env.sim.data.qvel.clone())
+    above = motion.robot_body_pos_w - motion.body_pos_relative_w
+    assert above[..., 2].flatten().tolist() == pytest.approx([0.3] * 20, abs=1e-4)
+    assert above[..., :2].abs().max() < 1e-4
+    assert mdp.bad_anchor_pos_z_only(env, "motion", threshold=0.25).all()
+    assert mdp.bad_motion_body_pos_z_only(env, "motion", 0.25, body_names=["FL_foot"]).all()
+    assert not mdp.bad_anchor_pos_z_only(env, "motion", threshold=0.35).any()
+
+
+def test_a_robot_on_its_side_leans_otherwise(file):
+    env = make(file)
+    show(env, 0)
+    qpos = env.sim.data.qpos.clone()
+    qpos[:, 3:7] = torch.tensor([math.sqrt(0.5), math.sqrt(0.5), 0.0, 0.0])
+    env.sim.reset(torch.ones(4, dtype=torch.bool), qpos)
+    # Gravity's vertical component in the body is -1 upright, and 0 on the side.
+    assert mdp.bad_anchor_ori(env, "motion", threshold=0.99).all()
+    assert not mdp.bad_anchor_ori(env, "motion", threshold=1.01).any()
+
+
+def test_what_is_observed_of_the_anchor(file):
+    env = make(file)
+    show(env, 0, x=0.2, yaw=math.pi / 2)
+    # The robot looks along y, 0.2 m before the reference in x: it sees it to its left.
+    pos = mdp.motion_anchor_pos_b(env, "motion")[0]
+    assert pos.tolist() == pytest.approx([0.0, 0.2, 0.0], abs=1e-5)
+    ori = mdp.motion_anchor_ori_b(env, "motion")[0]  # a rotation by -90 degrees, two columns
+    assert ori.tolist() == pytest.approx([0.0, 1.0, -1.0, 0.0, 0.0, 0.0], abs=1e-5)
+    bodies = mdp.robot_body_pos_b(env, "motion")
+    assert bodies.shape == (4, 15)
+    assert bodies[0, :3].abs().max() < 1e-6
+    assert mdp.robot_body_ori_b(env, "motion").shape == (4, 30)
+
+
+def test_episodes_start_in_the_clip_and_follow_it(file, clip):
+    env = make(file, sampling_mode="uniform")
+    motion = env.command_manager.get_term("motion")
+    frames = motion.frames - 1  # that of the state
+    expected = torch.as_tensor(clip.joint_pos, dtype=torch.float32)[frames]
+    low_high = torch.stack(motion._limits)
+    assert torch.equal(env.sim.data.qpos[:, 7:], expected.clamp(*low_high))
+    before = motion.frames.clone()
+    env.step(torch.zeros(4, 12))
+    over = motion._ends <= before + 1
+    assert torch.equal(motion.frames[~over], before[~over] + 1)
+    assert torch.equal(motion.command[:, :12], motion.joint_pos)
+
+
+def test_after_a_clip_the_robot_is_put_into_another_frame(file):
+    env = make(file, episode_s=60.0)
+    motion = env.command_manager.get_term("motion")
+    motion.frames.fill_(100)
+    obs = env.step(torch.zeros(4, 12))
+    assert (motion.frames == 1).all()
+    assert env.sim.data.qpos[:, 0].abs().max() < 1e-6  # where the clip begins
+    assert not obs[2].any()
+
+
+def test_offsets_are_drawn_and_limits_kept(file):
+    ranges = {"z": (0.1, 0.1), "yaw": (0.5, 0.5)}
+    env = make(
+        file,
+        pose_range=ranges,
+        velocity_range={"x": (1.0, 1.0)},
+        joint_position_range=(5.0, 5.0),
+    )
+    motion = env.command_manager.get_term("motion")
+    frame = states()[0]
+    assert env.sim.data.qpos[0, 2].item() == pytest.approx(frame[2] + 0.1, abs=1e-6)
+    assert env.sim.data.qpos[0, 3].item() == pytest.approx(math.cos(0.25), abs=1e-6)
+    assert env.sim.data.qvel[0, 0].item() == pytest.approx(0.5 + 1.0, abs=1e-2)
+    assert torch.allclose(env.sim.data.qpos[0, 7:], motion._limits[1])
+
+
+def test_failures_draw_their_part_of_the_clip_more_often(file):
+    env = make(file, num_envs=2000, sampling_mode="adaptive", adaptive_alpha=0.5)
+    motion = env.command_manager.get_term("motion")
+    assert motion._bins.num == 3  # 101 frames of 20 ms
+    env.termination_manager.terminated = torch.ones(2000, dtype=torch.bool)
+    motion.frames.fill_(100)
+    motion._count_failures(torch.ones(2000, dtype=torch.bool))
+    motion._average_failures()
+    # 2,000 failures, of which half count, against 0.1 spread over three bins.
+    assert motion.bin_failed_count.tolist() == pytest.approx([0.0, 0.0, 1000.0])
+    shares = motion._bins.shares(motion.bin_failed_count, "adaptive")
+    small = 0.1 / 3
+    assert shares.tolist() == pytest.approx([small / 1000.1, small / 1000.1, 1.0], rel=1e-4)
+    env.reset()
+    assert (motion.frames > 66).float().mean() > 0.99
+
+
+def test_the_kernel_reaches_back_from_a_failure(file):
+    env = make(file, sampling_mode="adaptive", adaptive_kernel_size=2, adaptive_lambda=0.5)
+    bins = env.command_manager.get_term("motion")._bins
+    shares = bins.shares(torch.tensor([0.0, 0.0, 3.0]), "adaptive")
+    # A bin has 2/3 of its own and 1/3 of the next one's; the last has both of its own.
+    raw = np.array([0.0, 1.0, 3.0]) + 0.1 / 3
+    assert shares.tolist() == pytest.approx((raw / raw.sum()).tolist(), rel=1e-6)
+
+
+def test_clips_are_drawn_by_length_and_weight(clip, file, tmp_path):
+    half = replace(
+        clip,
+        **{
+            name: getattr(clip, name)[:51]
+            for name in clip.__dataclass_fields__
+            if isinstance(getattr(clip, name), np.ndarray)
+        },
+    )
+    write_clip(half, tmp_path / "half.npz")
+    files = [file, str(tmp_path / "half.npz")]
+    env = make(files, num_envs=6000, sampling_mode="uniform", motion_weights=[1.0, 4.0])
+    motion = env.command_manager.get_term("motion")
+    in_second = (motion.frames >= 101).float().mean().item()
+    assert in_second == pytest.approx(4 * 51 / (4 * 51 + 101), abs=0.02)
+    assert set(motion._ends.tolist()) == {101, 152}
+    with pytest.raises(ConfigurationError, match="must have 2 values"):
+        make(files, motion_weights=[1.0])
+
+
+def test_two_processes_draw_what_one_would(file):
+    whole = make(file, num_envs=8, sampling_mode="adaptive", pose_range={"x": (-0.1, 0.1)})
+    parts = [
+        make(file, num_envs=4, sampling_mode="adaptive", pose_range={"x": (-0.1, 0.1)}, context=c)
+        for c in (rank(0, 2), rank(1, 2))
+    ]
+    frames = [env.command_manager.get_term("motion").frames for env in parts]
+    assert torch.equal(torch.cat(frames), whole.command_manager.get_term("motion").frames)
+    assert torch.equal(torch.cat([e.sim.data.qpos for e in parts]), whole.sim.data.qpos)
+
+
+def test_a_resumed_run_goes_where_the_first_went(file):
+    env = make(file, sampling_mode="adaptive", adaptive_alpha=0.5, episode_s=0.2)
+    torch.manual_seed(0)
+    actions = torch.randn(30, 4, 12)
+    for action in actions[:15]:
+        env.step(action)
+    state = env.state()
+    after = [env.step(action)[0]["policy"].clone() for action in actions[15:]]
+    other = make(file, sampling_mode="adaptive", adaptive_alpha=0.5, episode_s=0.2)
+    other.set_state(state)
+    for action, expected in zip(actions[15:], after, strict=True):
+        assert torch.equal(other.step(action)[0]["policy"], expected)
+    motion, again = (e.command_manager.get_term("motion") for e in (env, other))
+    assert torch.equal(motion.bin_failed_count, again.bin_failed_count)
+    assert torch.equal(motion.frames, again.frames)
+
+
+def test_a_clip_of_another_rate_is_resampled(clip, tmp_path, caplog):
+    write_clip(replace(clip, fps=25.0), tmp_path / "slow.npz")
+    env = make(str(tmp_path / "slow.npz"))
+    assert env.command_manager.get_term("motion").clips[0].num_frames == 201
+    assert "resampled to 50" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"motion_file": ""}, "has no motion_file"),
+        ({"anchor_body_name": "torso"}, "asks for the body 'torso'"),
+        ({"body_names": ["base", "FL_hand"]}, "asks for the body 'FL_hand'"),
+        ({"body_names": ["FL_foot"]}, "must be one of body_names"),
+        ({"resampling_time_range": (0.5, 1.0)}, "followed to its end"),
+        ({"adaptive_alpha": 0.0}, "must be in (0, 1]"),
+        ({"pose_range": {"w": (0.0, 1.0)}}, "pose_range has the key 'w'"),
+    ],
+)
+def test_settings_that_make_no_command(file, change, sentence):
+    with pytest.raises(ConfigurationError) as error:
+        make(file, **change) if "motion_file" not in change else make("")
+    assert sentence in str(error.value)
+
+
+def test_a_term_names_bodies_that_are_compared(file):
+    env = make(file)
+    with pytest.raises(ConfigurationError, match="does not compare"):
+        mdp.bad_motion_body_pos(env, "motion", 0.1, body_names=["FL_calf"])
+
+
+def test_clips_lie_where_paths_say(file):
+    assert Path(file).is_file()
+    with pytest.raises(ConfigurationError, match="There is no motion"):
+        make(file + "x")
