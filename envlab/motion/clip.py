@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from envlab.errors import ConfigurationError, did_you_mean
-
-logger = logging.getLogger(__name__)
 
 _FASTEST_BODY = 30.0
 """m/s; a hand in a sprint makes 15. What is faster is a gap in the recording."""
@@ -154,13 +152,11 @@ def fit_clip(clip: MotionClip, model: mujoco.MjModel) -> MotionClip:
     names = clip.body_names
     kept = bodies if names is None else [name for name in bodies if name in names]
     body_columns = _columns(clip, "body", names, clip.body_pos_w.shape[1], kept)
-    return replace(
-        clip,
-        **{name: getattr(clip, name)[:, joint_columns] for name in _ARRAYS[:2]},
-        **{name: getattr(clip, name)[:, body_columns] for name in _ARRAYS[2:]},
-        joint_names=tuple(joints),
-        body_names=tuple(kept),
-    )
+    arrays: dict[str, Any] = {
+        name: getattr(clip, name)[:, joint_columns if name in _ARRAYS[:2] else body_columns]
+        for name in _ARRAYS
+    }
+    return replace(clip, **arrays, joint_names=tuple(joints), body_names=tuple(kept))
 
 
 def resample_clip(clip: MotionClip, fps: float) -> MotionClip:
@@ -179,7 +175,9 @@ def resample_clip(clip: MotionClip, fps: float) -> MotionClip:
         weight = share.reshape(-1, *[1] * (values.ndim - 1))
         return (1.0 - weight) * values[before] + weight * values[before + 1]
 
-    others = {name: between(getattr(clip, name)) for name in _ARRAYS if name != "body_quat_w"}
+    others: dict[str, Any] = {
+        name: between(getattr(clip, name)) for name in _ARRAYS if name != "body_quat_w"
+    }
     quats = slerp(clip.body_quat_w[before], clip.body_quat_w[before + 1], share[:, None])
     return replace(clip, fps=float(fps), body_quat_w=quats, **others)
 

@@ -191,7 +191,9 @@ def _clip(path: Path, arrays: Mapping[str, np.ndarray]) -> MotionClip:
     fps = fields.pop("fps")
     if fps.size != 1:
         raise ConfigurationError(f"The motion {path} has {fps.size} values of fps, and needs 1.")
-    names = {name: _names(arrays.get(name)) for name in ("joint_names", "body_names")}
+    names: dict[str, Any] = {
+        name: _names(arrays.get(name)) for name in ("joint_names", "body_names")
+    }
     if names["joint_names"] is not None:
         _drop_root(fields, len(names["joint_names"]))
     names["body_names"] = _drop_world(fields, names["body_names"])
