@@ -58,6 +58,8 @@ class ManagerEnv(VectorEnv):
     """
 
     cfg: ManagerEnvCfg
+    encoder_bias: torch.Tensor | None = None
+    """By how much joints' encoders are wrong, ``(num_envs, nq)``, where an event makes them so."""
 
     def _simulation_cfg(self, cfg: EnvCfg) -> SimulationCfg:
         sensors = terms_of(getattr(cfg, "sensors", None), SensorTermCfg).values()
@@ -158,6 +160,7 @@ class ManagerEnv(VectorEnv):
             "events": self.event_manager.state(),
             "commands": self.command_manager.state(),
             "sensors": self.sensor_manager.state(),
+            "encoder_bias": None if self.encoder_bias is None else self.encoder_bias.cpu().clone(),
         }
 
     def _set_task_state(self, state: Mapping[str, Any]) -> None:
@@ -166,3 +169,5 @@ class ManagerEnv(VectorEnv):
         self.event_manager.set_state(state["events"])
         self.command_manager.set_state(state["commands"])
         self.sensor_manager.set_state(state["sensors"])
+        if self.encoder_bias is not None:
+            self.encoder_bias.copy_(state["encoder_bias"])

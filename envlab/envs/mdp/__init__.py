@@ -12,6 +12,7 @@ from envlab.envs.mdp.contacts import (
     feet_air_time_positive_biped,
     feet_slide,
     illegal_contact,
+    self_collision_cost,
     undesired_contacts,
 )
 from envlab.envs.mdp.curriculums import modify_reward_weight
@@ -84,6 +85,7 @@ from envlab.envs.mdp.pose_command import (
 from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_velocity
 from envlab.envs.mdp.randomization import randomize_actuator_gains, randomize_joint_parameters
 from envlab.envs.mdp.randomization_bodies import (
+    randomize_encoder_bias,
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
@@ -203,6 +205,7 @@ __all__ = [
     "projected_gravity",
     "push_by_setting_velocity",
     "randomize_actuator_gains",
+    "randomize_encoder_bias",
     "randomize_joint_parameters",
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",
@@ -218,6 +221,7 @@ __all__ = [
     "root_lin_vel_w",
     "root_pos_w",
     "root_quat_w",
+    "self_collision_cost",
     "sensor",
     "site_orientations",
     "site_positions",

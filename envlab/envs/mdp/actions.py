@@ -52,18 +52,33 @@ class JointPositionActionCfg(JointActionCfg):
     """Whether action 0 means the default joint positions, in place of ``offset``."""
 
     def build(self, env: VectorEnv) -> JointAction:
-        if not self.use_default_offset:
-            return super().build(env)
         entity = resolve_entity(
             SceneEntityCfg(joint_names=self.joint_names), env.sim.model, env.device
         )
-        return JointAction(self, env, env.default_qpos[:, entity.qpos_ids])
+        default = env.default_qpos[:, entity.qpos_ids]
+        offset = default if self.use_default_offset else self.offset
+        bias: torch.Tensor | None = getattr(env, "encoder_bias", None)
+        return JointAction(self, env, offset, None if bias is None else bias[:, entity.qpos_ids])
 
 
 class JointAction(ActionTerm):
     """The term of a :class:`JointActionCfg`."""
 
-    def __init__(self, cfg: JointActionCfg, env: VectorEnv, offset: torch.Tensor | float) -> None:
+    def __init__(
+        self,
+        cfg: JointActionCfg,
+        env: VectorEnv,
+        offset: torch.Tensor | float,
+        bias: torch.Tensor | None = None,
+    ) -> None:
+        """Find the actuators.
+
+        Args:
+            cfg: The configuration.
+            env: The environment.
+            offset: Control at action 0, one for all or ``(1, dim)``.
+            bias: By how much the joints' encoders are wrong, ``(num_envs, dim)``.
+        """
         model = env.sim.model
         actuators = joint_actuators(model, cfg.joint_names)
         self.dim = len(actuators)
@@ -74,6 +89,7 @@ class JointAction(ActionTerm):
         self._scale, self._clip = _scale(cfg.scale, self._joint_names, env), cfg.clip
         has_offset = isinstance(offset, torch.Tensor) or offset != 0.0
         self._offset = offset if has_offset else None
+        self._bias = bias
 
     def describe(self) -> dict[str, Any]:
         settings = {"scale": self._scale, "offset": 0.0 if self._offset is None else self._offset}
@@ -89,6 +105,8 @@ class JointAction(ActionTerm):
             controls += self._offset
         if self._clip is not None:
             controls.clamp_(*self._clip)
+        if self._bias is not None:
+            controls -= self._bias
         if not self._covers_all:
             self._ctrl.index_copy_(1, self._ids, controls)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from envlab.envs.contact_sensor import ContactBodies
-from envlab.envs.entities import SceneEntity
+from envlab.envs.entities import SceneEntity, columns
 from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -24,6 +24,24 @@ _COMMAND_MIN = 0.1
 def illegal_contact(env: ManagerEnv, threshold: float, sensor_cfg: ContactBodies) -> torch.Tensor:
     """Return whether the force on any of the bodies is above ``threshold``, in N."""
     return (sensor_cfg.force_norms > threshold).any(dim=1)
+
+
+def self_collision_cost(
+    env: ManagerEnv, force_threshold: float, asset_cfg: SceneEntity
+) -> torch.Tensor:
+    """Return in how many physics steps of a control step a robot hit itself; mjlab 1.6.0's term.
+
+    Needs ``sensordata`` in ``env.sim.substep_fields``.
+
+    Args:
+        env: The environment.
+        force_threshold: Force of a contact that counts, in N.
+        asset_cfg: Sensors of the model that measure forces of the robot on itself, such as
+            ``<contact subtree1="pelvis" subtree2="pelvis" num="1" data="force" reduce="none"/>``.
+    """
+    forces = columns(env.sim.substeps.sensordata.movedim(1, 2), asset_cfg.sensor_ids)
+    norms = torch.linalg.vector_norm(forces.unflatten(1, (-1, 3)), dim=2)
+    return (norms > force_threshold).any(dim=1).sum(dim=1).float()
 
 
 def undesired_contacts(

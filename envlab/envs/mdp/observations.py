@@ -20,11 +20,19 @@ def joint_pos(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     return columns(env.sim.data.qpos, asset_cfg.qpos_ids)
 
 
-def joint_pos_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return joint positions relative to the default ones, in m or rad."""
-    return columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
+def joint_pos_rel(
+    env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT, biased: bool = False
+) -> torch.Tensor:
+    """Return joint positions relative to the default ones, in m or rad.
+
+    ``biased``: as encoders measure them, where ``randomize_encoder_bias`` makes them wrong.
+    """
+    positions = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
         env.default_qpos_rows, asset_cfg.qpos_ids
     )
+    if biased and env.encoder_bias is not None:
+        positions += columns(env.encoder_bias, asset_cfg.qpos_ids)
+    return positions
 
 
 def joint_pos_limit_normalized(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Event terms that make bodies differ between environments: friction and centres of mass."""
+"""Event terms that make robots differ between environments: friction, masses' places, encoders."""
 
 from __future__ import annotations
 
@@ -73,3 +73,30 @@ def randomize_rigid_body_com(
     moved = env.nominal("body_ipos")[ids] + drawn.unsqueeze(1)
     centres[:, ids] = torch.where(mask[:, None, None], moved, centres[:, ids])
     env.sim.apply_params(mask)
+
+
+def randomize_encoder_bias(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    bias_range: tuple[float, float],
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Have each joint's encoder be wrong by a constant; mjlab 1.6.0's ``dr.encoder_bias``.
+
+    What is measured, ``joint_pos_rel(biased=True)``, has the bias added; the target of a position
+    action, which the joint follows by the same encoder, has it subtracted.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        bias_range: Bounds of the bias, in rad or m.
+        asset_cfg: The joints.
+    """
+    if env.encoder_bias is None:
+        env.encoder_bias = torch.zeros_like(env.default_qpos_rows)
+    drawn = stream.uniform(*bias_range, len(asset_cfg.joint_names), mask)
+    ids = asset_cfg.qpos_ids
+    bias = env.encoder_bias[:, ids]
+    env.encoder_bias[:, ids] = torch.where(mask.unsqueeze(1), drawn, bias)

@@ -83,3 +83,14 @@ def test_feet_slide_refuses_two_lists_of_feet():
     env = sliding(["arm"])
     with pytest.raises(ConfigurationError, match="block in sensor_cfg, but arm in asset_cfg"):
         step(env)
+
+
+def test_a_robot_that_hits_itself_pays_for_each_physics_step():
+    # Two sensors of one force each, in three physics steps of two environments.
+    forces = torch.zeros(2, 3, 6)
+    forces[0, 0, 0], forces[0, 1, 4], forces[0, 1, 0] = 11.0, -20.0, 11.0
+    forces[1, 2] = torch.tensor([6.0, 6.0, 6.0, 0.0, 0.0, 9.9])  # 10.4 N, and 9.9 N
+    env = SimpleNamespace(sim=SimpleNamespace(substeps=SimpleNamespace(sensordata=forces)))
+    both = SimpleNamespace(sensor_ids=slice(0, 6))
+    assert mdp.self_collision_cost(env, 10.0, both).tolist() == [2.0, 1.0]
+    assert mdp.self_collision_cost(env, 10.5, both).tolist() == [2.0, 0.0]

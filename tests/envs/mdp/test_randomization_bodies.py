@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.entities import resolve_entity
 from envlab.envs.managers import EventTermCfg
 from envlab.errors import ConfigurationError
 from tests.envs.hopper import make_env, place, step
-from tests.envs.sliders import terms
+from tests.envs.sliders import CTRL_SERVO, terms
+from tests.envs.sliders import make_env as make_sliders
 
 
 def started(func, fields, num_envs=200, **params):
@@ -70,3 +72,27 @@ def test_centres_of_mass_move_from_the_models_own():
 def test_a_centre_of_mass_has_no_roll():
     with pytest.raises(ConfigurationError, match="com_range has the key 'roll'"):
         started(mdp.randomize_rigid_body_com, ("body_ipos",), 1, com_range={"roll": (0.0, 0.1)})
+
+
+def test_encoders_that_are_wrong_show_and_miss_by_the_same():
+    def make(bias):
+        event = EventTermCfg(
+            func=mdp.randomize_encoder_bias,
+            mode="startup",
+            params={"bias_range": bias, "asset_cfg": SceneEntityCfg(joint_names="servo")},
+        )
+        action = mdp.JointPositionActionCfg(joint_names="servo")
+        return make_sliders(50, events=terms(bias=event), actions=terms(go=action))
+
+    env = make((-0.1, 0.1))
+    servo = resolve_entity(SceneEntityCfg(joint_names="servo"), env.sim.model, env.device)
+    bias = mdp.joint_pos_rel(env, servo, biased=True) - mdp.joint_pos_rel(env, servo)
+    assert -0.1 <= bias.min() < -0.08
+    assert 0.08 < bias.max() <= 0.1
+    env.step(torch.zeros(50, 1))
+    assert torch.allclose(env.sim.ctrl[:, CTRL_SERVO], 0.5 - bias[:, 0])
+    other = make((0.0, 0.0))
+    other.set_state(env.state())
+    assert torch.equal(other.encoder_bias, env.encoder_bias)
+    other.step(torch.zeros(50, 1))
+    assert torch.allclose(other.sim.ctrl[:, CTRL_SERVO], 0.5 - bias[:, 0])
