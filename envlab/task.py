@@ -30,8 +30,8 @@ class Task:
 
     @property
     def trained_id(self) -> str:
-        """Id of the task whose policies are for this one: for ``...-Play-v0``, ``...-v0``."""
-        return self.id.replace("-Play-v", "-v")
+        """Id of the task whose policies are for this one: without ``-Play``."""
+        return self.id.replace("-Play-v", "-v").removesuffix("-Play")
 
     @property
     def experiment_name(self) -> str:

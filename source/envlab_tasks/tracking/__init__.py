@@ -1,0 +1,1 @@
+"""Robots that follow recorded motions."""
