@@ -83,6 +83,13 @@ CORE = (
         description="runs of any library as a table and a picture, over seeds",
     ),
     Command(
+        name="motion",
+        main="envlab.tools.motion:main",
+        usage="motion info | convert | view | record | evaluate ...",
+        description="clips that robots follow: look, convert, record, and how well one is followed",
+        words=("info", "convert", "view", "record", "evaluate"),
+    ),
+    Command(
         name="evidence",
         main="envlab.tools.evidence.command:main",
         usage="evidence list | run NAME | page",

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
+_HIDDEN = 3
+"""Groups of geoms from here on are not drawn by MuJoCo's own viewer at first."""
+
 
 def add_sphere(
     scene: mujoco.MjvScene,
@@ -106,8 +109,11 @@ def add_body(
     body: int,
     position: np.ndarray,
     quaternion: np.ndarray,
+    rgba: Sequence[float] | None = None,
 ) -> None:
     """Add a copy of a body to a scene that is about to be drawn: a goal for it.
+
+    Geoms of groups that MuJoCo hides, 3 and above, are left out.
 
     Args:
         scene: What the environment's ``add_markers`` is given.
@@ -115,12 +121,15 @@ def add_body(
         body: Its index.
         position: Where the copy is in the world, in m, ``(3,)``.
         quaternion: How it is turned, (w, x, y, z).
+        rgba: Colour and opacity, 0 to 1; None: the body's own.
     """
     turn = np.asarray(quaternion, dtype=np.float64)
     start = int(model.body_geomadr[body])
     for geom in range(start, start + int(model.body_geomnum[body])):
         if scene.ngeom >= scene.maxgeom:
             return
+        if model.geom_group[geom] >= _HIDDEN:
+            continue
         place, quat, matrix = np.zeros(3), np.zeros(4), np.zeros(9)
         mujoco.mju_rotVecQuat(place, model.geom_pos[geom], turn)
         mujoco.mju_mulQuat(quat, turn, model.geom_quat[geom])
@@ -131,6 +140,6 @@ def add_body(
             size=model.geom_size[geom],
             pos=np.asarray(position, dtype=np.float64) + place,
             mat=matrix,
-            rgba=model.geom_rgba[geom],
+            rgba=model.geom_rgba[geom] if rgba is None else np.asarray(rgba, dtype=np.float32),
         )
         scene.ngeom += 1

@@ -15,13 +15,15 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import mujoco
 import numpy as np
 import torch
 
 from envlab.envs.entities import ALL, SceneEntityCfg, columns, resolve_entity
 from envlab.envs.managers.command import CommandTerm, CommandTermCfg
+from envlab.envs.markers import add_body
 from envlab.envs.masks import assign
 from envlab.envs.math import (
     quat_apply,
@@ -48,6 +50,8 @@ _ERRORS = (
     *("error_body_pos", "error_body_rot", "error_body_lin_vel", "error_body_ang_vel"),
     *("error_joint_pos", "error_joint_vel"),
 )
+_GHOST = (0.4, 0.75, 0.45, 0.35)
+"""Colour of the reference in pictures."""
 _SAMPLING = ("sampling_entropy", "sampling_top1_prob", "sampling_top1_bin")
 
 
@@ -277,6 +281,17 @@ class MotionCommand(CommandTerm):
     def hold(self, values: Sequence[float]) -> None:
         """Nothing: a clip is not commanded by hand."""
 
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        frame = int(self.frames[0])
+        for clip in self.clips:
+            if frame < clip.num_frames:
+                break
+            frame -= clip.num_frames
+        model, origin = self.env.sim.model, self.env.env_origins[0].cpu().numpy()
+        for index, name in enumerate(clip.body_names or ()):
+            pos, quat = clip.body_pos_w[frame, index], clip.body_quat_w[frame, index]
+            add_body(scene, model, model.body(name).id, pos + origin, quat, rgba=_GHOST)
+
     def state(self) -> dict[str, torch.Tensor]:
         names = ("frames", "_ends", "bin_failed_count", "_failed_now", "_sampling")
         return {name: getattr(self, name).cpu().clone() for name in names}
@@ -285,6 +300,21 @@ class MotionCommand(CommandTerm):
         self._move(state["frames"].to(self.frames.device))
         for name in ("_ends", "bin_failed_count", "_failed_now", "_sampling"):
             getattr(self, name).copy_(state[name])
+
+    def show(self, frame: int) -> None:
+        """Put all robots into a frame of the reference, without physics."""
+        frames = torch.full_like(self.frames, frame)
+        qpos, qvel = self.env.sim.data.qpos.clone(), self.env.sim.data.qvel.clone()
+        none = torch.zeros(len(frames), 12 + len(self._robot.joint_names), device=frames.device)
+        self._place(frames, none, qpos, qvel)
+        self.env.sim.reset(torch.ones_like(frames, dtype=torch.bool), qpos, qvel)
+        self._move(frames)
+
+    def snapshot(self) -> Pose:
+        """Return the reference as it is now, placed by the robot as it is now."""
+        return Pose(
+            self.body_pos_w, self.body_pos_relative_w, self.body_quat_relative_w, self.joint_vel
+        )
 
     def indexes(self, body_names: Sequence[str] | None) -> slice | list[int]:
         """Return the columns of some bodies among those that are compared; None: of all.
@@ -430,6 +460,38 @@ class MotionCommand(CommandTerm):
         failed = self.env.context.sum(self._failed_now)
         self.bin_failed_count.mul_(1.0 - alpha).add_(failed, alpha=alpha)
         self._failed_now.zero_()
+
+
+class Pose(NamedTuple):
+    """A reference, see the properties of :class:`MotionCommand` of these names."""
+
+    body_pos_w: torch.Tensor
+    body_pos_relative_w: torch.Tensor
+    body_quat_relative_w: torch.Tensor
+    joint_vel: torch.Tensor
+
+    def errors(self, robot: MotionCommand, ends: slice | list[int]) -> torch.Tensor:
+        """Return by how much robots are not there, ``(5, num_envs)``, as mjlab 1.6.0 measures it.
+
+        Mean distances of bodies in the world, and as seen from the anchor, in m; the root mean
+        square of joint velocities' errors, in rad/s; mean distances and angles of the bodies
+        ``ends``, in m and rad.
+
+        Args:
+            robot: Where the robots are.
+            ends: Columns of hands and feet.
+        """
+        pos, quat = robot.robot_body_pos_w, robot.robot_body_quat_w
+        relative = torch.linalg.vector_norm(self.body_pos_relative_w - pos, dim=2)
+        turned = quat_error_magnitude(self.body_quat_relative_w[:, ends], quat[:, ends])
+        rows = (
+            torch.linalg.vector_norm(self.body_pos_w - pos, dim=2).mean(dim=1),
+            relative.mean(dim=1),
+            (self.joint_vel - robot.robot_joint_vel).square().mean(dim=1).sqrt(),
+            relative[:, ends].mean(dim=1),
+            turned.mean(dim=1),
+        )
+        return torch.stack(rows)
 
 
 class _Reference:

@@ -9,7 +9,9 @@ Differs from mjlab 1.6.0:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from envlab.envs import (
     ManagerEnvCfg,
@@ -61,13 +63,13 @@ ACTION_SCALE = {
 """A quarter of the torque limit over the stiffness, in rad, by motor."""
 
 
-def followed(func: object, noise: float | None = None) -> ObservationTermCfg:
+def followed(func: Callable[..., Any], noise: float | None = None) -> ObservationTermCfg:
     """Return an observation of the motion, with uniform noise of up to ``noise``."""
     corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
     return ObservationTermCfg(func=func, params={"command_name": "motion"}, noise=corruption)
 
 
-def measured(func: object, noise: float | None = None, **params: object) -> ObservationTermCfg:
+def measured(func: Callable[..., Any], noise: float | None = None, **params: object) -> ObservationTermCfg:
     """Return an observation of the robot, with uniform noise of up to ``noise``."""
     corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
     return ObservationTermCfg(func=func, params=params, noise=corruption)
@@ -78,13 +80,13 @@ def imu(name: str, noise: float | None = None) -> ObservationTermCfg:
     return measured(mdp.sensor, noise, asset_cfg=SceneEntityCfg("robot", sensor_names=name))
 
 
-def close(func: object, weight: float, std: float) -> RewardTermCfg:
+def close(func: Callable[..., Any], weight: float, std: float) -> RewardTermCfg:
     """Return a reward for being close to the motion; ``std`` in the units of its quantity."""
     params = {"command_name": "motion", "std": std}
     return RewardTermCfg(func=func, weight=weight, params=params)
 
 
-def away(func: object, threshold: float, **params: object) -> TerminationTermCfg:
+def away(func: Callable[..., Any], threshold: float, **params: object) -> TerminationTermCfg:
     """Return the failure of being too far from the motion."""
     return TerminationTermCfg(
         func=func, params={"command_name": "motion", "threshold": threshold, **params}
