@@ -6,8 +6,11 @@ import functools
 import logging
 import math
 import tempfile
+import threading
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import mujoco
@@ -342,17 +345,37 @@ def test_environments_start_differently_on_and_across_ranks(task):
     assert torch.cat([env.env_ids for env in ranks]).tolist() == list(range(2 * NUM_ENVS))
 
 
-def test_two_ranks_simulate_what_one_process_would(task):
+class Together:
+    """What ranks add up, where each is a thread; it stands in for ``DistributedContext.sum``."""
+
+    def __init__(self, num_ranks: int) -> None:
+        self._barrier = threading.Barrier(num_ranks, timeout=60.0)
+        self._values: dict[int, torch.Tensor] = {}
+
+    def __call__(self, values: torch.Tensor) -> torch.Tensor:
+        self._values[threading.get_ident()] = values.clone()
+        self._barrier.wait()
+        total = torch.stack(list(self._values.values())).sum(dim=0)
+        self._barrier.wait()
+        return total
+
+
+def test_two_ranks_simulate_what_one_process_would(task, monkeypatch):
     whole = make_brief(task, num_envs=2 * NUM_ENVS)
     actions = draw_actions(whole, 12, 2 * NUM_ENVS)
     expected = record(whole, actions)
-    halves = [
-        record(
-            make_brief(task, rank=rank, world_size=2),
-            part(actions, NUM_ENVS * rank, NUM_ENVS * (rank + 1)),
-        )
-        for rank in range(2)
-    ]
+    monkeypatch.setattr(DistributedContext, "sum", Together(2))
+
+    def half_of(rank: int) -> dict[str, torch.Tensor]:
+        env = make_brief(task, rank=rank, world_size=2)
+        return record(env, part(actions, NUM_ENVS * rank, NUM_ENVS * (rank + 1)))
+
+    # Those that count failures together wait for one another; elsewhere, one is enough at a time.
+    counts = (
+        "motion" in getattr(whole, "command_manager", SimpleNamespace(active_terms=())).active_terms
+    )
+    with ThreadPoolExecutor(2 if counts else 1) as threads:
+        halves = list(threads.map(half_of, range(2)))
     joined = {name: torch.cat([half[name] for half in halves], dim=1) for name in expected}
     # torch sums a reward's terms in an order that depends on the batch, so its last bit may differ.
     for name in rows_of("reward", expected):

@@ -309,3 +309,24 @@ def test_clips_lie_where_paths_say(file):
     assert Path(file).is_file()
     with pytest.raises(ConfigurationError, match="There is no motion"):
         make(file + "x")
+
+
+def test_failures_of_all_processes_count(file, monkeypatch):
+    env = make(file, sampling_mode="adaptive", adaptive_alpha=0.5)
+    motion = env.command_manager.get_term("motion")
+    # Another process has as many failures in the first bin as this one in the last.
+    others = torch.tensor([4.0, 0.0, 0.0])
+    monkeypatch.setattr(type(env.context), "sum", lambda _, values: values + others)
+    env.termination_manager.terminated = torch.ones(4, dtype=torch.bool)
+    motion.frames.fill_(100)
+    motion._count_failures(torch.ones(4, dtype=torch.bool))
+    motion._average_failures()
+    assert motion.bin_failed_count.tolist() == [2.0, 0.0, 2.0]
+
+
+def test_a_reset_turns_the_angular_velocity_into_the_robots_frame(file):
+    env = make(file, pose_range={"roll": (1.0, 1.0)}, velocity_range={"yaw": (2.0, 2.0)})
+    # The clip turns at 0.5 rad/s about the vertical, which a robot rolled by 1 rad has in y and z.
+    turning = env.sim.data.qvel[0, 3:6]
+    expected = [0.0, 2.5 * math.sin(1.0), 2.5 * math.cos(1.0)]
+    assert turning.tolist() == pytest.approx(expected, abs=1e-2)

@@ -1,0 +1,212 @@
+"""Files of clips: which layouts are read, and what is refused with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from envlab.errors import ConfigurationError
+from envlab.motion import clip_of_states, fit_clip, read_clip, read_csv, resample_clip, write_clip
+from envlab.motion.clip import slerp
+
+MODEL = """
+<mujoco>
+  <worldbody>
+    <body name="trunk"><freejoint/><geom size="0.1" mass="1"/>
+      <body name="arm" pos="0.5 0 0"><joint name="shoulder" axis="0 0 1" range="-2 2"/>
+        <geom size="0.1" mass="1"/>
+        <body name="hand" pos="0.5 0 0"><joint name="wrist" axis="0 0 1" range="-2 2"/>
+          <geom size="0.05" mass="0.1"/></body>
+      </body>
+    </body>
+    <body name="ball" pos="3 0 0"><freejoint/><geom size="0.1" mass="1"/></body>
+  </worldbody>
+</mujoco>
+"""
+FPS = 50.0
+
+
+@pytest.fixture(scope="module")
+def model() -> mujoco.MjModel:
+    return mujoco.MjModel.from_xml_string(MODEL)
+
+
+@pytest.fixture
+def qpos(model: mujoco.MjModel) -> np.ndarray:
+    """The trunk goes along y at 1 m/s, and the shoulder turns at 0.5 rad/s."""
+    time = np.arange(41) / FPS
+    states = np.repeat(model.qpos0[None], len(time), axis=0)
+    states[:, 1] = time
+    states[:, 7] = 0.5 * time
+    return states
+
+
+@pytest.fixture
+def arrays(model: mujoco.MjModel, qpos: np.ndarray, tmp_path: Path) -> dict[str, Any]:
+    """What a file of mjlab holds: no names."""
+    write_clip(clip_of_states("x", model, qpos, FPS), tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as file:
+        return {name: file[name] for name in file.files if not name.endswith("names")}
+
+
+def save(path: Path, arrays: dict[str, Any]) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def test_velocities_follow_from_positions(model, qpos):
+    clip = clip_of_states("x", model, qpos, FPS)
+    assert clip.body_names == ("trunk", "arm", "hand")
+    assert clip.joint_names == ("shoulder", "wrist")
+    assert clip.joint_vel[:, 0] == pytest.approx(np.full(41, 0.5))
+    assert clip.body_ang_vel_w[:, 2] == pytest.approx(np.tile([0.0, 0.0, 0.5], (41, 1)))
+    # The hand is 0.5 m from the shoulder: the trunk's metre a second, and 0.25 m/s across the arm.
+    angle = 0.5 * np.arange(41) / FPS
+    across = np.stack([-np.sin(angle), np.cos(angle), np.zeros(41)], axis=1)
+    expected = np.array([0.0, 1.0, 0.0]) + 0.25 * across
+    assert clip.body_lin_vel_w[:, 2] == pytest.approx(expected, abs=1e-9)
+
+
+def test_mjlabs_layout_needs_as_many_bodies_as_the_robot_has(model, arrays, tmp_path):
+    clip = fit_clip(read_clip(save(tmp_path / "mjlab.npz", arrays)), model)
+    assert clip.joint_names == ("shoulder", "wrist")
+    arrays["body_pos_w"] = arrays["body_pos_w"][:, :2]
+    for name in ("body_quat_w", "body_lin_vel_w", "body_ang_vel_w"):
+        arrays[name] = arrays[name][:, :2]
+    clip = read_clip(save(tmp_path / "fewer.npz", arrays))
+    with pytest.raises(ConfigurationError, match="has 2 bodies without names, but the robot has 3"):
+        fit_clip(clip, model)
+
+
+def test_holosomas_layout_has_a_root_and_a_world(model, arrays, tmp_path):
+    expected = {name: values.copy() for name, values in arrays.items()}
+    num = len(arrays["joint_pos"])
+    # Joints and bodies in another order, with a body that this robot lacks.
+    arrays["joint_pos"] = np.hstack([np.zeros((num, 7)), arrays["joint_pos"][:, ::-1]])
+    arrays["joint_vel"] = np.hstack([np.zeros((num, 6)), arrays["joint_vel"][:, ::-1]])
+    for name in ("body_pos_w", "body_quat_w", "body_lin_vel_w", "body_ang_vel_w"):
+        body = arrays[name]
+        arrays[name] = np.concatenate([body[:, :1], body[:, :1], body[:, ::-1]], axis=1)
+    arrays["joint_names"] = np.array(["wrist", "shoulder"])
+    arrays["body_names"] = np.array(["world", "lidar", "hand", "arm", "trunk"])
+    clip = fit_clip(read_clip(save(tmp_path / "holosoma.npz", arrays)), model)
+    assert clip.body_names == ("trunk", "arm", "hand")
+    for name in ("joint_pos", "joint_vel", "body_pos_w", "body_quat_w", "body_ang_vel_w"):
+        assert getattr(clip, name) == pytest.approx(expected[name]), name
+
+
+def test_isaac_labs_layout_is_renamed(model, arrays, tmp_path):
+    renamed = {
+        "fps": arrays["fps"],
+        "dof_names": np.array(["shoulder", "wrist"]),
+        "body_names": np.array(["trunk", "arm", "hand"]),
+        "dof_positions": arrays["joint_pos"],
+        "dof_velocities": arrays["joint_vel"],
+        "body_positions": arrays["body_pos_w"],
+        "body_rotations": arrays["body_quat_w"],
+        "body_linear_velocities": arrays["body_lin_vel_w"],
+        "body_angular_velocities": arrays["body_ang_vel_w"],
+    }
+    clip = fit_clip(read_clip(save(tmp_path / "amp.npz", renamed)), model)
+    assert clip.joint_pos == pytest.approx(arrays["joint_pos"])
+
+
+def test_a_csv_is_of_states(model, qpos, tmp_path):
+    robot = mujoco.MjModel.from_xml_string(
+        MODEL.split('<body name="ball"')[0] + "</worldbody></mujoco>"
+    )
+    table = qpos[:, :9].copy()
+    table[:, 3:7] = table[:, [4, 5, 6, 3]]  # (x, y, z, w)
+    np.savetxt(tmp_path / "clip.csv", table, delimiter=",")
+    clip = read_csv(tmp_path / "clip.csv", robot, FPS, (11, 31))
+    assert clip.num_frames == 21
+    assert clip.body_pos_w[0, 0, 1] == pytest.approx(10 / FPS)
+    assert clip.body_lin_vel_w[5, 0] == pytest.approx([0.0, 1.0, 0.0], abs=1e-9)
+    assert clip.body_quat_w[5, 0] == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    with pytest.raises(ConfigurationError, match="has frames 1 to 41"):
+        read_csv(tmp_path / "clip.csv", robot, FPS, (31, 60))
+    with pytest.raises(ConfigurationError, match="has 9 columns, but this robot needs 16"):
+        read_csv(tmp_path / "clip.csv", model, FPS)
+    with pytest.raises(ConfigurationError, match="envlab motion convert"):
+        read_clip(tmp_path / "clip.csv")
+    (tmp_path / "text.csv").write_text("a,b\n")
+    with pytest.raises(ConfigurationError, match="no table of numbers"):
+        read_csv(tmp_path / "text.csv", robot, FPS)
+
+
+def test_other_rates_are_interpolated(model, qpos):
+    clip = clip_of_states("x", model, qpos, FPS)
+    slow = resample_clip(clip, 20.0)
+    assert slow.num_frames == 17  # 0.8 s
+    assert slow.joint_pos[3, 0] == pytest.approx(0.5 * 3 / 20.0)
+    angle = 2.0 * np.arctan2(slow.body_quat_w[3, 1, 3], slow.body_quat_w[3, 1, 0])
+    assert angle == pytest.approx(0.5 * 3 / 20.0)
+    assert resample_clip(clip, 50.0) is clip
+
+
+def test_slerp_goes_the_shorter_way_at_an_even_speed():
+    first = np.array([1.0, 0.0, 0.0, 0.0])
+    second = -np.array([np.cos(0.5), np.sin(0.5), 0.0, 0.0])  # a turn by 1 rad
+    middle = slerp(first, second, np.array(0.25))
+    assert np.abs(middle) == pytest.approx([np.cos(0.125), np.sin(0.125), 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"joint_pos": None}, "lacks joint_pos"),
+        ({"joint_pos": ("set", np.nan)}, "joint_pos is not finite in frame 20"),
+        ({"body_quat_w": ("set", 0.9)}, "the quaternion of body 1 in frame 20"),
+        ({"body_pos_w": ("set", 9.0)}, "there is a gap"),
+        ({"joint_pos": ("set", 5.0)}, "there is a gap"),
+        ({"joint_vel": ("cut", 30)}, "joint_vel has shape (30, 2), and must have (41, 2)"),
+        ({"fps": ("value", [0.0])}, "fps is 0.0, and must be above 0"),
+        ({"fps": ("value", [30.0, 50.0])}, "has 2 values of fps"),
+        ({"body_pos_w": ("value", [[1.0, 2.0]])}, "but must be numbers in 3 dimensions"),
+        ({"joint_names": ("value", ["shoulder"])}, "has 1 joint names for 2 columns"),
+        ({"joint_names": ("value", ["shoulder", "ankle"])}, "lacks joints of the robot: wrist"),
+        ({"body_names": ("value", ["trunk", "arm"])}, "has 2 body names for 3 columns"),
+    ],
+)
+def test_files_that_cannot_be_used(model, arrays, tmp_path, change, sentence):
+    for name, how in change.items():
+        if how is None:
+            del arrays[name]
+        elif how[0] == "set":
+            arrays[name].reshape(41, -1)[20, -1 if name != "body_quat_w" else 4] = how[1]
+        elif how[0] == "cut":
+            arrays[name] = arrays[name][: how[1]]
+        else:
+            arrays[name] = np.array(how[1])
+    with pytest.raises(ConfigurationError) as error:
+        fit_clip(read_clip(save(tmp_path / "bad.npz", arrays)), model)
+    assert sentence in str(error.value)
+
+
+def test_joints_of_another_robot_are_named(model, arrays, tmp_path):
+    for name in ("joint_pos", "joint_vel"):
+        arrays[name] = np.hstack([arrays[name], arrays[name][:, :1]])
+    arrays["joint_names"] = np.array(["shoulder", "wrist", "tail"])
+    with pytest.raises(ConfigurationError, match="joints that the robot lacks: tail"):
+        fit_clip(read_clip(save(tmp_path / "more.npz", arrays)), model)
+
+
+def test_a_file_runs_no_code(tmp_path):
+    np.savez(tmp_path / "evil.npz", fps=np.array([object()], dtype=object))
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_clip(tmp_path / "evil.npz")
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_clip(tmp_path / "text.npz")
+
+
+def test_half_a_file_is_never_left(model, qpos, tmp_path):
+    clip = clip_of_states("x", model, qpos, FPS)
+    with pytest.raises(ConfigurationError, match="cannot be written"):
+        write_clip(clip, tmp_path / "nowhere" / "x.npz")
+    write_clip(clip, tmp_path / "x.npz")
+    assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
