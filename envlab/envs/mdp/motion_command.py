@@ -38,6 +38,7 @@ from envlab.envs.mdp.events import joint_limits, six_ranges
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.motion import MotionClip, fit_clip, read_clip, resample_clip
+from envlab.sim.host import on_host
 from envlab.sim.recording import between_graphs
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class MotionCommand(CommandTerm):
         margin = torch.nan_to_num((0.5 - 0.5 * cfg.soft_limit_factor) * (high - low), posinf=0.0)
         self._limits = low + margin, high - margin
         self._kept: dict[str, tuple[tuple[int, int], torch.Tensor]] = {}
+        self._columns: dict[tuple[str, ...], torch.Tensor] = {}
         self._moves = 0
         self.command = torch.zeros(env.num_envs, 2 * len(self._robot.joint_names), device=device)
         self._errors = torch.zeros(len(_ERRORS), env.num_envs, device=device)
@@ -316,7 +318,7 @@ class MotionCommand(CommandTerm):
             self.body_pos_w, self.body_pos_relative_w, self.body_quat_relative_w, self.joint_vel
         )
 
-    def indexes(self, body_names: Sequence[str] | None) -> slice | list[int]:
+    def indexes(self, body_names: Sequence[str] | None) -> slice | torch.Tensor:
         """Return the columns of some bodies among those that are compared; None: of all.
 
         Raises:
@@ -324,14 +326,18 @@ class MotionCommand(CommandTerm):
         """
         if body_names is None:
             return ALL
+        names = tuple(body_names)
+        if names in self._columns:
+            return self._columns[names]
         known = self.cfg.body_names
-        for name in body_names:
+        for name in names:
             if name not in known:
                 raise ConfigurationError(
                     f"A term asks for the body {name!r}, which the motion command does not "
                     f"compare; it compares {', '.join(known)}.{did_you_mean(name, known)}"
                 )
-        return [known.index(name) for name in body_names]
+        columns_ = torch.tensor([known.index(name) for name in names], device=self.frames.device)
+        return self._columns.setdefault(names, columns_)
 
     # --------------------------------------------------------------------------------------------
 
@@ -437,7 +443,7 @@ class MotionCommand(CommandTerm):
     def _start_again(self, over: torch.Tensor) -> None:
         """Draw a frame, and put the robot into it, where a clip has ended within an episode."""
         env = self.env
-        if over.device.type == "cpu" and not over.any():
+        if on_host(over.device) and not over.any():
             return
         stream = env.random.stream("commands.motion.over")
         frames, ends, draws = self._draw(over, stream)
@@ -470,7 +476,7 @@ class Pose(NamedTuple):
     body_quat_relative_w: torch.Tensor
     joint_vel: torch.Tensor
 
-    def errors(self, robot: MotionCommand, ends: slice | list[int]) -> torch.Tensor:
+    def errors(self, robot: MotionCommand, ends: slice | torch.Tensor) -> torch.Tensor:
         """Return by how much robots are not there, ``(5, num_envs)``, as mjlab 1.6.0 measures it.
 
         Mean distances of bodies in the world, and as seen from the anchor, in m; the root mean
