@@ -1,0 +1,129 @@
+"""``envlab motion``: clips in numbers, converted, recorded from a policy, and followed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from envlab.cli import main
+from envlab.envs import ManagerEnv
+from envlab.motion import fit_clip, read_clip
+from envlab.registry import get_task, load_env_cfg
+from envlab.tools.motion import follow
+
+TASK = "Mjlab-Tracking-Flat-Unitree-G1"
+SQUAT = "envlab_assets:motions/g1_squat.npz"
+ROBOT = "envlab_assets:robots/g1_29.xml"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of one iteration."""
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        words = [f"--task={TASK}", "--headless", "--device=cpu", "--num_envs=4"]
+        assert main(["train", "rsl_rl", *words, "--max_iterations=1"]) == 0
+    return folder
+
+
+def test_info_says_what_a_clip_holds(capsys):
+    assert main(["motion", "info", SQUAT, "--robot", ROBOT]) == 0
+    output = capsys.readouterr().out
+    assert "201 frames at 50 per second: 4.00 s" in output
+    assert "29 joints: left_hip_pitch_joint" in output
+    assert "30 of its bodies are in it" in output
+
+
+def test_convert_makes_body_states_of_a_csv(tmp_path, capsys):
+    clip = read_clip(SQUAT)
+    root = np.hstack([clip.body_pos_w[:, 0], clip.body_quat_w[:, 0][:, [1, 2, 3, 0]]])
+    np.savetxt(tmp_path / "squat.csv", np.hstack([root, clip.joint_pos])[::2], delimiter=",")
+    words = [str(tmp_path / "squat.csv"), "--fps", "25", "--output", str(tmp_path / "again.npz")]
+    assert main(["motion", "convert", *words]) == 0
+    again = read_clip(tmp_path / "again.npz")
+    assert again.num_frames == 201
+    assert again.body_names == clip.body_names
+    assert np.abs(again.body_pos_w - clip.body_pos_w).max() < 1e-3
+    assert np.abs(again.body_lin_vel_w - clip.body_lin_vel_w).max() < 0.05
+
+
+def test_a_policys_play_becomes_a_clip(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(run)
+    output = tmp_path / "play.npz"
+    words = ["rsl_rl", f"--task={TASK}", "--checkpoint=latest", "--device=cpu"]
+    assert main(["motion", "record", *words, "--seconds=0.2", f"--output={output}"]) == 0
+    clip = read_clip(output)
+    assert clip.num_frames == 11
+    assert fit_clip(clip, build(TASK).sim.model).joint_names == read_clip(SQUAT).joint_names
+
+
+def test_evaluate_measures_a_policy(run, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(run)
+    words = ["rsl_rl", f"--task={TASK}", "--checkpoint=latest", "--device=cpu", "--num_envs=4"]
+    assert main(["motion", "evaluate", *words, "--output", str(tmp_path / "it.json")]) == 0
+    values = json.loads((tmp_path / "it.json").read_text())
+    assert values["num_trials"] == 4
+    assert values["success_rate"] == 0.0  # nobody stands after one iteration
+    assert 0.0 < values["r_mpkpe"] < values["mpkpe"] < 1.0
+    assert "success_rate: 0.0000" in capsys.readouterr().out
+
+
+def build(task_id: str) -> ManagerEnv:
+    task = get_task(task_id)
+    cfg = load_env_cfg(task)
+    cfg.commands.motion.sampling_mode = "start"
+    cfg.events.push_robot = None
+    cfg.scene.num_envs = 2
+    return task.make(cfg, seed=0)
+
+
+def test_who_plays_a_clip_back_has_no_errors(monkeypatch):
+    env = build(f"{TASK}-Play")
+    motion = env.command_manager.get_term("motion")
+
+    class Puppeteer:
+        """Puts the robots where the motion is, in place of physics."""
+
+        def act(self, obs: object) -> torch.Tensor:
+            return torch.zeros(2, 29)
+
+    def move() -> None:
+        frames = motion.frames.clone()
+        motion.show(int(frames[0]))
+        motion._move(frames)
+
+    monkeypatch.setattr(env.sim, "step", move)
+    opened = type("Opened", (), {"env": env, "player": Puppeteer()})()
+    result = follow(opened)
+    assert result.success_rate == 1.0
+    errors = [value for name, value in result.as_dict().items() if name.endswith("error")]
+    assert max(result.mpkpe, result.r_mpkpe, *errors) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["info", "nowhere.npz"], "There is no motion 'nowhere.npz'"),
+        (["info", "nopackage:x.npz"], "package 'nopackage', which is not installed"),
+        (["convert", "x.csv", "--output", "y.npz"], "Give --fps"),
+        (["convert", SQUAT, "--fps", "30", "--output", "y.npz"], "--fps and --frames are for CSV"),
+        (["info", SQUAT, "--robot", "envlab_assets:robots/go2.xml"], "lacks joints of the robot"),
+    ],
+)
+def test_what_cannot_be_done_is_said(words, sentence, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["motion", *words]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_tasks_follow_no_motion(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["rsl_rl", "--task=Isaac-Cartpole-v0", "--checkpoint=pretrained", "--device=cpu"]
+    assert main(["motion", "evaluate", *words]) == 2
+    assert "commands" in capsys.readouterr().err
