@@ -49,6 +49,7 @@ FAMILIES = {
     "locomotion": "Locomotion",
     "manipulation": "Manipulation",
     "in_hand": "In hand",
+    "tracking": "Tracking",
     "flight": "Flight",
     "navigation": "Navigation",
 }
@@ -61,9 +62,9 @@ HEAD = """# Tasks
 Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
 number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks of navigation
 follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures.
-`LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files
-written for this project (`source/envlab_assets/`), which cite the sources of their figures.
-`-Play-v0` variants have few environments and no randomisation; those of navigation
+`Mjlab-...` are mjlab 1.6.0's ([motion.md](motion.md)); `LeggedGym-Flat-A1-v0` is
+[legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files written for this project (`source/envlab_assets/`), which cite the sources of their figures.
+`-Play` variants have few environments and no randomisation; those of navigation
 have houses that are not trained in. Pictures show the simulation itself; curves were measured on
 two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
 For robots of your own see [robots.md](robots.md), for rough ground [terrain.md](terrain.md), for
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def pictured() -> list[Task]:
     """Return the tasks that have a section: all but the ``-Play`` variants."""
-    return [t for t in list_tasks() if "-Play-" not in t.id and _family(t) in FAMILIES]
+    return [t for t in list_tasks() if t.id == t.trained_id and _family(t) in FAMILIES]
 
 
 def page() -> str:
@@ -138,8 +139,9 @@ def section(task: Task, learned: dict[str, Any] | None) -> str:
         f"| rewards | {rewards(cfg)} |\n",
         f"| agents | {libraries or 'none yet'} |\n",
     ]
-    if any(other.id == task.id.replace("-v0", "-Play-v0") for other in list_tasks()):
-        lines.append(f"| to play | `{task.id.replace('-v0', '-Play-v0')}` |\n")
+    for other in list_tasks():
+        if other.trained_id == task.id != other.id:
+            lines.append(f"| to play | `{other.id}` |\n")
     if learned:
         lines.append(f"\n{learned['result']}\n")
         if "command" in learned:

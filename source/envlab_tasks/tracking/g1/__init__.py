@@ -20,7 +20,6 @@ for _name, _words in (
                     f"{__name__}.env_cfg:G1Tracking{_name.replace('-', '')}{_cfg}EnvCfg"
                 ),
                 "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
-                "fast_sac_cfg_entry_point": f"{_AGENTS}:fast_sac_cfg.yaml",
                 "description": f"A humanoid, Unitree G1 with 29 joints, {_words}{_more}",
             },
         )
