@@ -93,7 +93,8 @@ def convert(flags: argparse.Namespace, _: Sequence[str]) -> None:
 def view(flags: argparse.Namespace, others: Sequence[str]) -> None:
     """Show a clip in the browser, again and again, until the visitor ends it."""
     words = [f"--task={flags.task}", *others]
-    if not any(word.startswith(("--viz", "--visualizer")) for word in others):
+    asked = [word for word in others if word.partition("=")[0] in ("--viz", "--visualizer")]
+    if not asked:
         words.append("--viz=web")
     viewing, overrides = agent_parser("view").parse_with_overrides(words)
     task = get_task(viewing.task)

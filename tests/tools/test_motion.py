@@ -13,6 +13,7 @@ from envlab.cli import main
 from envlab.envs import ManagerEnv
 from envlab.motion import fit_clip, read_clip
 from envlab.registry import get_task, load_env_cfg
+from envlab.tools import motion as motion_tool
 from envlab.tools.motion import follow
 
 TASK = "Mjlab-Tracking-Flat-Unitree-G1"
@@ -103,6 +104,36 @@ def test_who_plays_a_clip_back_has_no_errors(monkeypatch):
     assert result.success_rate == 1.0
     errors = [value for name, value in result.as_dict().items() if name.endswith("error")]
     assert max(result.mpkpe, result.r_mpkpe, *errors) < 1e-3
+
+
+def test_view_shows_frame_after_frame(monkeypatch):
+    seen = []
+
+    class Visitor:
+        """Looks at a clip for as long as two rounds take."""
+
+        def __init__(self, env: ManagerEnv) -> None:
+            self._env = env
+
+        @property
+        def is_open(self) -> bool:
+            return len(seen) < 402
+
+        def after_step(self) -> None:
+            seen.append(self._env.sim.data.qpos[0, 7:].clone())
+
+        def wants_reset(self) -> bool:
+            return False
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    monkeypatch.setattr(motion_tool, "start_viewing", lambda flags, env, **_: Visitor(env))
+    monkeypatch.setattr(motion_tool, "check_viewing", lambda *_: None)
+    monkeypatch.setattr(motion_tool, "Pace", lambda _: lambda: None)
+    assert main(["motion", "view", SQUAT]) == 0
+    expected = torch.as_tensor(read_clip(SQUAT).joint_pos, dtype=torch.float32)
+    assert torch.allclose(torch.stack(seen), expected.repeat(2, 1), atol=1e-6)
 
 
 @pytest.mark.parametrize(

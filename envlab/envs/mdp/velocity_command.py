@@ -57,6 +57,10 @@ class UniformVelocityCommandCfg(CommandTermCfg):
     """Probability of the command to stand still."""
     rel_heading_envs: float = 1.0
     """Probability of being told where to look, with ``heading_command``."""
+    rel_forward_envs: float = 0.0
+    """Probability of the command to go straight ahead, as in mjlab."""
+    forward_speed_min: float = 0.3
+    """Least speed straight ahead, in m/s."""
     ranges: VelocityRangesCfg = field(default_factory=VelocityRangesCfg)
     """What is drawn from."""
 
@@ -82,6 +86,8 @@ class UniformVelocityCommand(CommandTerm):
         self._is_of_kind = torch.zeros(env.num_envs, 2, dtype=torch.bool, device=env.device)
         self.is_heading_env, self.is_standing_env = self._is_of_kind.unbind(1)
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
+        self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
+        self._ahead = torch.tensor([1.0, 0.0, 0.0], device=env.device)
         self._shares = torch.tensor(shares, device=env.device)
         self._errors = torch.zeros(2, env.num_envs, device=env.device)
         self.metrics = dict(zip(("error_vel_xy", "error_vel_yaw"), self._errors, strict=True))
@@ -91,10 +97,17 @@ class UniformVelocityCommand(CommandTerm):
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         ranges, unit = self.cfg.ranges, (0.0, 1.0)
         bounds = [ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z, ranges.heading, unit, unit]
-        drawn = stream.ranges(bounds, mask)
-        assign(self.command, mask, drawn[:, :3])
+        goes_ahead = self.cfg.rel_forward_envs > 0.0
+        drawn = stream.ranges([*bounds, *[unit] * goes_ahead], mask)
+        command = drawn[:, :3]
+        if goes_ahead:
+            ahead = command * self._ahead
+            ahead = ahead.abs().clamp(min=self._ahead_min)
+            is_ahead = drawn[:, 6:] < self.cfg.rel_forward_envs
+            command = torch.where(is_ahead, ahead, command)
+        assign(self.command, mask, command)
         assign(self.heading_target, mask, drawn[:, 3])
-        assign(self._is_of_kind, mask, drawn[:, 4:] < self._shares)
+        assign(self._is_of_kind, mask, drawn[:, 4:6] < self._shares)
 
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot

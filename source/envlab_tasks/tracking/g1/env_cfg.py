@@ -69,7 +69,9 @@ def followed(func: Callable[..., Any], noise: float | None = None) -> Observatio
     return ObservationTermCfg(func=func, params={"command_name": "motion"}, noise=corruption)
 
 
-def measured(func: Callable[..., Any], noise: float | None = None, **params: object) -> ObservationTermCfg:
+def measured(
+    func: Callable[..., Any], noise: float | None = None, **params: object
+) -> ObservationTermCfg:
     """Return an observation of the robot, with uniform noise of up to ``noise``."""
     corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
     return ObservationTermCfg(func=func, params=params, noise=corruption)

@@ -1,0 +1,310 @@
+"""How a walking robot steps: a sensor of its feet, and mjlab 1.6.0's rewards and observations.
+
+``command_name`` names a velocity command, (vx, vy, wz) in m/s and rad/s. A ``feet_cfg`` names a
+:class:`FootSensorCfg`, a ``sensor_cfg`` the same feet in a contact sensor. Rewards return
+``(num_envs,)``. Formulas are those of mjlab's ``tasks/velocity/mdp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from envlab.envs.contact_sensor import ContactBodies
+from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values, resolve_entity
+from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
+from envlab.envs.masks import clear
+from envlab.envs.math import gravity_in_body
+from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
+from envlab.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from envlab.envs.manager_env import ManagerEnv
+    from envlab.envs.vector_env import VectorEnv
+
+_ROBOT: Any = SceneEntityCfg("robot")
+
+
+@dataclass(kw_only=True)
+class FootSensorCfg(SensorTermCfg):
+    """How high feet are, how fast they slide, and how high they were in the last swing.
+
+    Needs ``site_xpos``, ``cvel`` and ``subtree_com`` in ``env.sim.data_fields``, and stands behind
+    the contact sensor among ``env.sensors``.
+    """
+
+    site_names: list[str]
+    """A site under each foot."""
+    contact_sensor: str = "contact_forces"
+    """The sensor that says whether the sites' bodies touch."""
+
+    def build(self, env: VectorEnv) -> FootSensor:
+        return FootSensor(self, env)
+
+
+class FootSensor(SensorTerm):
+    """See :class:`FootSensorCfg`; rows are environments, columns feet.
+
+    Attributes:
+        peak_heights: Greatest height since a foot last touched down, in m.
+        landing_heights: That height where a foot touches down in this step, else 0.
+    """
+
+    def __init__(self, cfg: FootSensorCfg, env: VectorEnv) -> None:
+        self._env, self._contact_name = env, cfg.contact_sensor
+        model = env.sim.model
+        entity = SceneEntityCfg("robot", site_names=cfg.site_names)
+        robot = resolve_entity(entity, model, env.device)
+        self._sites, self._root = robot.site_ids, robot.root_body
+        sites = [model.site(name).id for name in cfg.site_names]
+        self._body_names = [model.body(model.site_bodyid[site]).name for site in sites]
+        self._bodies = torch.tensor(
+            np.asarray(model.site_bodyid)[sites], dtype=torch.int64, device=env.device
+        )
+        shape = (env.num_envs, len(sites))
+        self.peak_heights = torch.zeros(shape, device=env.device)
+        self.landing_heights = torch.zeros(shape, device=env.device)
+        self._contacts: ContactBodies | None = None
+
+    @property
+    def heights(self) -> torch.Tensor:
+        """Heights of the sites above the ground, in m, ``(num_envs, num_feet)``."""
+        pos = columns(self._env.sim.data.site_xpos, self._sites)
+        terrain = self._env.terrain
+        if terrain is None:
+            return pos[..., 2]
+        return pos[..., 2] - terrain.heights_at(pos[..., 0], pos[..., 1])
+
+    @property
+    def speeds(self) -> torch.Tensor:
+        """Horizontal speeds of the sites, in m/s, ``(num_envs, num_feet)``."""
+        data = self._env.sim.data
+        # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
+        spatial = data.cvel[:, self._bodies]
+        arm = columns(data.site_xpos, self._sites) - data.subtree_com[:, self._root, None]
+        velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
+        return torch.linalg.vector_norm(velocity[..., :2], dim=2)
+
+    def update(self, dt: float) -> None:
+        contacts = self._feet()
+        peaks = torch.maximum(self.peak_heights, self.heights)
+        torch.where(contacts.in_contact, self.peak_heights, peaks, out=self.peak_heights)
+        landed = contacts.first_contact
+        torch.mul(self.peak_heights, landed, out=self.landing_heights)
+        self.peak_heights.masked_fill_(landed, 0.0)
+
+    def reset(self, mask: torch.Tensor) -> None:
+        clear(self.peak_heights, mask)
+        clear(self.landing_heights, mask)
+
+    def select(self, cfg: SceneEntityCfg) -> FootSensor:
+        return self
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {name: getattr(self, name).cpu().clone() for name in _FOOT_MEMORY}
+
+    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
+        for name in _FOOT_MEMORY:
+            getattr(self, name).copy_(state[name])
+
+    def _feet(self) -> ContactBodies:
+        """Return the feet in the contact sensor, which exists once all sensors are built."""
+        if self._contacts is None:
+            manager: Any = self._env.sensor_manager  # type: ignore[attr-defined]
+            if self._contact_name not in manager.active_terms:
+                raise ConfigurationError(
+                    f"A foot sensor needs the contact sensor {self._contact_name!r}, but "
+                    f"env.sensors has {', '.join(manager.active_terms)}."
+                )
+            selected = SceneEntityCfg(self._contact_name, body_names=self._body_names)
+            contacts: ContactBodies = manager.get_term(self._contact_name).select(selected)
+            if contacts.body_names != self._body_names:
+                raise ConfigurationError(
+                    f"site_names of a foot sensor are on {', '.join(self._body_names)}; give them "
+                    f"in the order of the contact sensor: {', '.join(contacts.body_names)}."
+                )
+            self._contacts = contacts
+        return self._contacts
+
+
+_FOOT_MEMORY = ("peak_heights", "landing_heights")
+
+
+# Observations -------------------------------------------------------------------------------------
+
+
+def foot_height(env: ManagerEnv, feet_cfg: FootSensor) -> torch.Tensor:
+    """Return how high each foot is above the ground, in m."""
+    return feet_cfg.heights
+
+
+def foot_air_time(env: ManagerEnv, sensor_cfg: ContactBodies) -> torch.Tensor:
+    """Return how long each foot has been in the air, in s; 0 on the ground."""
+    return sensor_cfg.current_air_time
+
+
+def foot_contact(env: ManagerEnv, sensor_cfg: ContactBodies) -> torch.Tensor:
+    """Return 1 for each foot that touches, else 0."""
+    return sensor_cfg.in_contact.float()
+
+
+def foot_contact_forces(env: ManagerEnv, sensor_cfg: ContactBodies) -> torch.Tensor:
+    """Return ``sign(f) log(1 + |f|)`` of the forces on each foot, in N, three columns each."""
+    forces = sensor_cfg.net_forces_w.flatten(1)
+    return forces.sign() * forces.abs().log1p()
+
+
+# Rewards ------------------------------------------------------------------------------------------
+
+
+def track_linear_velocity(
+    env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of the velocity of the root's origin, in its own frame.
+
+    Its vertical part is to be 0; ``std`` is in m/s.
+    """
+    error = base_origin_vel(env, asset_cfg).clone()
+    error[:, :2] -= env.command_manager.get_command(command_name)[:, :2]
+    return torch.exp(error.square().sum(dim=1) / -(std**2))
+
+
+def track_angular_velocity(
+    env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return ``exp(-error^2 / std^2)`` of the root's angular velocity, in its own frame.
+
+    Rolling and pitching are to be 0; ``std`` is in rad/s.
+    """
+    error = base_ang_vel(env, asset_cfg).clone()
+    error[:, 2] -= env.command_manager.get_command(command_name)[:, 2]
+    return torch.exp(error.square().sum(dim=1) / -(std**2))
+
+
+def upright(env: ManagerEnv, std: float, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return ``exp(-t^2 / std^2)`` of the tilt ``t`` of a body: gravity's horizontal part in it.
+
+    Needs ``xquat`` in ``env.sim.data_fields``. ``asset_cfg`` names one body.
+    """
+    quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
+    return torch.exp(gravity_in_body(quat)[:, :2].square().sum(dim=1) / -(std**2))
+
+
+def variable_posture(
+    env: ManagerEnv,
+    command_name: str,
+    std_standing: dict[str, float],
+    std_walking: dict[str, float],
+    std_running: dict[str, float],
+    walking_threshold: float = 0.5,
+    running_threshold: float = 1.5,
+    asset_cfg: SceneEntity = _ROBOT,
+) -> torch.Tensor:
+    """Return ``exp(-mean(error^2 / std^2))`` of joints from their default positions.
+
+    Args:
+        env: The environment.
+        command_name: The command.
+        std_standing: Widths in rad by regular expression, for commands below
+            ``walking_threshold``.
+        std_walking: The same, up to ``running_threshold``.
+        std_running: The same, beyond it.
+        walking_threshold: Sum of commanded speed and turning, in m/s and rad/s.
+        running_threshold: The same.
+        asset_cfg: The joints.
+    """
+    key = ("variable_posture", *asset_cfg.joint_names)
+    if key not in env.constants:
+        widths = [
+            joint_values(std, asset_cfg.joint_names)
+            for std in (std_standing, std_walking, std_running)
+        ]
+        env.constants[key] = torch.tensor(widths, device=env.device).square().reciprocal()
+    speed = _commanded(env, command_name)
+    kind = (speed >= walking_threshold).long() + (speed >= running_threshold)
+    error = columns(env.sim.data.qpos, asset_cfg.qpos_ids) - columns(
+        env.default_qpos_rows, asset_cfg.qpos_ids
+    )
+    return torch.exp(-(error.square() * env.constants[key][kind]).mean(dim=1))
+
+
+def body_angular_velocity_penalty(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the squared rolling and pitching velocity of a body, world frame, in rad^2/s^2.
+
+    Needs ``cvel`` in ``env.sim.data_fields``. ``asset_cfg`` names one body.
+    """
+    return columns(env.sim.data.cvel, asset_cfg.body_ids)[:, 0, :2].square().sum(dim=1)
+
+
+def angular_momentum_penalty(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the square of what a ``<subtreeangmom>`` sensor measures, in (kg m^2/s)^2."""
+    return columns(env.sim.data.sensordata, asset_cfg.sensor_ids).square().sum(dim=1)
+
+
+def feet_clearance(
+    env: ManagerEnv,
+    target_height: float,
+    command_name: str,
+    command_threshold: float,
+    feet_cfg: FootSensor,
+) -> torch.Tensor:
+    """Return how far feet are from ``target_height``, in m, times their speed, summed over feet.
+
+    Zero where the commanded speed plus turning is at most ``command_threshold``.
+    """
+    cost = ((feet_cfg.heights - target_height).abs() * feet_cfg.speeds).sum(dim=1)
+    return cost * (_commanded(env, command_name) > command_threshold)
+
+
+def feet_swing_height(
+    env: ManagerEnv,
+    target_height: float,
+    command_name: str,
+    command_threshold: float,
+    sensor_cfg: ContactBodies,
+    feet_cfg: FootSensor,
+) -> torch.Tensor:
+    """Return ``(peak / target_height - 1)^2`` of swings that end now, summed over feet.
+
+    Zero where the commanded speed plus turning is at most ``command_threshold``.
+    """
+    error = (feet_cfg.landing_heights / target_height - 1.0).square()
+    cost = (error * sensor_cfg.first_contact).sum(dim=1)
+    return cost * (_commanded(env, command_name) > command_threshold)
+
+
+def feet_slip(
+    env: ManagerEnv,
+    command_name: str,
+    command_threshold: float,
+    sensor_cfg: ContactBodies,
+    feet_cfg: FootSensor,
+) -> torch.Tensor:
+    """Return the squared speeds of feet that touch, in m^2/s^2, summed over feet.
+
+    Zero where the commanded speed plus turning is at most ``command_threshold``.
+    """
+    cost = (feet_cfg.speeds.square() * sensor_cfg.in_contact).sum(dim=1)
+    return cost * (_commanded(env, command_name) > command_threshold)
+
+
+def soft_landing(
+    env: ManagerEnv, command_name: str, command_threshold: float, sensor_cfg: ContactBodies
+) -> torch.Tensor:
+    """Return the forces on feet that touch down now, in N, summed over feet.
+
+    Zero where the commanded speed plus turning is at most ``command_threshold``.
+    """
+    force = torch.linalg.vector_norm(sensor_cfg.net_forces_w, dim=2)
+    cost = (force * sensor_cfg.first_contact).sum(dim=1)
+    return cost * (_commanded(env, command_name) > command_threshold)
+
+
+def _commanded(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return the commanded speed plus turning, in m/s and rad/s, ``(num_envs,)``."""
+    command = env.command_manager.get_command(command_name)
+    return torch.linalg.vector_norm(command[:, :2], dim=1) + command[:, 2].abs()

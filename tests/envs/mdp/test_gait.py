@@ -1,0 +1,178 @@
+"""Terms over a robot's steps, by hand: forces, heights and speeds are given, not simulated."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from envlab.envs import ManagerEnv, mdp
+from envlab.envs.math import quat_from_euler_xyz
+from envlab_tasks.locomotion.velocity.g1_29.flat_env_cfg import G1FlatEnvCfg
+
+MOVING, STANDING = [0.3, -0.4, 0.1], [0.0, 0.03, 0.01]
+"""Commands: 0.6 and 0.04 in all."""
+ON = {"command_name": "twist", "command_threshold": 0.05}
+
+
+def commanded(*commands: list[float], **parts) -> SimpleNamespace:
+    """Return an environment that has nothing but commands, and what is given."""
+    values = torch.tensor(commands)
+    return SimpleNamespace(
+        command_manager=SimpleNamespace(get_command=lambda name: values), **parts
+    )
+
+
+def test_velocities_off_the_command_in_any_direction_cost():
+    data = SimpleNamespace(
+        qpos=torch.tensor([[0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]]),
+        qvel=torch.tensor([[0.4, -0.4, 0.2, 0.3, 0.0, 0.5]]),
+    )
+    robot = SimpleNamespace(
+        root_quat=slice(3, 7), root_lin_vel=slice(0, 3), root_ang_vel=slice(3, 6), root_body=1
+    )
+    sim = SimpleNamespace(data=data, num_changes=0)
+    env = commanded(MOVING, sim=sim, derived={})
+    linear = mdp.track_linear_velocity(env, 0.5, "twist", robot)
+    assert linear.item() == pytest.approx(math.exp(-(0.1**2 + 0.2**2) / 0.25))
+    turning = mdp.track_angular_velocity(env, math.sqrt(0.5), "twist", robot)
+    assert turning.item() == pytest.approx(math.exp(-(0.3**2 + 0.4**2) / 0.5))
+
+
+def test_uprightness_is_of_the_named_body():
+    angle = torch.tensor(0.4)
+    quat = torch.stack([torch.tensor([1.0, 0, 0, 0]), quat_from_euler_xyz(angle, angle * 0, angle)])
+    env = SimpleNamespace(sim=SimpleNamespace(data=SimpleNamespace(xquat=quat.unsqueeze(0))))
+    torso = SimpleNamespace(body_ids=slice(1, 2))
+    expected = math.exp(-(math.sin(0.4) ** 2) / 0.2)
+    assert mdp.upright(env, math.sqrt(0.2), torso).item() == pytest.approx(expected)
+
+
+def test_postures_are_narrow_where_the_robot_is_to_stand():
+    joints = SimpleNamespace(joint_names=["hip", "knee"], qpos_ids=slice(0, 2))
+    env = commanded(
+        STANDING,
+        MOVING,
+        [2.0, 0.0, 0.0],
+        constants={},
+        device="cpu",
+        sim=SimpleNamespace(data=SimpleNamespace(qpos=torch.tensor([[0.1, 0.5]] * 3))),
+        default_qpos_rows=torch.tensor([[0.0, 0.3]] * 3),
+    )
+    reward = mdp.variable_posture(
+        env,
+        "twist",
+        {".*": 0.1},
+        {"hip": 0.2, "knee": 0.4},
+        {".*": 1.0},
+        walking_threshold=0.05,
+        asset_cfg=joints,
+    )
+    expected = [(1.0 + 4.0) / 2, (0.25 + 0.25) / 2, (0.01 + 0.04) / 2]
+    assert reward.tolist() == pytest.approx([math.exp(-error) for error in expected])
+
+
+def test_body_and_momentum_penalties_are_squares():
+    data = SimpleNamespace(
+        cvel=torch.tensor([[[0.0] * 6, [0.3, -0.4, 9.0, 1.0, 1.0, 1.0]]]),
+        sensordata=torch.tensor([[7.0, 1.0, 2.0, -2.0]]),
+    )
+    env = SimpleNamespace(sim=SimpleNamespace(data=data))
+    torso = SimpleNamespace(body_ids=slice(1, 2))
+    assert mdp.body_angular_velocity_penalty(env, torso).item() == pytest.approx(0.25)
+    momentum = SimpleNamespace(sensor_ids=slice(1, 4))
+    assert mdp.angular_momentum_penalty(env, momentum).item() == pytest.approx(9.0)
+
+
+def test_steps_cost_by_height_slip_and_impact_while_moving():
+    feet = SimpleNamespace(
+        heights=torch.tensor([[0.1, 0.04]] * 2),
+        speeds=torch.tensor([[2.0, 0.5]] * 2),
+        landing_heights=torch.tensor([[0.15, 0.0]] * 2),
+    )
+    touches = SimpleNamespace(
+        first_contact=torch.tensor([[True, False]] * 2),
+        in_contact=torch.tensor([[False, True]] * 2),
+        net_forces_w=torch.tensor([[[3.0, 0.0, 4.0], [0.0, 0.0, 90.0]]] * 2),
+        current_air_time=torch.tensor([[0.2, 0.0]] * 2),
+    )
+    env = commanded(MOVING, STANDING)
+    clearance = mdp.feet_clearance(env, 0.1, feet_cfg=feet, **ON)
+    assert clearance.tolist() == pytest.approx([0.06 * 0.5, 0.0])
+    swing = mdp.feet_swing_height(env, 0.1, sensor_cfg=touches, feet_cfg=feet, **ON)
+    assert swing.tolist() == pytest.approx([0.25, 0.0])
+    slip = mdp.feet_slip(env, sensor_cfg=touches, feet_cfg=feet, **ON)
+    assert slip.tolist() == pytest.approx([0.25, 0.0])
+    landing = mdp.soft_landing(env, sensor_cfg=touches, **ON)
+    assert landing.tolist() == pytest.approx([5.0, 0.0])
+    seen = mdp.foot_contact_forces(env, touches)[0]
+    assert seen.tolist() == pytest.approx([math.log(4), 0, math.log(5), 0, 0, math.log(91)])
+    assert mdp.foot_contact(env, touches)[0].tolist() == [0.0, 1.0]
+    assert mdp.foot_air_time(env, touches)[0].tolist() == pytest.approx([0.2, 0.0])
+    assert mdp.foot_height(env, feet) is feet.heights
+
+
+@pytest.fixture
+def env() -> ManagerEnv:
+    cfg = G1FlatEnvCfg()
+    cfg.events.push_robot = cfg.events.reset_base = None
+    return ManagerEnv(cfg, num_envs=2, seed=0)
+
+
+def lift(env: ManagerEnv, height: float, speed: float = 0.0) -> None:
+    qpos, qvel = env.default_qpos.repeat(2, 1), torch.zeros_like(env.sim.data.qvel)
+    qpos[:, 2] += height
+    qvel[:, 0] = speed
+    env.sim.reset(torch.ones(2, dtype=torch.bool), qpos, qvel)
+
+
+def test_feet_are_as_high_and_fast_as_the_robot_that_is_lifted(env):
+    feet = env.sensor_manager.get_term("feet")
+    lift(env, 0.0)
+    start = feet.heights.clone()
+    assert start.abs().max() < 0.02
+    lift(env, 0.3, speed=1.5)
+    assert torch.allclose(feet.heights, start + 0.3, atol=1e-6)
+    assert torch.allclose(feet.speeds, torch.full((2, 2), 1.5), atol=1e-6)
+
+
+def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
+    feet = env.sensor_manager.get_term("feet")
+    contacts = feet._feet()._sensor
+
+    def move(height: float, touches: bool) -> None:
+        lift(env, height)
+        landed = touches & ~contacts.in_contact
+        contacts.in_contact.fill_(touches)
+        contacts.first_contact.copy_(landed)
+        feet.update(0.02)
+
+    lift(env, 0.0)
+    low = feet.heights.clone()
+    for height, touches in ((0.0, True), (0.05, False), (0.12, False), (0.06, False)):
+        move(height, touches)
+        assert not feet.landing_heights.any()
+    state = feet.state()
+    move(0.0, True)
+    assert torch.allclose(feet.landing_heights, low + 0.12, atol=1e-6)
+    move(0.0, True)
+    assert not feet.landing_heights.any()
+    feet.set_state(state)
+    assert torch.allclose(feet.peak_heights, low + 0.12, atol=1e-6)
+    feet.reset(torch.tensor([True, False]))
+    assert feet.peak_heights[0].tolist() == [0.0, 0.0]
+    assert feet.peak_heights[1].min() > 0.1
+
+
+def test_commands_ahead_go_straight_at_a_least_speed():
+    cfg = G1FlatEnvCfg()
+    cfg.commands.twist.rel_standing_envs = cfg.commands.twist.rel_heading_envs = 0.0
+    env = ManagerEnv(cfg, num_envs=2000, seed=0)
+    command = env.command_manager.get_command("twist")
+    ahead = (command[:, 1] == 0.0) & (command[:, 2] == 0.0)
+    assert ahead.float().mean().item() == pytest.approx(0.2, abs=0.03)
+    assert command[ahead, 0].min() >= 0.3
+    assert command[ahead, 0].max() > 0.9
+    assert (command[~ahead, 0] < 0.0).float().mean().item() == pytest.approx(0.5, abs=0.04)
