@@ -64,6 +64,9 @@ def make_session_agent(
     skrl_cfg = cfg.for_skrl(env.num_envs)
     if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
         skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
+    for role, model in skrl_cfg.models.items():
+        if role != "separate":
+            model["network"] = []  # not skrl's networks: make_networks checks what they see
     check_supported(skrl_cfg, wrapper, context)
     dtype = settle_precision(cfg.precision, context)
     with library_errors():
@@ -76,7 +79,7 @@ def make_session_agent(
             wrapper,
             skrl_cfg,
             device=env.device,
-            memory_class=_memory_class(cfg),
+            memory_class=_memory_class(cfg, env),
             scaler_class=PooledScaler.of(context),
         )
     if cfg.algorithm in ("ddpg", "td3"):
@@ -105,13 +108,13 @@ def make_session_agent(
     return agent, wrapper, skrl_cfg
 
 
-def _memory_class(cfg: HogwildCfg) -> Any:
+def _memory_class(cfg: HogwildCfg, env: Any) -> Any:
     replay = cfg.replay
+    how = {"use_cer": replay.use_cer, "has_bytes": getattr(env, "has_bytes", False)}
     if replay.alpha > 0.0:
-        return functools.partial(
-            PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
-        )
-    return functools.partial(QuickMemory, use_cer=replay.use_cer)
+        how |= {"alpha": replay.alpha, "epsilon": replay.epsilon}
+        return functools.partial(PrioritizedMemory, **how)
+    return functools.partial(QuickMemory, **how)
 
 
 def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:
@@ -123,7 +126,7 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
         "compute_gae": functools.partial(pooled_advantages, context=context)
     }
     memories: list[Any] = []
-    if cfg.loss == "huber" or cfg.replay.alpha > 0.0:
+    if cfg.loss == "huber" or cfg.replay.alpha > 0.0 or cfg.value_loss_scale != 1.0:
         replacements["F"] = functools.partial(_losses, cfg, memories)
     stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
     if cfg.algorithm == RANDOM:
@@ -154,7 +157,7 @@ def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
     def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         for memory in memories:
             memory.learn(targets - values)
-        result: torch.Tensor = loss(values, targets)
+        result: torch.Tensor = loss(values, targets) * cfg.value_loss_scale
         return result
 
     return SimpleNamespace(mse_loss=telling)

@@ -30,24 +30,36 @@ Distributed = Literal["false", "shared", "synced"]
 
 @dataclass(kw_only=True)
 class NetCfg:
-    """Fully connected networks; actor and critics have the same layers."""
+    """Networks of layers one after another; actor and critics have the same ones."""
 
     hidden_layers: list[PositiveInt] = field(default_factory=lambda: [256, 256])
     """Sizes of the hidden layers."""
     activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
     """Function after each of them."""
-    layers: list[PositiveInt | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
+    layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
         default_factory=list
     )
     """What stands in place of the two above: a number is the size of a linear layer, and a name is
-    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``."""
+    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``. Of images, a list is a
+    convolution: output channels, kernel, stride, padding, dilation, as in ``[32, 8, 4, 0, 1]``."""
+    pixel_scale: NonNegativeFloat = 1.0
+    """What images, whose values are from 0 to 1, are multiplied by."""
+    shared: bool = False
+    """Whether policy and value share all layers but the last, for A2C and PPO."""
+    dueling: bool = False
+    """Whether values of actions are one of the state plus what each action has over their mean, for
+    DQN (Wang et al. 2016, equation 9)."""
+    policy_gain: NonNegativeFloat = 0.0
+    """Gain of the orthogonal weights of a shared policy's last layer; 0: as ``init`` has it."""
+    value_gain: NonNegativeFloat = 0.0
+    """The same of a shared value's."""
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
     """How weights begin; ``default`` is torch's own."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
 
     @property
-    def body(self) -> list[int | str]:
+    def body(self) -> list[int | list[int] | str]:
         """All layers but the last."""
         return self.layers or [
             one for size in self.hidden_layers for one in (size, self.activation)
@@ -102,6 +114,8 @@ class HogwildCfg(BasicAgentCfg):
     """torch's optimizer of all networks."""
     optimizer_settings: dict[str, Any] = field(default_factory=dict)
     """Its settings beside the learning rate, as ``{eps: 1e-5}``."""
+    value_loss_scale: NonNegativeFloat = 1.0
+    """What the loss of values is multiplied by, for A2C, whose settings have none."""
     critic_learning_rate: NonNegativeFloat = 0.0
     """Learning rate of the value network of A2C and PPO; 0: the policy's."""
     loss: Literal["mse", "huber"] = "mse"
@@ -163,6 +177,16 @@ class HogwildCfg(BasicAgentCfg):
             raise ConfigurationError(
                 f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
                 "uniformly: set it to 0, or train dqn."
+            )
+        if self.net.shared and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.net.shared is true, but {self.algorithm} has no policy and value to share "
+                "layers: set it to false, or train ppo."
+            )
+        if self.net.dueling and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.net.dueling is true, but {self.algorithm} has no values of actions: set it "
+                "to false, or train dqn."
             )
         bounds = self.reward_bounds
         if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):

@@ -15,6 +15,7 @@ from envlab.config import from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.skrl.library import OFF_POLICY
+from envlab_populations.hogwild import atari
 from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
 from envlab_populations.hogwild.net_part import read_net
 from envlab_populations.hogwild.part import Part
@@ -94,7 +95,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # not what @latest is
         "seed": meta.count("random_seed", 0, least=0),
     }
-    _rewards_and_observations(agent, env)
+    _rewards_and_observations(agent, env, is_atari=atari.__name__ in task)
     return Plan(
         spec=spec,
         task=task,
@@ -123,8 +124,12 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
         raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
     own = {task.id for task in list_tasks()}
     is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
-    task = get_task(name if ":" in name or is_own else f"gym:{name}").id
+    is_atari = name.startswith(atari.GAMES)
+    given = atari.task_of(name) if is_atari else name if ":" in name or is_own else f"gym:{name}"
+    task = get_task(given).id
     values: dict[str, Any] = {"scene": {"num_envs": num_envs}}
+    if is_atari:
+        values["kwargs"] = _game_settings(env)
     limit = env.count("max_t", None)
     if limit is not None:
         if not task.startswith("gym:"):
@@ -134,8 +139,20 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
     return task, values, num_envs
 
 
-def _rewards_and_observations(agent: dict[str, Any], env: Part) -> None:
-    """Read how they are scaled and clipped; by default to 10 deviations, as in SLM-Lab."""
+def _game_settings(env: Part) -> dict[str, Any]:
+    """Return what Atari's games are made with."""
+    settings: dict[str, Any] = {"life_loss_info": env.flag("life_loss_info")}
+    share = env.number("repeat_action_probability", None)
+    if share is not None:
+        settings["repeat_action_probability"] = float(share)
+    return settings
+
+
+def _rewards_and_observations(agent: dict[str, Any], env: Part, *, is_atari: bool) -> None:
+    """Read how they are scaled and clipped.
+
+    As in SLM-Lab, rewards are clipped to 10 deviations by default, and those of Atari's games to 1.
+    """
     settings = agent["settings"]
     scale, normalises = env.take("reward_scale"), env.flag("normalize_reward")
     if scale is not None:
@@ -145,7 +162,7 @@ def _rewards_and_observations(agent: dict[str, Any], env: Part) -> None:
             raise env.refusal("reward_scale", scale, "normalize_reward undoes it: set one to null")
         settings["rewards_shaper_scale"] = float(scale)
     agent["normalize_rewards"] = normalises
-    bounds = env.take("clip_reward", 10.0 if normalises else None)
+    bounds = env.take("clip_reward", 10.0 if normalises else 1.0 if is_atari else None)
     if bounds is not None:
         pair = [-bounds, bounds] if isinstance(bounds, int | float) else bounds
         numbers = isinstance(pair, list) and all(type(one) in (int, float) for one in pair)
@@ -267,8 +284,10 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
         )
     horizon = algorithm.count("time_horizon", None)
     frequency = algorithm.count("training_frequency", horizon or 32)
+    lam, num_steps = algorithm.number("lam", None), algorithm.count("num_step_returns", None)
+    if lam is None and num_steps is not None and kind == "a2c":
+        frequency = num_steps  # as in SLM-Lab: n steps of returns are those of a rollout
     agent["rollouts"] = horizon or frequency
-    lam = algorithm.number("lam", None)
     settings |= {
         "gae_lambda": 1.0 if lam is None else float(lam),
         "time_limit_bootstrap": True,
@@ -286,6 +305,7 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
         _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
     else:
         algorithm.refuse("training_iter", "A2C learns once from a rollout", allowed=(1,))
+        agent["value_loss_scale"] = float(algorithm.number("val_loss_coef", 1.0))
     if algorithm.flag("normalize_v_targets"):
         settings["value_preprocessor"] = "RunningStandardScaler"
 
