@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from gymnasium import spaces
+from torch.nn import functional
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
@@ -22,10 +23,15 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
-from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.cfg import RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.episodes import EpisodeMemory, with_episodes
+from envlab_populations.hogwild.imitation import with_imitation
 from envlab_populations.hogwild.networks import make_networks
 from envlab_populations.hogwild.prioritized import PrioritizedMemory
+from envlab_populations.hogwild.reinforce import reinforce_class
+from envlab_populations.hogwild.returns import n_step_advantages
 from envlab_populations.hogwild.rewards import RewardNormaliser
+from envlab_populations.hogwild.sarsa import sarsa_class
 from envlab_populations.hogwild.sharing import (
     make_optimizer,
     optimizers,
@@ -87,6 +93,8 @@ def make_session_agent(
     if cfg.algorithm == RANDOM:
         del agent.checkpoint_modules["optimizer"]
         return agent, wrapper, skrl_cfg
+    if cfg.algorithm == SARSA:
+        agent.loss = functional.smooth_l1_loss if cfg.loss == "huber" else functional.mse_loss
     if cfg.normalize_rewards or cfg.reward_bounds:
         agent.reward_normaliser = RewardNormaliser(
             env.num_envs,
@@ -109,6 +117,8 @@ def make_session_agent(
 
 
 def _memory_class(cfg: HogwildCfg, env: Any) -> Any:
+    if cfg.num_episodes:
+        return EpisodeMemory
     replay = cfg.replay
     how = {"use_cer": replay.use_cer, "has_bytes": getattr(env, "has_bytes", False)}
     if replay.alpha > 0.0:
@@ -122,21 +132,30 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
 
     All that ``update`` calls by the name ``F`` is the loss of values.
     """
-    replacements: dict[str, Any] = {
-        "compute_gae": functools.partial(pooled_advantages, context=context)
-    }
+    advantages: Any = functools.partial(pooled_advantages, context=context)
+    if cfg.num_step_returns:
+        advantages = n_step_advantages(cfg.num_step_returns)
+    replacements: dict[str, Any] = {"compute_gae": advantages}
     memories: list[Any] = []
     if cfg.loss == "huber" or cfg.replay.alpha > 0.0 or cfg.value_loss_scale != 1.0:
         replacements["F"] = functools.partial(_losses, cfg, memories)
     stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
     if cfg.algorithm == RANDOM:
         return _at_random(stock, uniform_actions(env))
+    if cfg.algorithm == REINFORCE:
+        stock = reinforce_class(stock)
+    if cfg.imitation.num_batches:
+        stock = with_imitation(stock, cfg.imitation)
+    if cfg.num_episodes:
+        stock = with_episodes(stock, cfg.num_episodes)
     if cfg.action_policy == "boltzmann":
         stock = _with_boltzmann(stock)
     if cfg.replay.alpha > 0.0:
         stock = _with_memory(stock, memories)
     if cfg.normalize_rewards or cfg.reward_bounds:
         stock = _with_normaliser(stock)
+    if cfg.algorithm == SARSA:
+        stock = sarsa_class(stock, cfg.num_steps_per_env)
     if not cfg.is_off_policy:
         return stock
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.agent_cfg import BasicAgentCfg, Precision
-from envlab.config import NonNegativeFloat, PositiveInt, Range
+from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, Range
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.flags import algorithm_flag
@@ -16,7 +16,9 @@ from envlab.train.flags import Flags
 
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
-RANDOM = "random"
+RANDOM, REINFORCE, SARSA = "random", "reinforce", "sarsa"
+OWN = {RANDOM: "a2c", REINFORCE: "a2c", SARSA: "dqn"}
+"""Algorithms that skrl lacks, and its agent that each is made of."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 LAYER_NORM = "layer_norm"
 OPTIMIZERS = {
@@ -53,6 +55,14 @@ class NetCfg:
     """Gain of the orthogonal weights of a shared policy's last layer; 0: as ``init`` has it."""
     value_gain: NonNegativeFloat = 0.0
     """The same of a shared value's."""
+    recurrent: Literal["", "gru", "lstm", "rnn"] = ""
+    """Cells after the layers, which see the features of one observation ``sequence_length`` times;
+    SLM-Lab's recurrent networks have no other memory."""
+    recurrent_size: PositiveInt = 64
+    """Features of these cells."""
+    recurrent_layers: PositiveInt = 1
+    """Layers of them."""
+    sequence_length: PositiveInt = 4
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
     """How weights begin; ``default`` is torch's own."""
     initial_log_std: float = 0.0
@@ -64,6 +74,23 @@ class NetCfg:
         return self.layers or [
             one for size in self.hidden_layers for one in (size, self.activation)
         ]
+
+
+@dataclass(kw_only=True)
+class ImitationCfg:
+    """Self-imitation beside A2C or PPO (``agent.imitation.*``)."""
+
+    num_batches: NonNegativeInt = 0
+    """Batches of earlier episodes that are learned from after each update; 0: none."""
+    steps_per_batch: PositiveInt = 1
+    """Gradient steps on each of them."""
+    batch_size: PositiveInt = 32
+    size: PositiveInt = 10_000
+    """Steps of episodes that are kept."""
+    use_cer: bool = False
+    """Whether each batch holds the newest step."""
+    policy_loss_scale: NonNegativeFloat = 1.0
+    value_loss_scale: NonNegativeFloat = 0.01
 
 
 @dataclass(kw_only=True)
@@ -93,7 +120,7 @@ class HogwildCfg(BasicAgentCfg):
         if path.startswith("agent.")
     }
 
-    algorithm: Literal[(*ALGORITHMS, RANDOM)] = "sac"  # type: ignore[valid-type]
+    algorithm: Literal[(*ALGORITHMS, *OWN)] = "sac"  # type: ignore[valid-type]
     """skrl's algorithm; ``random`` takes random actions and learns nothing."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Its settings under skrl's names, as far as they are not skrl's defaults."""
@@ -103,6 +130,13 @@ class HogwildCfg(BasicAgentCfg):
     """What hidden layers are computed in; ``auto``: bfloat16 where the processor has it."""
     net: NetCfg = field(default_factory=NetCfg)
     """Networks."""
+    imitation: ImitationCfg = field(default_factory=ImitationCfg)
+    """Self-imitation, of A2C and PPO."""
+    num_episodes: NonNegativeInt = 0
+    """Episodes that A2C, PPO and REINFORCE learn from at a time; 0: they learn from rollouts of
+    ``num_steps_per_env``."""
+    num_step_returns: NonNegativeInt = 0
+    """Steps of rewards before values, of A2C's returns; 0: by ``gae_lambda``."""
     replay: ReplayCfg = field(default_factory=ReplayCfg)
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
@@ -146,8 +180,8 @@ class HogwildCfg(BasicAgentCfg):
 
     @property
     def skrl_algorithm(self) -> str:
-        """What of skrl is made; A2C, which has actions of any kind, stands in for random."""
-        return "a2c" if self.algorithm == RANDOM else self.algorithm
+        """What of skrl is made."""
+        return OWN.get(self.algorithm, self.algorithm)
 
     @property
     def is_off_policy(self) -> bool:
@@ -204,6 +238,17 @@ class HogwildCfg(BasicAgentCfg):
                 f"agent.critic_learning_rate is set, but {self.algorithm} takes the rates of its "
                 "networks as a list in agent.settings.learning_rate."
             )
+        if self.imitation.num_batches and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.imitation.num_batches is {self.imitation.num_batches}, but "
+                f"{self.algorithm} has no policy and value to imitate with: set it to 0, or "
+                "train a2c."
+            )
+        if self.num_episodes and self.algorithm not in ("a2c", "ppo", REINFORCE):
+            raise ConfigurationError(
+                f"agent.num_episodes is {self.num_episodes}, but {self.algorithm} does not learn "
+                "from whole episodes: set it to 0, or train a2c."
+            )
         rollouts = self.settings.get("rollouts", self.num_steps_per_env)
         if not self.is_off_policy and rollouts != self.num_steps_per_env:
             raise ConfigurationError(
@@ -221,8 +266,10 @@ class HogwildCfg(BasicAgentCfg):
         cfg = SkrlCfg.of(self.skrl_algorithm)
         cfg.agent |= self.settings
         cfg.num_steps_per_env = self.num_steps_per_env
-        if self.is_off_policy:
+        if self.skrl_algorithm in OFF_POLICY:
             steps = max(1, self.replay.size // num_envs)
+            if self.algorithm == SARSA:  # a rollout, in its order
+                steps = self.num_steps_per_env
             cfg.memory = {"class": "RandomMemory", "memory_size": steps, "replacement": True}
         else:
             cfg.agent["rollouts"] = self.num_steps_per_env
@@ -243,4 +290,4 @@ def default_cfg(flags: Flags) -> HogwildCfg:
 class HogwildFlags(Flags):
     """The flag that names the algorithm of a run without a spec."""
 
-    algorithm: str | None = algorithm_flag((*ALGORITHMS, RANDOM), "sac")
+    algorithm: str | None = algorithm_flag((*ALGORITHMS, *OWN), "sac")

@@ -9,12 +9,17 @@ from typing import Any
 
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild.arc import read_arc
-from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS
+from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS, REINFORCE, SARSA
 from envlab_populations.hogwild.part import Part
 
+VALUES = ("dqn", "ddqn", SARSA)
+"""Algorithms that learn values of actions alone."""
 MOST_PARAMETERS = 2**27
 """Of a network: half a GB, many times what the tasks here need."""
-KINDS = ("MLPNet", "DuelingMLPNet", "ConvNet", "DuelingConvNet", "TorchArcNet")
+KINDS = (
+    *("MLPNet", "DuelingMLPNet", "ConvNet", "DuelingConvNet"),
+    *("RecurrentNet", "TorchArcNet"),
+)
 """Kinds of networks that are made."""
 _LEAST = (1, 1, 1, 0, 1)
 """The least numbers of a convolution: output channels, kernel, stride, padding, dilation."""
@@ -47,11 +52,13 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         "initial_log_std": float(net.take("log_std_init", 0.0)),
     }
     clip = float(net.number("clip_grad_val", 0.0))
-    if "dqn" in kind:
+    if kind in VALUES:
         agent["clip_grad_norm"] = clip
     else:
         settings["grad_norm_clip"] = clip
     losses = {"MSELoss": "mse", "SmoothL1Loss": "huber", "HuberLoss": "huber"}
+    if kind == REINFORCE:
+        net.take("loss_spec")  # of values, which it has none of
     agent["loss"] = _named(net, "loss_spec", "MSELoss", losses, "loss")
     agent["optimizer"], (actor, critic) = _optimizer(net, distributed)
     if is_shared or net.flag("use_same_optim"):  # the actor's, as in SLM-Lab
@@ -84,6 +91,8 @@ def _body(net: Part, name: str) -> dict[str, Any]:
         return {"layers": layers, "pixel_scale": _pixel_scale(net)}
     if "Conv" in name:
         return _body_of_images(net, activation)
+    if name == "RecurrentNet":
+        return _recurrent_body(net, activation)
     sizes = _sizes(net, "hid_layers", [256, 256])
     body = {"hidden_layers": sizes, "activation": activation}
     if net.flag("layer_norm"):
@@ -108,6 +117,21 @@ def _body_of_images(net: Part, activation: str) -> dict[str, Any]:
     return {"layers": layers, "pixel_scale": _pixel_scale(net)}
 
 
+def _recurrent_body(net: Part, activation: str) -> dict[str, Any]:
+    """Return linear layers, and the cells after them."""
+    net.refuse("bidirectional", "cells see one observation, in one direction: set it to false")
+    sizes = _sizes(net, "fc_hid_layers", [])
+    cells = {name: name.lower() for name in ("GRU", "LSTM", "RNN")}
+    return {
+        "hidden_layers": sizes,
+        "activation": activation,
+        "recurrent": net.choice("cell_type", "GRU", cells),
+        "recurrent_size": net.count("rnn_hidden_size", 64),
+        "recurrent_layers": net.count("rnn_num_layers", 1),
+        "sequence_length": net.count("seq_len", 1),
+    }
+
+
 def _is_convolution(layer: Any) -> bool:
     return (
         isinstance(layer, list)
@@ -117,7 +141,7 @@ def _is_convolution(layer: Any) -> bool:
 
 
 def _pixel_scale(net: Part) -> float:
-    """Return what images from 0 to 1 are multiplied by: SLM-Lab's are bytes but for ``normalize``."""
+    """Return what images from 0 to 1 are multiplied by: SLM-Lab's are bytes, or normalised."""
     return 1.0 if net.flag("normalize") else 255.0
 
 

@@ -13,7 +13,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.heads import GaussianPolicy, Head, make_heads
-from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, HogwildCfg, NetCfg
+from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, REINFORCE, HogwildCfg, NetCfg
 
 _INITS: dict[str, Callable[[torch.Tensor], Any]] = {
     "orthogonal": nn.init.orthogonal_,
@@ -30,6 +30,7 @@ _ACTIVATIONS = {
     "tanh": nn.Tanh,
     "sigmoid": nn.Sigmoid,
 }
+_CELLS: dict[str, Any] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
 
 def make_networks(
@@ -51,6 +52,8 @@ def make_networks(
         return Tail(trunks[0], num_outputs, cfg.net.policy_gain, owns_trunk=True)
 
     heads = make_heads(cfg.skrl_algorithm, seen, body, device, context)
+    if cfg.algorithm == REINFORCE:
+        del heads["value"]
     policy = heads.get("policy")
     if isinstance(policy, GaussianPolicy):
         nn.init.constant_(policy.log_std, cfg.net.initial_log_std)
@@ -109,6 +112,9 @@ def _hidden_layers(
             size = part
         else:
             made.append(nn.LayerNorm(size) if part == LAYER_NORM else _ACTIVATIONS[str(part)]())
+    if cfg.recurrent:
+        made.append(Recurrent(size, cfg))
+        size = cfg.recurrent_size
     return made, size
 
 
@@ -146,6 +152,23 @@ def _convolutions(
         else:
             made.append(_ACTIVATIONS[part]())
     return [*made, nn.Flatten()], image.numel()
+
+
+class Recurrent(nn.Module):
+    """Cells that see the same features several times, and give what they have in the end."""
+
+    def __init__(self, num_inputs: int, cfg: NetCfg) -> None:
+        """Make the cells."""
+        super().__init__()
+        kind = _CELLS[cfg.recurrent]
+        self.cells = kind(num_inputs, cfg.recurrent_size, cfg.recurrent_layers, batch_first=True)
+        self._length = cfg.sequence_length
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return features, ``(batch, recurrent_size)``."""
+        outputs, _ = self.cells(x.unsqueeze(1).expand(-1, self._length, -1))
+        last: torch.Tensor = outputs[:, -1]
+        return last
 
 
 class Dueling(nn.Module):

@@ -16,7 +16,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild import atari
-from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.cfg import RANDOM, REINFORCE, SARSA, HogwildCfg
 from envlab_populations.hogwild.net_part import read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
@@ -31,6 +31,10 @@ NAMES = {
     "DDPG": "ddpg",
     "VanillaDQN": "dqn",
     "Random": RANDOM,
+    "Reinforce": REINFORCE,
+    "SARSA": SARSA,
+    "SIL": "a2c",
+    "PPOSIL": "ppo",
 }
 """SLM-Lab's algorithms, and two more, by what skrl calls them."""
 LOG_FREQUENCY = 1000
@@ -204,10 +208,14 @@ def _agent(
         settings["discount_factor"] = float(gamma)
     if kind in OFF_POLICY:
         _off_policy(agent, algorithm, memory, num_envs)
+    elif kind == SARSA:
+        _sarsa(agent, algorithm, memory, num_envs)
     elif kind != RANDOM:
         _on_policy(agent, algorithm, memory, num_envs)
-    if kind in ("dqn", "ddqn"):
+    if kind in ("dqn", "ddqn", SARSA):
         _exploration(agent, algorithm, num_envs)
+    if name in ("SIL", "PPOSIL"):
+        _imitation(agent, algorithm, memory)
     if name == "VanillaDQN":
         for key in ("update_type", "update_frequency", "polyak_coef"):
             net.refuse(key, "VanillaDQN has no target network: leave it out, or train DQN")
@@ -276,25 +284,35 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
     """Read rollouts and what is made of them."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = memory.take("name", "OnPolicyBatchReplay")
-    if name != "OnPolicyBatchReplay":
+    if name not in ("OnPolicyBatchReplay", "OnPolicyReplay"):
         raise memory.refusal(
             "name",
             name,
-            f"{kind} learns from rollouts of training_frequency steps, 'OnPolicyBatchReplay'",
+            f"{kind} learns from rollouts, 'OnPolicyBatchReplay', or episodes, 'OnPolicyReplay'",
         )
-    horizon = algorithm.count("time_horizon", None)
-    frequency = algorithm.count("training_frequency", horizon or 32)
+    in_episodes = name == "OnPolicyReplay"
+    if in_episodes and num_envs > 1:
+        raise memory.refusal("name", name, "whole episodes are of one environment: env.num_envs 1")
+    horizon = None if in_episodes else algorithm.count("time_horizon", None)
+    frequency = algorithm.count("training_frequency", horizon or (1 if in_episodes else 32))
     lam, num_steps = algorithm.number("lam", None), algorithm.count("num_step_returns", None)
-    if lam is None and num_steps is not None and kind == "a2c":
-        frequency = num_steps  # as in SLM-Lab: n steps of returns are those of a rollout
-    agent["rollouts"] = horizon or frequency
+    if in_episodes:
+        agent["num_episodes"] = frequency
+        agent["num_step_returns"] = num_steps if lam is None and num_steps else 0
+    else:
+        if lam is None and num_steps is not None and kind == "a2c":
+            frequency = num_steps  # as in SLM-Lab: n steps of returns are those of a rollout
+        agent["rollouts"] = horizon or frequency
     settings |= {
         "gae_lambda": 1.0 if lam is None else float(lam),
         "time_limit_bootstrap": True,
     }
     _scheduled(agent, "entropy_loss_scale", algorithm, "entropy_coef_spec", num_envs)
-    if kind == "ppo":
-        batch = agent["rollouts"] * num_envs
+    if kind == REINFORCE:
+        settings["time_limit_bootstrap"] = False  # it has no values
+        algorithm.take("center_return")  # which makes no difference: returns are standardised
+    elif kind == "ppo":
+        batch = 1 if in_episodes else agent["rollouts"] * num_envs
         size = algorithm.count("minibatch_size", batch)
         settings |= {
             "learning_epochs": algorithm.count("training_epoch", 4),
@@ -304,10 +322,31 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
         }
         _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
     else:
-        algorithm.refuse("training_iter", "A2C learns once from a rollout", allowed=(1,))
         agent["value_loss_scale"] = float(algorithm.number("val_loss_coef", 1.0))
     if algorithm.flag("normalize_v_targets"):
         settings["value_preprocessor"] = "RunningStandardScaler"
+
+
+def _imitation(agent: dict[str, Any], algorithm: Part, memory: Part) -> None:
+    """Read what self-imitation learns from earlier episodes."""
+    memory.take("sil_replay_name")  # they are drawn alike
+    agent["imitation"] = {
+        "num_batches": algorithm.count("training_iter", 1),
+        "steps_per_batch": algorithm.count("training_batch_iter", 1),
+        "batch_size": memory.count("batch_size", 32),
+        "size": memory.count("max_size", 10_000),
+        "use_cer": memory.flag("use_cer"),
+        "policy_loss_scale": float(algorithm.number("sil_policy_loss_coef", 1.0)),
+        "value_loss_scale": float(algorithm.number("sil_val_loss_coef", 0.01)),
+    }
+
+
+def _sarsa(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
+    """Read rollouts, of which values are learned as they come."""
+    name = memory.take("name", "OnPolicyBatchReplay")
+    if name != "OnPolicyBatchReplay":
+        raise memory.refusal("name", name, "sarsa learns from rollouts, 'OnPolicyBatchReplay'")
+    agent["rollouts"] = algorithm.count("training_frequency", 32, least=2)
 
 
 def _scheduled(

@@ -216,7 +216,7 @@ def test_ranges_to_search_are_found_however_deep_they_are_written():
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("agent.algorithm.name", "Sarsa", "no counterpart; use one of SoftActorCritic"),
+        ("agent.algorithm.name", "Sarssa", "no counterpart; use one of SoftActorCritic"),
         ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
         ("agent.memory.name", "PrioritizedReplay", "sac learns from 'Replay' here"),
         ("agent.net.type", "GraphNet", "only 'MLPNet', "),
