@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,8 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
-from envlab_populations.hogwild.cfg import RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.cfg import DISCRETE_SAC, RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.discrete_sac import discrete_sac_class
 from envlab_populations.hogwild.episodes import EpisodeMemory, with_episodes
 from envlab_populations.hogwild.imitation import with_imitation
 from envlab_populations.hogwild.networks import make_networks
@@ -67,6 +69,8 @@ def make_session_agent(
             f"The task's actions are {type(actions).__name__}, but sessions train on Box and "
             "Discrete only. Train it with skrl's ppo: envlab train skrl."
         )
+    if cfg.algorithm == "sac" and isinstance(actions, spaces.Discrete):
+        cfg = replace(cfg, algorithm=DISCRETE_SAC)
     skrl_cfg = cfg.for_skrl(env.num_envs)
     if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
         skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
@@ -144,13 +148,15 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
         return _at_random(stock, uniform_actions(env))
     if cfg.algorithm == REINFORCE:
         stock = reinforce_class(stock)
+    if cfg.algorithm == DISCRETE_SAC:
+        stock = discrete_sac_class(stock, cfg)
     if cfg.imitation.num_batches:
         stock = with_imitation(stock, cfg.imitation)
     if cfg.num_episodes:
         stock = with_episodes(stock, cfg.num_episodes)
     if cfg.action_policy == "boltzmann":
         stock = _with_boltzmann(stock)
-    if cfg.replay.alpha > 0.0:
+    if cfg.replay.alpha > 0.0 and cfg.algorithm != DISCRETE_SAC:
         stock = _with_memory(stock, memories)
     if cfg.normalize_rewards or cfg.reward_bounds:
         stock = _with_normaliser(stock)
@@ -173,9 +179,15 @@ def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
     """Return torch's functions with the loss asked for, which tells a memory of errors."""
     loss = stock.smooth_l1_loss if cfg.loss == "huber" else stock.mse_loss
 
+    seen: list[torch.Tensor] = []
+    num_critics = 2 if cfg.algorithm == "sac" else 1
+
     def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        for memory in memories:
-            memory.learn(targets - values)
+        seen.append(values.detach())
+        if len(seen) == num_critics:  # SLM-Lab's error of two critics is that of the smaller value
+            for memory in memories:
+                memory.learn(targets - functools.reduce(torch.minimum, seen))
+            seen.clear()
         result: torch.Tensor = loss(values, targets) * cfg.value_loss_scale
         return result
 

@@ -19,6 +19,8 @@ ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 RANDOM, REINFORCE, SARSA = "random", "reinforce", "sarsa"
 OWN = {RANDOM: "a2c", REINFORCE: "a2c", SARSA: "dqn"}
 """Algorithms that skrl lacks, and its agent that each is made of."""
+DISCRETE_SAC = "discrete_sac"
+"""What SAC is where actions are discrete; made of skrl's DQN."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 LAYER_NORM = "layer_norm"
 OPTIMIZERS = {
@@ -103,7 +105,8 @@ class ReplayCfg:
     """Whether each batch holds the newest transition (combined experience replay, Zhang and Sutton
     2017)."""
     alpha: NonNegativeFloat = 0.0
-    """Power of the errors by which DQN's batches are drawn (prioritised replay); 0: all alike."""
+    """Power of the errors by which batches of DQN and SAC are drawn (prioritised replay); 0: all
+    alike."""
     epsilon: NonNegativeFloat = 1e-4
     """What is added to errors, so that none is never drawn."""
 
@@ -181,12 +184,12 @@ class HogwildCfg(BasicAgentCfg):
     @property
     def skrl_algorithm(self) -> str:
         """What of skrl is made."""
-        return OWN.get(self.algorithm, self.algorithm)
+        return {**OWN, DISCRETE_SAC: "dqn"}.get(self.algorithm, self.algorithm)
 
     @property
     def is_off_policy(self) -> bool:
         """Whether the algorithm learns from a replay memory."""
-        return self.algorithm in OFF_POLICY
+        return self.algorithm in (*OFF_POLICY, DISCRETE_SAC)
 
     def resolved(self) -> Self:
         """Return this configuration.
@@ -207,7 +210,7 @@ class HogwildCfg(BasicAgentCfg):
                 f"agent.action_policy is 'boltzmann', but {self.algorithm} has no values of "
                 "actions to choose by: leave it out, or train dqn."
             )
-        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn"):
+        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn", "sac"):
             raise ConfigurationError(
                 f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
                 "uniformly: set it to 0, or train dqn."
@@ -264,7 +267,11 @@ class HogwildCfg(BasicAgentCfg):
             num_envs: Environments of this session, of which each has its part of the memory.
         """
         cfg = SkrlCfg.of(self.skrl_algorithm)
-        cfg.agent |= self.settings
+        settings = self.settings
+        if self.algorithm == DISCRETE_SAC:  # the rest of SAC's are for its own class
+            settings = {name: value for name, value in settings.items() if name in cfg.agent}
+            settings.pop("learning_rate", None)
+        cfg.agent |= settings
         cfg.num_steps_per_env = self.num_steps_per_env
         if self.skrl_algorithm in OFF_POLICY:
             steps = max(1, self.replay.size // num_envs)

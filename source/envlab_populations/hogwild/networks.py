@@ -13,7 +13,14 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.heads import GaussianPolicy, Head, make_heads
-from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, REINFORCE, HogwildCfg, NetCfg
+from envlab_populations.hogwild.cfg import (
+    ACTIVATIONS,
+    DISCRETE_SAC,
+    LAYER_NORM,
+    REINFORCE,
+    HogwildCfg,
+    NetCfg,
+)
 
 _INITS: dict[str, Callable[[torch.Tensor], Any]] = {
     "orthogonal": nn.init.orthogonal_,
@@ -51,7 +58,8 @@ def make_networks(
         trunks.append(Trunk(shape, cfg.net))
         return Tail(trunks[0], num_outputs, cfg.net.policy_gain, owns_trunk=True)
 
-    heads = make_heads(cfg.skrl_algorithm, seen, body, device, context)
+    roles_of = "sac" if cfg.algorithm == DISCRETE_SAC else cfg.skrl_algorithm
+    heads = make_heads(roles_of, seen, body, device, context)
     if cfg.algorithm == REINFORCE:
         del heads["value"]
     policy = heads.get("policy")

@@ -252,7 +252,8 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     """
     settings = agent["settings"]
     name = memory.take("name", "Replay")
-    known = ("Replay", "PrioritizedReplay") if "dqn" in agent["algorithm"] else ("Replay",)
+    has_priorities = agent["algorithm"] in ("dqn", "ddqn", "sac")
+    known = ("Replay", "PrioritizedReplay") if has_priorities else ("Replay",)
     if name not in known:
         text = " or ".join(map(repr, known))
         raise memory.refusal("name", name, f"{agent['algorithm']} learns from {text} here")
