@@ -122,6 +122,11 @@ class GymEnv(BatchedEnv):
         return self._max_episode_length
 
     @property
+    def has_bytes(self) -> bool:
+        """Whether observations are bytes over 255: images."""
+        return self._observed.is_image
+
+    @property
     def episode_length_buf(self) -> torch.Tensor:
         """Steps since the last reset, int64 ``(num_envs,)``; time limits follow what is set."""
         return self._episode_length

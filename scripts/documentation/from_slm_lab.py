@@ -1,6 +1,6 @@
 """Write into docs/from_slm_lab.md the table of SLM-Lab's specs and what becomes of each kind.
 
-Each spec of the checkouts is read and translated, and its environment made; nothing is trained. It
+Each spec of the checkouts is read, and its environment and agent made; nothing is trained. It
 takes the folders of checkouts of SLM-Lab's repository, and fetches nothing::
 
     python scripts/documentation/from_slm_lab.py ~/SLM-Lab-4.3.0 ~/SLM-Lab
@@ -10,39 +10,49 @@ from __future__ import annotations
 
 import collections
 import functools
+import json
 import logging
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import envlab
 from envlab.arguments import ArgumentParser
+from envlab.distributed.context import DistributedContext
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab_populations.hogwild.environments import read_heirs, with_heir
+from envlab_populations.hogwild.learner import make_learner
 from envlab_populations.hogwild.spec import make_spec, read_specs
-from envlab_populations.hogwild.translation import make_plan
+from envlab_populations.hogwild.translation import Plan, make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_slm_lab.md"
 BEGIN, END = "<!-- from_slm_lab.py -->\n", "<!-- until here -->\n"
+READ = ("is read", "is read, with `-s`")
 KINDS = {
     r"leaves \$\{": "placeholders, which `-s` fills",
-    r"'?ALE/|Atari|NoFrameskip|Pong|Breakout": "Atari, which needs ale-py",
-    r"ConvNet|conv": "convolutions",
-    r"RecurrentNet|recurrent": "recurrent networks",
-    r"OnPolicyReplay|'Reinforce'": "REINFORCE, and episodes as batches (`OnPolicyReplay`)",
-    r"CrossQ": "CrossQ",
-    r"SIL": "self-imitation (SIL, PPOSIL)",
-    r"SARSA": "SARSA",
-    r"[Uu]nity|playground|Playground": "Unity or MuJoCo Playground",
-    r"shared|[Dd]ueling": "shared or dueling networks",
-    r"optim|Lookahead|scheduler": "another optimiser or schedule",
-    r"VideoPinball": "Atari, which needs ale-py",
-    r"HydraDQN": "several environments at once (HydraDQN)",
+    r"'ALE/.*ale-py": "Atari, which needs ale-py",
+    r"is 'CrossQ'": "CrossQ",
+    r"is 'HydraDQN'": "several environments at once (HydraDQN)",
+    r"is 'OnPolicyCrossEntropy'": "the best of episodes (`OnPolicyCrossEntropy`)",
+    r"but sac learns from 'Replay'": "SAC with priorities (`PrioritizedReplay`)",
+    r"needs actions of a Box": "SAC of discrete actions",
+    r"[Uu]nity|[Pp]layground": "MuJoCo Playground",
 }
 """Names of refusals in the table, by words in their sentences. The first that matches counts."""
+FILLINGS: dict[str, dict[str, Any]] = {
+    "env": {
+        "atari": "ALE/Pong-v5",
+        "mujoco": "Hopper-v5",
+        "playground": "playground/CartpoleSwingup",
+    },
+    "max_frame": {"": 1e6},
+}
+"""What fills a placeholder that a spec leaves open, by words of the spec's name."""
 
 
 def specs(checkout: Path) -> Iterator[tuple[Path, str, object]]:
@@ -68,24 +78,46 @@ def specs(checkout: Path) -> Iterator[tuple[Path, str, object]]:
 
 
 def outcome(path: Path, name: str, given: object) -> str:
-    """Return an empty text, or the sentence by which a spec is refused."""
+    """Return one of :data:`READ`, or the sentence by which a spec is refused."""
     if isinstance(given, EnvlabError):
         return str(given)
+    settings = fillings(name, given)
     try:
-        spec = with_heir(make_spec(name, given, origin=str(path)), read_heirs())
-        return made(make_plan(spec).task)
+        spec = with_heir(make_spec(name, given, settings, origin=str(path)), read_heirs())
+        refusal = learned(make_plan(spec))
     except EnvlabError as error:
-        return str(error)
+        refusal = str(error)
+    return refusal or READ[bool(settings)]
 
 
-@functools.cache
-def made(task: str) -> str:
-    """Return an empty text if a task's environment can be made, else why it cannot."""
+def fillings(name: str, given: Any) -> list[str]:
+    """Return settings for the placeholders that a spec leaves open, as its name says them."""
+    choices = given.get("spec_params") or {}
+    left = sorted(set(re.findall(r"\$\{(\w+)\}", json.dumps(given))) - {*choices})
+    words = [(key, word, value) for key in left for word, value in FILLINGS.get(key, {}).items()]
+    return [f"{key}={value}" for key, word, value in words if word in name]
+
+
+def learned(plan: Plan) -> str:
+    """Return an empty text if a plan's agent can be made for its task, else why it cannot."""
+    env = made(plan.task)
+    if isinstance(env, str):
+        return env
+    cfg = replace(plan.agent, replay=replace(plan.agent.replay, size=1))
     try:
-        envlab.make(task, num_envs=1, device="cpu").close()
+        make_learner(env, cfg, DistributedContext(device=env.device))
     except EnvlabError as error:
         return str(error)
     return ""
+
+
+@functools.cache
+def made(task: str) -> Any:
+    """Return a task's environment, or the sentence by which it is refused."""
+    try:
+        return envlab.make(task, num_envs=1, device="cpu")
+    except EnvlabError as error:
+        return str(error)
 
 
 def kind(sentence: str) -> str:
@@ -105,10 +137,10 @@ def main(arguments: Sequence[str]) -> int:
         counts.append(collections.Counter())
         for path, name, given in specs(checkout):
             sentence = outcome(path, name, given)
-            counts[-1][kind(sentence) if sentence else "is read"] += 1
-            if sentence and flags.verbose:
+            counts[-1][sentence if sentence in READ else kind(sentence)] += 1
+            if flags.verbose and sentence not in READ:
                 print(f"{path.name} {name}: {sentence}")
-    rows = ["is read", *sorted({row for found in counts for row in found} - {"is read"})]
+    rows = [*READ, *sorted({row for found in counts for row in found} - {*READ})]
     lines = [f"| | {' | '.join(checkout.name for checkout in flags.checkouts)} |"]
     lines.append("|---|" + "---|" * len(counts))
     lines += [f"| {row} | {' | '.join(str(found[row]) for found in counts)} |" for row in rows]

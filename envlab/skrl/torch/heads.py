@@ -71,7 +71,8 @@ def make_heads(
 
 
 def _kind(algorithm: str, role: str, actions: spaces.Space[Any]) -> type[Head]:
-    if role == "q_network":
+    is_discrete = isinstance(actions, spaces.Discrete)
+    if role == "q_network" or (role.startswith("critic") and is_discrete):
         return QNetwork
     if role.startswith("critic"):
         return Critic
@@ -79,9 +80,9 @@ def _kind(algorithm: str, role: str, actions: spaces.Space[Any]) -> type[Head]:
         return Value
     if algorithm in ("ddpg", "td3"):
         return BoundedPolicy
-    if algorithm == "sac":
-        return SquashedPolicy
-    return CategoricalPolicy if isinstance(actions, spaces.Discrete) else GaussianPolicy
+    if is_discrete:
+        return CategoricalPolicy
+    return SquashedPolicy if algorithm == "sac" else GaussianPolicy
 
 
 class Head(Model):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
+from envlab.errors import ConfigurationError
 from envlab.skrl.library import load_skrl
 
 load_skrl()
@@ -23,22 +26,63 @@ class QuickMemory(RandomMemory):
     where it permutes. On a GPU rows are drawn there, where skrl draws them on the CPU.
     """
 
-    def __init__(self, *, replacement: bool = True, use_cer: bool = False, **values: Any) -> None:
+    def __init__(
+        self,
+        *,
+        replacement: bool = True,
+        use_cer: bool = False,
+        has_bytes: bool = False,
+        **values: Any,
+    ) -> None:
         """Make an empty memory.
 
         Args:
             replacement: False for batches as skrl draws them, such as the parts of a rollout.
             use_cer: Whether each batch holds the transitions that were recorded last.
+            has_bytes: Whether observations are bytes over 255, and kept as bytes: a quarter of the
+                memory, and the same numbers.
             **values: skrl's own.
         """
         super().__init__(replacement=replacement, **values)
         self._use_cer = use_cer
+        self._bytes = ("observations", "next_observations") if has_bytes and replacement else ()
         self.rows = torch.empty(0, dtype=torch.int64, device=self.device)
         """Of the batch that was drawn last."""
 
     def draw(self, count: int) -> torch.Tensor:
         """Return rows, ``(count,)``, of ``tensors_view``."""
         return torch.randint(len(self), (count,), device=self.device)
+
+    def create_tensor(
+        self, name: str, *, size: Any, dtype: torch.dtype | None = None, **values: Any
+    ) -> bool:
+        """Make room for what is recorded under a name.
+
+        Raises:
+            ConfigurationError: If the machine has no such memory.
+        """
+        if name not in self._bytes:
+            return bool(super().create_tensor(name, size=size, dtype=dtype, **values))
+        if name in self.tensors:
+            return False
+        shape = (self.memory_size, self.num_envs, math.prod(size.shape))
+        try:  # pages of it are taken as they are written to, where torch.zeros takes all at once
+            tensor = torch.from_numpy(np.zeros(shape, np.uint8)).to(self.device)
+        except (MemoryError, RuntimeError) as error:
+            raise ConfigurationError(
+                f"A memory of {self.memory_size * self.num_envs:,} images takes "
+                f"{math.prod(shape) / 1e9:.0f} GB, which this machine does not have. Keep fewer "
+                "transitions."
+            ) from error
+        self.tensors[name], self.tensors_view[name] = tensor, tensor.flatten(0, 1)
+        return True
+
+    def add_samples(self, **tensors: Any) -> None:
+        """Record a step of all environments, ``(num_envs, dim)`` each."""
+        for name in self._bytes:
+            if name in tensors:
+                tensors[name] = (tensors[name] * 255.0).round().to(torch.uint8)
+        super().add_samples(**tensors)
 
     def sample(
         self, names: list[str], *, batch_size: int, mini_batches: int = 1, sequence_length: int = 1
@@ -59,9 +103,13 @@ class QuickMemory(RandomMemory):
             rows[:count] = torch.arange(newest, newest + count, device=self.device)
         view = self.tensors_view
         return [
-            [view[name].index_select(0, part) if name in view else None for name in names]
+            [self._taken(name, part) if name in view else None for name in names]
             for part in rows.tensor_split(mini_batches)
         ]
+
+    def _taken(self, name: str, rows: torch.Tensor) -> torch.Tensor:
+        values = self.tensors_view[name].index_select(0, rows)
+        return values.float() / 255.0 if name in self._bytes else values
 
     def state(self) -> dict[str, Any]:
         """Return what it holds, on the CPU."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from gymnasium import spaces
+from torch.nn import functional
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
@@ -22,10 +24,16 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
-from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.cfg import DISCRETE_SAC, RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.discrete_sac import discrete_sac_class
+from envlab_populations.hogwild.episodes import EpisodeMemory, with_episodes
+from envlab_populations.hogwild.imitation import with_imitation
 from envlab_populations.hogwild.networks import make_networks
 from envlab_populations.hogwild.prioritized import PrioritizedMemory
+from envlab_populations.hogwild.reinforce import reinforce_class
+from envlab_populations.hogwild.returns import n_step_advantages
 from envlab_populations.hogwild.rewards import RewardNormaliser
+from envlab_populations.hogwild.sarsa import sarsa_class
 from envlab_populations.hogwild.sharing import (
     make_optimizer,
     optimizers,
@@ -61,9 +69,14 @@ def make_session_agent(
             f"The task's actions are {type(actions).__name__}, but sessions train on Box and "
             "Discrete only. Train it with skrl's ppo: envlab train skrl."
         )
+    if cfg.algorithm == "sac" and isinstance(actions, spaces.Discrete):
+        cfg = replace(cfg, algorithm=DISCRETE_SAC)
     skrl_cfg = cfg.for_skrl(env.num_envs)
     if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
         skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
+    for role, model in skrl_cfg.models.items():
+        if role != "separate":
+            model["network"] = []  # not skrl's networks: make_networks checks what they see
     check_supported(skrl_cfg, wrapper, context)
     dtype = settle_precision(cfg.precision, context)
     with library_errors():
@@ -76,7 +89,7 @@ def make_session_agent(
             wrapper,
             skrl_cfg,
             device=env.device,
-            memory_class=_memory_class(cfg),
+            memory_class=_memory_class(cfg, env),
             scaler_class=PooledScaler.of(context),
         )
     if cfg.algorithm in ("ddpg", "td3"):
@@ -84,6 +97,8 @@ def make_session_agent(
     if cfg.algorithm == RANDOM:
         del agent.checkpoint_modules["optimizer"]
         return agent, wrapper, skrl_cfg
+    if cfg.algorithm == SARSA:
+        agent.loss = functional.smooth_l1_loss if cfg.loss == "huber" else functional.mse_loss
     if cfg.normalize_rewards or cfg.reward_bounds:
         agent.reward_normaliser = RewardNormaliser(
             env.num_envs,
@@ -105,13 +120,15 @@ def make_session_agent(
     return agent, wrapper, skrl_cfg
 
 
-def _memory_class(cfg: HogwildCfg) -> Any:
+def _memory_class(cfg: HogwildCfg, env: Any) -> Any:
+    if cfg.num_episodes:
+        return EpisodeMemory
     replay = cfg.replay
+    how = {"use_cer": replay.use_cer, "has_bytes": getattr(env, "has_bytes", False)}
     if replay.alpha > 0.0:
-        return functools.partial(
-            PrioritizedMemory, alpha=replay.alpha, epsilon=replay.epsilon, use_cer=replay.use_cer
-        )
-    return functools.partial(QuickMemory, use_cer=replay.use_cer)
+        how |= {"alpha": replay.alpha, "epsilon": replay.epsilon}
+        return functools.partial(PrioritizedMemory, **how)
+    return functools.partial(QuickMemory, **how)
 
 
 def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> Any:
@@ -119,21 +136,32 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
 
     All that ``update`` calls by the name ``F`` is the loss of values.
     """
-    replacements: dict[str, Any] = {
-        "compute_gae": functools.partial(pooled_advantages, context=context)
-    }
+    advantages: Any = functools.partial(pooled_advantages, context=context)
+    if cfg.num_step_returns:
+        advantages = n_step_advantages(cfg.num_step_returns)
+    replacements: dict[str, Any] = {"compute_gae": advantages}
     memories: list[Any] = []
-    if cfg.loss == "huber" or cfg.replay.alpha > 0.0:
+    if cfg.loss == "huber" or cfg.replay.alpha > 0.0 or cfg.value_loss_scale != 1.0:
         replacements["F"] = functools.partial(_losses, cfg, memories)
     stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
     if cfg.algorithm == RANDOM:
         return _at_random(stock, uniform_actions(env))
+    if cfg.algorithm == REINFORCE:
+        stock = reinforce_class(stock)
+    if cfg.algorithm == DISCRETE_SAC:
+        stock = discrete_sac_class(stock, cfg)
+    if cfg.imitation.num_batches:
+        stock = with_imitation(stock, cfg.imitation)
+    if cfg.num_episodes:
+        stock = with_episodes(stock, cfg.num_episodes)
     if cfg.action_policy == "boltzmann":
         stock = _with_boltzmann(stock)
-    if cfg.replay.alpha > 0.0:
+    if cfg.replay.alpha > 0.0 and cfg.algorithm != DISCRETE_SAC:
         stock = _with_memory(stock, memories)
     if cfg.normalize_rewards or cfg.reward_bounds:
         stock = _with_normaliser(stock)
+    if cfg.algorithm == SARSA:
+        stock = sarsa_class(stock, cfg.num_steps_per_env)
     if not cfg.is_off_policy:
         return stock
 
@@ -151,10 +179,16 @@ def _losses(cfg: HogwildCfg, memories: list[Any], stock: Any) -> Any:
     """Return torch's functions with the loss asked for, which tells a memory of errors."""
     loss = stock.smooth_l1_loss if cfg.loss == "huber" else stock.mse_loss
 
+    seen: list[torch.Tensor] = []
+    num_critics = 2 if cfg.algorithm == "sac" else 1
+
     def telling(values: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        for memory in memories:
-            memory.learn(targets - values)
-        result: torch.Tensor = loss(values, targets)
+        seen.append(values.detach())
+        if len(seen) == num_critics:  # SLM-Lab's error of two critics is that of the smaller value
+            for memory in memories:
+                memory.learn(targets - functools.reduce(torch.minimum, seen))
+            seen.clear()
+        result: torch.Tensor = loss(values, targets) * cfg.value_loss_scale
         return result
 
     return SimpleNamespace(mse_loss=telling)

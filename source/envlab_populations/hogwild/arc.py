@@ -22,14 +22,16 @@ _ACTIVATIONS = {
     "Tanh": "tanh",
     "Sigmoid": "sigmoid",
 }
-_LAYERS = ("LazyLinear", "LayerNorm", "Flatten", *_ACTIVATIONS)
-_OF_IMAGES = ("LazyConv1d", "LazyConv2d", "LazyConv3d", "Conv1d", "Conv2d", "Conv3d")
+_LAYERS = ("LazyLinear", "LazyConv2d", "LayerNorm", "Flatten", *_ACTIVATIONS)
+_CONVOLUTION = {"out_channels": None, "kernel_size": None, "stride": 1, "padding": 0, "dilation": 1}
+"""Arguments of torch's convolution that are read, with its defaults."""
 
 
-def read_arc(net: Part) -> list[int | str]:
+def read_arc(net: Part) -> list[int | list[int] | str]:
     """Return the layers of ``arc`` in the terms of ``NetCfg.layers``.
 
-    The graph must be a chain. ``Flatten`` changes nothing, since observations are flat here.
+    The graph must be a chain. ``Flatten`` changes nothing: images are flat after convolutions, and
+    all else is flat before.
 
     Raises:
         ConfigurationError: Naming what of it is not made here.
@@ -41,7 +43,7 @@ def read_arc(net: Part) -> list[int | str]:
     modules, graph = arc.get("modules"), arc.get("graph")
     if not isinstance(modules, dict) or not isinstance(graph, dict):
         raise net.refusal("arc", arc, "must have modules and a graph")
-    body: list[int | str] = []
+    body: list[int | list[int] | str] = []
     for name in _chain(net, graph):
         kinds = modules.get(name)
         if not isinstance(kinds, dict) or len(kinds) != 1:
@@ -78,15 +80,13 @@ def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
     )
 
 
-def _add(body: list[int | str], net: Part, path: str, layer: Any) -> None:
+def _add(body: list[int | list[int] | str], net: Part, path: str, layer: Any) -> None:
     """Add a layer, which is its name, or that and its arguments."""
     given = layer if isinstance(layer, dict) else {layer: None} if isinstance(layer, str) else {}
     if len(given) != 1:
         raise net.refusal(path, layer, "each layer must be a name, or a name and its arguments")
     name, values = next(iter(given.items()))
     arguments = values or {}
-    if name in _OF_IMAGES:
-        raise net.refusal(path, layer, "observations are flat here, and convolutions need images")
     if name not in _LAYERS:
         raise net.refusal(
             path,
@@ -95,6 +95,9 @@ def _add(body: list[int | str], net: Part, path: str, layer: Any) -> None:
         )
     if not isinstance(arguments, dict):
         raise net.refusal(f"{path}.{name}", values, "must be a dictionary of its arguments")
+    if name == "LazyConv2d":
+        body.append(_convolution(net, f"{path}.{name}", arguments))
+        return
     size = next((one for one in reversed(body) if isinstance(one, int)), None)
     if name == "LazyLinear":
         width = arguments.get("out_features")
@@ -111,3 +114,11 @@ def _add(body: list[int | str], net: Part, path: str, layer: Any) -> None:
         if arguments:
             raise net.refusal(f"{path}.{name}", arguments, "activations have no arguments here")
         body.append(_ACTIVATIONS[name])
+
+
+def _convolution(net: Part, path: str, arguments: dict[str, Any]) -> list[int]:
+    """Return a convolution in the terms of ``NetCfg.layers``."""
+    values = {**_CONVOLUTION, **arguments}
+    if set(values) != set(_CONVOLUTION) or any(type(one) is not int for one in values.values()):
+        raise net.refusal(path, arguments, f"must be whole numbers of {', '.join(_CONVOLUTION)}")
+    return [values[key] for key in _CONVOLUTION]

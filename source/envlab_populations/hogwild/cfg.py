@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.agent_cfg import BasicAgentCfg, Precision
-from envlab.config import NonNegativeFloat, PositiveInt, Range
+from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, Range
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.flags import algorithm_flag
@@ -16,7 +16,11 @@ from envlab.train.flags import Flags
 
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
-RANDOM = "random"
+RANDOM, REINFORCE, SARSA = "random", "reinforce", "sarsa"
+OWN = {RANDOM: "a2c", REINFORCE: "a2c", SARSA: "dqn"}
+"""Algorithms that skrl lacks, and its agent that each is made of."""
+DISCRETE_SAC = "discrete_sac"
+"""What SAC is where actions are discrete; made of skrl's DQN."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
 LAYER_NORM = "layer_norm"
 OPTIMIZERS = {
@@ -30,28 +34,65 @@ Distributed = Literal["false", "shared", "synced"]
 
 @dataclass(kw_only=True)
 class NetCfg:
-    """Fully connected networks; actor and critics have the same layers."""
+    """Networks of layers one after another; actor and critics have the same ones."""
 
     hidden_layers: list[PositiveInt] = field(default_factory=lambda: [256, 256])
     """Sizes of the hidden layers."""
     activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
     """Function after each of them."""
-    layers: list[PositiveInt | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
+    layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
         default_factory=list
     )
     """What stands in place of the two above: a number is the size of a linear layer, and a name is
-    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``."""
+    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``. Of images, a list is a
+    convolution: output channels, kernel, stride, padding, dilation, as in ``[32, 8, 4, 0, 1]``."""
+    pixel_scale: NonNegativeFloat = 1.0
+    """What images, whose values are from 0 to 1, are multiplied by."""
+    shared: bool = False
+    """Whether policy and value share all layers but the last, for A2C and PPO."""
+    dueling: bool = False
+    """Whether values of actions are one of the state plus what each action has over their mean, for
+    DQN (Wang et al. 2016, equation 9)."""
+    policy_gain: NonNegativeFloat = 0.0
+    """Gain of the orthogonal weights of a shared policy's last layer; 0: as ``init`` has it."""
+    value_gain: NonNegativeFloat = 0.0
+    """The same of a shared value's."""
+    recurrent: Literal["", "gru", "lstm", "rnn"] = ""
+    """Cells after the layers, which see the features of one observation ``sequence_length`` times;
+    SLM-Lab's recurrent networks have no other memory."""
+    recurrent_size: PositiveInt = 64
+    """Features of these cells."""
+    recurrent_layers: PositiveInt = 1
+    """Layers of them."""
+    sequence_length: PositiveInt = 4
     init: Literal["default", "orthogonal", "xavier_uniform", "kaiming_uniform"] = "default"
     """How weights begin; ``default`` is torch's own."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation that an on-policy Gaussian begins with."""
 
     @property
-    def body(self) -> list[int | str]:
+    def body(self) -> list[int | list[int] | str]:
         """All layers but the last."""
         return self.layers or [
             one for size in self.hidden_layers for one in (size, self.activation)
         ]
+
+
+@dataclass(kw_only=True)
+class ImitationCfg:
+    """Self-imitation beside A2C or PPO (``agent.imitation.*``)."""
+
+    num_batches: NonNegativeInt = 0
+    """Batches of earlier episodes that are learned from after each update; 0: none."""
+    steps_per_batch: PositiveInt = 1
+    """Gradient steps on each of them."""
+    batch_size: PositiveInt = 32
+    size: PositiveInt = 10_000
+    """Steps of episodes that are kept."""
+    use_cer: bool = False
+    """Whether each batch holds the newest step."""
+    policy_loss_scale: NonNegativeFloat = 1.0
+    value_loss_scale: NonNegativeFloat = 0.01
 
 
 @dataclass(kw_only=True)
@@ -64,7 +105,8 @@ class ReplayCfg:
     """Whether each batch holds the newest transition (combined experience replay, Zhang and Sutton
     2017)."""
     alpha: NonNegativeFloat = 0.0
-    """Power of the errors by which DQN's batches are drawn (prioritised replay); 0: all alike."""
+    """Power of the errors by which batches of DQN and SAC are drawn (prioritised replay); 0: all
+    alike."""
     epsilon: NonNegativeFloat = 1e-4
     """What is added to errors, so that none is never drawn."""
 
@@ -81,7 +123,7 @@ class HogwildCfg(BasicAgentCfg):
         if path.startswith("agent.")
     }
 
-    algorithm: Literal[(*ALGORITHMS, RANDOM)] = "sac"  # type: ignore[valid-type]
+    algorithm: Literal[(*ALGORITHMS, *OWN)] = "sac"  # type: ignore[valid-type]
     """skrl's algorithm; ``random`` takes random actions and learns nothing."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Its settings under skrl's names, as far as they are not skrl's defaults."""
@@ -91,6 +133,13 @@ class HogwildCfg(BasicAgentCfg):
     """What hidden layers are computed in; ``auto``: bfloat16 where the processor has it."""
     net: NetCfg = field(default_factory=NetCfg)
     """Networks."""
+    imitation: ImitationCfg = field(default_factory=ImitationCfg)
+    """Self-imitation, of A2C and PPO."""
+    num_episodes: NonNegativeInt = 0
+    """Episodes that A2C, PPO and REINFORCE learn from at a time; 0: they learn from rollouts of
+    ``num_steps_per_env``."""
+    num_step_returns: NonNegativeInt = 0
+    """Steps of rewards before values, of A2C's returns; 0: by ``gae_lambda``."""
     replay: ReplayCfg = field(default_factory=ReplayCfg)
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
@@ -102,6 +151,8 @@ class HogwildCfg(BasicAgentCfg):
     """torch's optimizer of all networks."""
     optimizer_settings: dict[str, Any] = field(default_factory=dict)
     """Its settings beside the learning rate, as ``{eps: 1e-5}``."""
+    value_loss_scale: NonNegativeFloat = 1.0
+    """What the loss of values is multiplied by, for A2C, whose settings have none."""
     critic_learning_rate: NonNegativeFloat = 0.0
     """Learning rate of the value network of A2C and PPO; 0: the policy's."""
     loss: Literal["mse", "huber"] = "mse"
@@ -132,13 +183,13 @@ class HogwildCfg(BasicAgentCfg):
 
     @property
     def skrl_algorithm(self) -> str:
-        """What of skrl is made; A2C, which has actions of any kind, stands in for random."""
-        return "a2c" if self.algorithm == RANDOM else self.algorithm
+        """What of skrl is made."""
+        return {**OWN, DISCRETE_SAC: "dqn"}.get(self.algorithm, self.algorithm)
 
     @property
     def is_off_policy(self) -> bool:
         """Whether the algorithm learns from a replay memory."""
-        return self.algorithm in OFF_POLICY
+        return self.algorithm in (*OFF_POLICY, DISCRETE_SAC)
 
     def resolved(self) -> Self:
         """Return this configuration.
@@ -159,10 +210,20 @@ class HogwildCfg(BasicAgentCfg):
                 f"agent.action_policy is 'boltzmann', but {self.algorithm} has no values of "
                 "actions to choose by: leave it out, or train dqn."
             )
-        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn"):
+        if self.replay.alpha > 0.0 and self.algorithm not in ("dqn", "ddqn", "sac"):
             raise ConfigurationError(
                 f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
                 "uniformly: set it to 0, or train dqn."
+            )
+        if self.net.shared and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.net.shared is true, but {self.algorithm} has no policy and value to share "
+                "layers: set it to false, or train ppo."
+            )
+        if self.net.dueling and self.algorithm not in ("dqn", "ddqn"):
+            raise ConfigurationError(
+                f"agent.net.dueling is true, but {self.algorithm} has no values of actions: set it "
+                "to false, or train dqn."
             )
         bounds = self.reward_bounds
         if bounds and not (len(bounds) == 2 and bounds[0] < bounds[1]):
@@ -180,6 +241,17 @@ class HogwildCfg(BasicAgentCfg):
                 f"agent.critic_learning_rate is set, but {self.algorithm} takes the rates of its "
                 "networks as a list in agent.settings.learning_rate."
             )
+        if self.imitation.num_batches and self.algorithm not in ("a2c", "ppo"):
+            raise ConfigurationError(
+                f"agent.imitation.num_batches is {self.imitation.num_batches}, but "
+                f"{self.algorithm} has no policy and value to imitate with: set it to 0, or "
+                "train a2c."
+            )
+        if self.num_episodes and self.algorithm not in ("a2c", "ppo", REINFORCE):
+            raise ConfigurationError(
+                f"agent.num_episodes is {self.num_episodes}, but {self.algorithm} does not learn "
+                "from whole episodes: set it to 0, or train a2c."
+            )
         rollouts = self.settings.get("rollouts", self.num_steps_per_env)
         if not self.is_off_policy and rollouts != self.num_steps_per_env:
             raise ConfigurationError(
@@ -195,10 +267,16 @@ class HogwildCfg(BasicAgentCfg):
             num_envs: Environments of this session, of which each has its part of the memory.
         """
         cfg = SkrlCfg.of(self.skrl_algorithm)
-        cfg.agent |= self.settings
+        settings = self.settings
+        if self.algorithm == DISCRETE_SAC:  # the rest of SAC's are for its own class
+            settings = {name: value for name, value in settings.items() if name in cfg.agent}
+            settings.pop("learning_rate", None)
+        cfg.agent |= settings
         cfg.num_steps_per_env = self.num_steps_per_env
-        if self.is_off_policy:
+        if self.skrl_algorithm in OFF_POLICY:
             steps = max(1, self.replay.size // num_envs)
+            if self.algorithm == SARSA:  # a rollout, in its order
+                steps = self.num_steps_per_env
             cfg.memory = {"class": "RandomMemory", "memory_size": steps, "replacement": True}
         else:
             cfg.agent["rollouts"] = self.num_steps_per_env
@@ -219,4 +297,4 @@ def default_cfg(flags: Flags) -> HogwildCfg:
 class HogwildFlags(Flags):
     """The flag that names the algorithm of a run without a spec."""
 
-    algorithm: str | None = algorithm_flag((*ALGORITHMS, RANDOM), "sac")
+    algorithm: str | None = algorithm_flag((*ALGORITHMS, *OWN), "sac")

@@ -13,6 +13,7 @@ import gymnasium
 
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
+from envlab_populations.hogwild import atari
 from envlab_populations.hogwild.spec import Spec
 
 logger = logging.getLogger(f"envlab.{__name__}")
@@ -50,7 +51,9 @@ def with_heir(spec: Spec, heirs: Mapping[str, str]) -> Spec:
         heirs: What :func:`read_heirs` returns.
     """
     name = spec.env.get("name")
-    heir = heirs.get(name) or newer_version(name) if isinstance(name, str) else None
+    heir = None
+    if isinstance(name, str):
+        heir = heirs.get(name) or atari.modern_name(name) or newer_version(name)
     if heir is None:
         return spec
     logger.warning("%s is gone: %s takes its place.", name, heir)

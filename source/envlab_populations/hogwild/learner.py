@@ -17,7 +17,7 @@ from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.settings import schedule
 from envlab.skrl.torch.learner import TorchLearner
 from envlab_populations.hogwild.agents import NORMALISER, make_session_agent
-from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild.cfg import RANDOM, SARSA, HogwildCfg
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
@@ -80,13 +80,15 @@ class HogwildLearner(TorchLearner):
         own, cfg = self.agent.cfg, self._session_cfg
         if cfg.algorithm == RANDOM:  # none; SLM-Lab counts one a step, to have its efficiency
             return timesteps
+        if cfg.algorithm == SARSA:
+            return timesteps // cfg.num_steps_per_env
         if cfg.is_off_policy:
             updates = timesteps // cfg.update_interval
             updates -= min(own.learning_starts, timesteps) // cfg.update_interval
             return int(updates * own.gradient_steps)
-        return int(
-            timesteps // own.rollouts * own.mini_batches * getattr(own, "learning_epochs", 1)
-        )
+        updates = self.agent._rollout if cfg.num_episodes else timesteps // own.rollouts
+        steps = own.mini_batches * getattr(own, "learning_epochs", 1)
+        return int(updates * (steps + cfg.imitation.num_batches * cfg.imitation.steps_per_batch))
 
     def _clip(self, optimizer: Any, *_: Any) -> None:
         clip_grad_norm_(parameters_of(optimizer), self._session_cfg.clip_grad_norm)
@@ -108,6 +110,12 @@ class HogwildLearner(TorchLearner):
         """
         state = super().model_state()
         return state if self._shared is None else tree_map_only(torch.Tensor, torch.clone, state)
+
+    def _kept_memories(self) -> dict[str, Any]:
+        imitated = getattr(self.agent, "imitated", None)
+        own = {} if imitated is None else {"imitated": imitated}
+        found = super()._kept_memories() if self._session_cfg.is_off_policy else {}
+        return {**found, **own}
 
     def rank_state(self) -> dict[str, Any]:
         """See :class:`SkrlLearner`; the returns so far by which rewards are normalised, too."""

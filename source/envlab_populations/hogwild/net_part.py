@@ -9,11 +9,20 @@ from typing import Any
 
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild.arc import read_arc
-from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS
+from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS, REINFORCE, SARSA
 from envlab_populations.hogwild.part import Part
 
+VALUES = ("dqn", "ddqn", SARSA)
+"""Algorithms that learn values of actions alone."""
 MOST_PARAMETERS = 2**27
 """Of a network: half a GB, many times what the tasks here need."""
+KINDS = (
+    *("MLPNet", "DuelingMLPNet", "ConvNet", "DuelingConvNet"),
+    *("RecurrentNet", "TorchArcNet"),
+)
+"""Kinds of networks that are made."""
+_LEAST = (1, 1, 1, 0, 1)
+"""The least numbers of a convolution: output channels, kernel, stride, padding, dilation."""
 _OPTIMIZERS = {
     **dict.fromkeys(("Adam", "GlobalAdam"), "adam"),
     "AdamW": "adamw",
@@ -26,25 +35,34 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
     """Read networks, optimizer and target networks."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = net.take("type", "MLPNet")
-    if name not in ("MLPNet", "TorchArcNet"):
-        raise net.refusal("type", name, "only 'MLPNet' and 'TorchArcNet' are made here")
-    for key in ("shared", "batch_norm", "spectral_norm"):
-        net.refuse(key, "networks are apart and plain here: set it to false")
+    if name not in KINDS:
+        raise net.refusal("type", name, f"only {', '.join(map(repr, KINDS))} are made here")
+    for key in ("batch_norm", "spectral_norm"):
+        net.refuse(key, "networks are plain here: set it to false")
+    is_shared = net.flag("shared") and kind in ("a2c", "ppo")
     inits = {None: "default", "orthogonal_": "orthogonal"}
     inits |= {f"{one}_": one for one in ("xavier_uniform", "kaiming_uniform")}
     agent["net"] = {
-        **_body(net, is_arc=name == "TorchArcNet"),
+        **_body(net, name),
+        "shared": is_shared,
+        "dueling": "Dueling" in name,
+        "policy_gain": float(net.number("actor_init_std", 0.0)) * is_shared,
+        "value_gain": float(net.number("critic_init_std", 0.0)) * is_shared,
         "init": net.choice("init_fn", None, inits),
         "initial_log_std": float(net.take("log_std_init", 0.0)),
     }
     clip = float(net.number("clip_grad_val", 0.0))
-    if "dqn" in kind:
+    if kind in VALUES:
         agent["clip_grad_norm"] = clip
     else:
         settings["grad_norm_clip"] = clip
     losses = {"MSELoss": "mse", "SmoothL1Loss": "huber", "HuberLoss": "huber"}
+    if kind == REINFORCE:
+        net.take("loss_spec")  # of values, which it has none of
     agent["loss"] = _named(net, "loss_spec", "MSELoss", losses, "loss")
     agent["optimizer"], (actor, critic) = _optimizer(net, distributed)
+    if is_shared or net.flag("use_same_optim"):  # the actor's, as in SLM-Lab
+        critic = actor
     rates = (_rate(actor), _rate(critic))
     agent["optimizer_settings"] = {
         key: value for key, value in actor.items() if key not in ("name", "lr")
@@ -63,21 +81,76 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         agent["precision"] = "auto"
 
 
-def _body(net: Part, *, is_arc: bool) -> dict[str, Any]:
+def _body(net: Part, name: str) -> dict[str, Any]:
     """Return all layers but the last; ``layer_norm`` comes between a layer and its activation."""
-    activation = net.choice("hid_layers_activation", "relu", {k: k for k in ACTIVATIONS})
-    if is_arc:
+    names = {name: name for name in ACTIVATIONS} | {"leakyrelu": "leaky_relu"}
+    activation = net.choice("hid_layers_activation", "relu", names)
+    if name == "TorchArcNet":
         layers = read_arc(net)
         _check_sizes(net, "arc", [layer for layer in layers if isinstance(layer, int)])
-        return {"layers": layers}
-    sizes = net.take("hid_layers", [256, 256])
-    if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
-        raise net.refusal("hid_layers", sizes, "must be a list of sizes, each at least 1")
-    _check_sizes(net, "hid_layers", sizes)
+        return {"layers": layers, "pixel_scale": _pixel_scale(net)}
+    if "Conv" in name:
+        return _body_of_images(net, activation)
+    if name == "RecurrentNet":
+        return _recurrent_body(net, activation)
+    sizes = _sizes(net, "hid_layers", [256, 256])
     body = {"hidden_layers": sizes, "activation": activation}
     if net.flag("layer_norm"):
         body["layers"] = [one for size in sizes for one in (size, LAYER_NORM, activation)]
     return body
+
+
+def _body_of_images(net: Part, activation: str) -> dict[str, Any]:
+    """Return convolutions, and the linear layers after them."""
+    convolutions = net.take("conv_hid_layers", [])
+    if not isinstance(convolutions, list) or not convolutions:
+        raise net.refusal("conv_hid_layers", convolutions, "must be a list of convolutions")
+    for layer in convolutions:
+        if not _is_convolution(layer):
+            raise net.refusal(
+                "conv_hid_layers",
+                layer,
+                "each must be [output channels, kernel, stride, padding, dilation]",
+            )
+    parts = [*convolutions, *_sizes(net, "fc_hid_layers", [])]
+    layers = [one for part in parts for one in (part, activation)]
+    return {"layers": layers, "pixel_scale": _pixel_scale(net)}
+
+
+def _recurrent_body(net: Part, activation: str) -> dict[str, Any]:
+    """Return linear layers, and the cells after them."""
+    net.refuse("bidirectional", "cells see one observation, in one direction: set it to false")
+    sizes = _sizes(net, "fc_hid_layers", [])
+    cells = {name: name.lower() for name in ("GRU", "LSTM", "RNN")}
+    return {
+        "hidden_layers": sizes,
+        "activation": activation,
+        "recurrent": net.choice("cell_type", "GRU", cells),
+        "recurrent_size": net.count("rnn_hidden_size", 64),
+        "recurrent_layers": net.count("rnn_num_layers", 1),
+        "sequence_length": net.count("seq_len", 1),
+    }
+
+
+def _is_convolution(layer: Any) -> bool:
+    return (
+        isinstance(layer, list)
+        and [type(number) for number in layer] == [int] * len(_LEAST)
+        and all(number >= least for number, least in zip(layer, _LEAST, strict=True))
+    )
+
+
+def _pixel_scale(net: Part) -> float:
+    """Return what images from 0 to 1 are multiplied by: SLM-Lab's are bytes, or normalised."""
+    return 1.0 if net.flag("normalize") else 255.0
+
+
+def _sizes(net: Part, key: str, default: list[int]) -> list[int]:
+    sizes: list[int] = net.take(key, default)
+    if not isinstance(sizes, list) or any(type(one) is not int or one < 1 for one in sizes):
+        raise net.refusal(key, sizes, "must be a list of sizes, each at least 1")
+    _check_sizes(net, key, sizes)
+    return sizes
 
 
 def _check_sizes(net: Part, key: str, sizes: list[int]) -> None:

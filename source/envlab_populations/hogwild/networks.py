@@ -1,4 +1,4 @@
-"""The networks of a session: skrl's models around fully connected layers."""
+"""The networks of a session: skrl's models around the layers that a spec describes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ import torch
 from torch import nn
 
 from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.heads import GaussianPolicy, Head, make_heads
-from envlab_populations.hogwild.cfg import LAYER_NORM, HogwildCfg, NetCfg
+from envlab_populations.hogwild.cfg import (
+    ACTIVATIONS,
+    DISCRETE_SAC,
+    LAYER_NORM,
+    REINFORCE,
+    HogwildCfg,
+    NetCfg,
+)
 
 _INITS: dict[str, Callable[[torch.Tensor], Any]] = {
     "orthogonal": nn.init.orthogonal_,
@@ -29,17 +37,31 @@ _ACTIVATIONS = {
     "tanh": nn.Tanh,
     "sigmoid": nn.Sigmoid,
 }
+_CELLS: dict[str, Any] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
 
 def make_networks(
     cfg: HogwildCfg, seen: Spaces, device: torch.device, context: DistributedContext
 ) -> dict[str, Head]:
-    """Return an algorithm's networks by skrl's roles."""
+    """Return an algorithm's networks by skrl's roles.
 
-    def body(shape: Sequence[int], num_extra: int, num_outputs: int) -> Layers:
-        return Layers(math.prod(shape) + num_extra, num_outputs, cfg.net)
+    Raises:
+        ConfigurationError: If its layers do not fit what is observed.
+    """
+    trunks: list[Trunk] = []
 
-    heads = make_heads(cfg.skrl_algorithm, seen, body, device, context)
+    def body(shape: Sequence[int], num_extra: int, num_outputs: int) -> nn.Module:
+        if not cfg.net.shared:
+            return Layers(shape, num_extra, num_outputs, cfg.net)
+        if trunks:  # the policy's have been made, whose layers they are
+            return Tail(trunks[0], num_outputs, cfg.net.value_gain, owns_trunk=False)
+        trunks.append(Trunk(shape, cfg.net))
+        return Tail(trunks[0], num_outputs, cfg.net.policy_gain, owns_trunk=True)
+
+    roles_of = "sac" if cfg.algorithm == DISCRETE_SAC else cfg.skrl_algorithm
+    heads = make_heads(roles_of, seen, body, device, context)
+    if cfg.algorithm == REINFORCE:
+        del heads["value"]
     policy = heads.get("policy")
     if isinstance(policy, GaussianPolicy):
         nn.init.constant_(policy.log_std, cfg.net.initial_log_std)
@@ -47,26 +69,182 @@ def make_networks(
 
 
 class Layers(nn.Sequential):
-    """Fully connected layers as a spec describes them, and an output."""
+    """Layers as a spec describes them, and an output; see ``MakeBody`` for what they are given."""
 
-    def __init__(self, num_inputs: int, num_outputs: int, cfg: NetCfg) -> None:
-        made: list[nn.Module] = []
-        size = num_inputs
-        for part in cfg.body:
-            if isinstance(part, int):
-                made.append(nn.Linear(size, part))
-                size = part
-            else:
-                made.append(nn.LayerNorm(size) if part == LAYER_NORM else _ACTIVATIONS[part]())
-        super().__init__(*made, nn.Linear(size, num_outputs))
+    def __init__(self, shape: Sequence[int], num_extra: int, num_outputs: int, cfg: NetCfg) -> None:
+        """Make them.
+
+        Args:
+            shape: Of an observation; that of an image is ``(height, width, channels)``.
+            num_extra: Further inputs.
+            num_outputs: What the last layer has; 0: there is no such layer.
+            cfg: The layers.
+
+        Raises:
+            ConfigurationError: If a convolution does not fit.
+        """
+        made, size = _hidden_layers(shape, num_extra, cfg)
+        if num_outputs:
+            made.append((Dueling if cfg.dueling else nn.Linear)(size, num_outputs))
+        super().__init__(*made)
+        self.num_features = size
+        self._image = tuple(shape) if isinstance(next(iter(made), None), nn.Conv2d) else None
+        self._scale = cfg.pixel_scale
         if cfg.init != "default":
-            for layer in self:
-                if isinstance(layer, nn.Linear):
+            for layer in self.modules():
+                if isinstance(layer, nn.Linear | nn.Conv2d):
                     _INITS[cfg.init](layer.weight)
-                    nn.init.zeros_(layer.bias)
+                    nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
 
     def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
         """Return outputs, ``(batch, num_outputs)``, of what ``MakeBody`` describes."""
         x = obs if extra is None else torch.cat((obs, extra), dim=-1)
+        if self._image is not None:
+            x = x.view(-1, *self._image).permute(0, 3, 1, 2) * self._scale
         outputs: torch.Tensor = super().forward(x)
+        return outputs
+
+
+def _hidden_layers(
+    shape: Sequence[int], num_extra: int, cfg: NetCfg
+) -> tuple[list[nn.Module], int]:
+    """Return all layers but the last, and the size of what they give."""
+    of_images, flat = _split(cfg.body)
+    size = math.prod(shape) + num_extra
+    made: list[nn.Module] = []
+    if of_images:
+        made, size = _convolutions(shape, num_extra, of_images)
+    for part in flat:
+        if isinstance(part, int):
+            made.append(nn.Linear(size, part))
+            size = part
+        else:
+            made.append(nn.LayerNorm(size) if part == LAYER_NORM else _ACTIVATIONS[str(part)]())
+    if cfg.recurrent:
+        made.append(Recurrent(size, cfg))
+        size = cfg.recurrent_size
+    return made, size
+
+
+def _split(body: list[int | list[int] | str]) -> tuple[list[Any], list[int | list[int] | str]]:
+    """Return the layers up to the last convolution and its activation, and those after them."""
+    last = max((at for at, part in enumerate(body) if isinstance(part, list)), default=-1)
+    end = last + 1
+    if end and end < len(body) and body[end] in ACTIVATIONS:
+        end += 1
+    return body[:end], body[end:]
+
+
+def _convolutions(
+    shape: Sequence[int], num_extra: int, body: list[Any]
+) -> tuple[list[nn.Module], int]:
+    """Return layers of images, flattened at the end, and the size of what they give."""
+    if len(shape) != 3 or num_extra:
+        seen = "actions beside an image" if num_extra else f"the shape {tuple(shape)}"
+        raise ConfigurationError(
+            f"The networks have convolutions, but are given {seen}. Convolutions are for images "
+            "alone: take agent.net.type MLPNet, or an environment of images and discrete actions."
+        )
+    made: list[nn.Module] = []
+    image = torch.zeros(1, shape[2], *shape[:2])
+    for part in body:
+        if isinstance(part, list):
+            out, kernel, stride, padding, dilation = part
+            made.append(nn.Conv2d(image.shape[1], out, kernel, stride, padding, dilation))
+            if min(image.shape[2:]) + 2 * padding <= dilation * (kernel - 1):
+                raise ConfigurationError(
+                    f"The convolution {part} does not fit an image of {list(image.shape[2:])}. "
+                    "Make its kernel smaller in agent.net.conv_hid_layers."
+                )
+            image = made[-1](image).detach()
+        else:
+            made.append(_ACTIVATIONS[part]())
+    return [*made, nn.Flatten()], image.numel()
+
+
+class Recurrent(nn.Module):
+    """Cells that see the same features several times, and give what they have in the end."""
+
+    def __init__(self, num_inputs: int, cfg: NetCfg) -> None:
+        """Make the cells."""
+        super().__init__()
+        kind = _CELLS[cfg.recurrent]
+        self.cells = kind(num_inputs, cfg.recurrent_size, cfg.recurrent_layers, batch_first=True)
+        self._length = cfg.sequence_length
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return features, ``(batch, recurrent_size)``."""
+        outputs, _ = self.cells(x.unsqueeze(1).expand(-1, self._length, -1))
+        last: torch.Tensor = outputs[:, -1]
+        return last
+
+
+class Dueling(nn.Module):
+    """A last layer by equation 9 of Wang et al., "Dueling Network Architectures" (2016).
+
+    Q(s, a) = V(s) + A(s, a) - mean of A(s, ·).
+    """
+
+    def __init__(self, num_inputs: int, num_actions: int) -> None:
+        """Make the two layers."""
+        super().__init__()
+        self.value = nn.Linear(num_inputs, 1)
+        self.advantages = nn.Linear(num_inputs, num_actions)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return values of actions, ``(batch, num_actions)``."""
+        advantages = self.advantages(x)
+        result: torch.Tensor = self.value(x) + advantages - advantages.mean(dim=-1, keepdim=True)
+        return result
+
+
+class Trunk(nn.Module):
+    """Layers that policy and value share.
+
+    In an update both look at the same tensor: what the policy has computed of it, the value takes.
+    """
+
+    def __init__(self, shape: Sequence[int], cfg: NetCfg) -> None:
+        """Make the layers."""
+        super().__init__()
+        self.layers = Layers(shape, 0, 0, cfg)
+        self._seen: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return features, ``(batch, num_features)``."""
+        seen, self._seen = self._seen, None
+        if not torch.is_grad_enabled():
+            found: torch.Tensor = self.layers(obs)
+            return found
+        if seen is not None and seen[0] is obs:
+            return seen[1]
+        self._seen = (obs, self.layers(obs))
+        return self._seen[1]
+
+
+class Tail(nn.Module):
+    """The last layer of a policy or a value, after layers that they share."""
+
+    def __init__(self, trunk: Trunk, num_outputs: int, gain: float, *, owns_trunk: bool) -> None:
+        """Make it.
+
+        Args:
+            trunk: The layers before.
+            num_outputs: What it gives.
+            gain: Of orthogonal weights; 0: torch's own.
+            owns_trunk: Whether the trunk's parameters are among its own: among those of one alone,
+                so that an optimizer and a norm of gradients count them once.
+        """
+        super().__init__()
+        if owns_trunk:
+            self.trunk = trunk
+        self._trunk = (trunk,)  # no module, whose parameters would be this one's
+        self.out = nn.Linear(trunk.layers.num_features, num_outputs)
+        if gain:
+            nn.init.orthogonal_(self.out.weight, gain)
+            nn.init.zeros_(self.out.bias)
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        """Return outputs, ``(batch, num_outputs)``."""
+        outputs: torch.Tensor = self.out(self._trunk[0](obs))
         return outputs

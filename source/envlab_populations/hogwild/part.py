@@ -12,10 +12,9 @@ NO_EFFECT = {
     "agent": (),
     "agent.algorithm": (
         *("action_pdtype", "action_policy", "explore_var_spec", "policy_loss_coef"),
-        *("val_loss_coef", "num_step_returns"),
     ),
     "agent.memory": (),
-    "agent.net": ("use_same_optim", "out_layer_activation"),
+    "agent.net": ("out_layer_activation",),
     "env": ("reward_clip", "frame_op_len", "image_downsize"),
     "meta": (
         *("eval_frequency", "rigorous_eval", "num_eval", "param_spec_process"),

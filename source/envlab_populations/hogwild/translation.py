@@ -15,7 +15,8 @@ from envlab.config import from_dict
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.skrl.library import OFF_POLICY
-from envlab_populations.hogwild.cfg import RANDOM, HogwildCfg
+from envlab_populations.hogwild import atari
+from envlab_populations.hogwild.cfg import RANDOM, REINFORCE, SARSA, HogwildCfg
 from envlab_populations.hogwild.net_part import read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
@@ -30,6 +31,10 @@ NAMES = {
     "DDPG": "ddpg",
     "VanillaDQN": "dqn",
     "Random": RANDOM,
+    "Reinforce": REINFORCE,
+    "SARSA": SARSA,
+    "SIL": "a2c",
+    "PPOSIL": "ppo",
 }
 """SLM-Lab's algorithms, and two more, by what skrl calls them."""
 LOG_FREQUENCY = 1000
@@ -94,7 +99,7 @@ def make_plan(spec: Spec, *, dev: bool = False) -> Plan:
         "experiment_name": f"{spec.name}_dev" if dev else spec.name,  # not what @latest is
         "seed": meta.count("random_seed", 0, least=0),
     }
-    _rewards_and_observations(agent, env)
+    _rewards_and_observations(agent, env, is_atari=atari.__name__ in task)
     return Plan(
         spec=spec,
         task=task,
@@ -123,8 +128,12 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
         raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
     own = {task.id for task in list_tasks()}
     is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
-    task = get_task(name if ":" in name or is_own else f"gym:{name}").id
+    is_atari = name.startswith(atari.GAMES)
+    given = atari.task_of(name) if is_atari else name if ":" in name or is_own else f"gym:{name}"
+    task = get_task(given).id
     values: dict[str, Any] = {"scene": {"num_envs": num_envs}}
+    if is_atari:
+        values["kwargs"] = _game_settings(env)
     limit = env.count("max_t", None)
     if limit is not None:
         if not task.startswith("gym:"):
@@ -134,8 +143,20 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
     return task, values, num_envs
 
 
-def _rewards_and_observations(agent: dict[str, Any], env: Part) -> None:
-    """Read how they are scaled and clipped; by default to 10 deviations, as in SLM-Lab."""
+def _game_settings(env: Part) -> dict[str, Any]:
+    """Return what Atari's games are made with."""
+    settings: dict[str, Any] = {"life_loss_info": env.flag("life_loss_info")}
+    share = env.number("repeat_action_probability", None)
+    if share is not None:
+        settings["repeat_action_probability"] = float(share)
+    return settings
+
+
+def _rewards_and_observations(agent: dict[str, Any], env: Part, *, is_atari: bool) -> None:
+    """Read how they are scaled and clipped.
+
+    As in SLM-Lab, rewards are clipped to 10 deviations by default, and those of Atari's games to 1.
+    """
     settings = agent["settings"]
     scale, normalises = env.take("reward_scale"), env.flag("normalize_reward")
     if scale is not None:
@@ -145,7 +166,7 @@ def _rewards_and_observations(agent: dict[str, Any], env: Part) -> None:
             raise env.refusal("reward_scale", scale, "normalize_reward undoes it: set one to null")
         settings["rewards_shaper_scale"] = float(scale)
     agent["normalize_rewards"] = normalises
-    bounds = env.take("clip_reward", 10.0 if normalises else None)
+    bounds = env.take("clip_reward", 10.0 if normalises else 1.0 if is_atari else None)
     if bounds is not None:
         pair = [-bounds, bounds] if isinstance(bounds, int | float) else bounds
         numbers = isinstance(pair, list) and all(type(one) in (int, float) for one in pair)
@@ -187,10 +208,14 @@ def _agent(
         settings["discount_factor"] = float(gamma)
     if kind in OFF_POLICY:
         _off_policy(agent, algorithm, memory, num_envs)
+    elif kind == SARSA:
+        _sarsa(agent, algorithm, memory, num_envs)
     elif kind != RANDOM:
         _on_policy(agent, algorithm, memory, num_envs)
-    if kind in ("dqn", "ddqn"):
+    if kind in ("dqn", "ddqn", SARSA):
         _exploration(agent, algorithm, num_envs)
+    if name in ("SIL", "PPOSIL"):
+        _imitation(agent, algorithm, memory)
     if name == "VanillaDQN":
         for key in ("update_type", "update_frequency", "polyak_coef"):
             net.refuse(key, "VanillaDQN has no target network: leave it out, or train DQN")
@@ -227,7 +252,8 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     """
     settings = agent["settings"]
     name = memory.take("name", "Replay")
-    known = ("Replay", "PrioritizedReplay") if "dqn" in agent["algorithm"] else ("Replay",)
+    has_priorities = agent["algorithm"] in ("dqn", "ddqn", "sac")
+    known = ("Replay", "PrioritizedReplay") if has_priorities else ("Replay",)
     if name not in known:
         text = " or ".join(map(repr, known))
         raise memory.refusal("name", name, f"{agent['algorithm']} learns from {text} here")
@@ -259,23 +285,35 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
     """Read rollouts and what is made of them."""
     settings, kind = agent["settings"], agent["algorithm"]
     name = memory.take("name", "OnPolicyBatchReplay")
-    if name != "OnPolicyBatchReplay":
+    if name not in ("OnPolicyBatchReplay", "OnPolicyReplay"):
         raise memory.refusal(
             "name",
             name,
-            f"{kind} learns from rollouts of training_frequency steps, 'OnPolicyBatchReplay'",
+            f"{kind} learns from rollouts, 'OnPolicyBatchReplay', or episodes, 'OnPolicyReplay'",
         )
-    horizon = algorithm.count("time_horizon", None)
-    frequency = algorithm.count("training_frequency", horizon or 32)
-    agent["rollouts"] = horizon or frequency
-    lam = algorithm.number("lam", None)
+    in_episodes = name == "OnPolicyReplay"
+    if in_episodes and num_envs > 1:
+        raise memory.refusal("name", name, "whole episodes are of one environment: env.num_envs 1")
+    horizon = None if in_episodes else algorithm.count("time_horizon", None)
+    frequency = algorithm.count("training_frequency", horizon or (1 if in_episodes else 32))
+    lam, num_steps = algorithm.number("lam", None), algorithm.count("num_step_returns", None)
+    if in_episodes:
+        agent["num_episodes"] = frequency
+        agent["num_step_returns"] = num_steps if lam is None and num_steps else 0
+    else:
+        if lam is None and num_steps is not None and kind == "a2c":
+            frequency = num_steps  # as in SLM-Lab: n steps of returns are those of a rollout
+        agent["rollouts"] = horizon or frequency
     settings |= {
         "gae_lambda": 1.0 if lam is None else float(lam),
         "time_limit_bootstrap": True,
     }
     _scheduled(agent, "entropy_loss_scale", algorithm, "entropy_coef_spec", num_envs)
-    if kind == "ppo":
-        batch = agent["rollouts"] * num_envs
+    if kind == REINFORCE:
+        settings["time_limit_bootstrap"] = False  # it has no values
+        algorithm.take("center_return")  # which makes no difference: returns are standardised
+    elif kind == "ppo":
+        batch = 1 if in_episodes else agent["rollouts"] * num_envs
         size = algorithm.count("minibatch_size", batch)
         settings |= {
             "learning_epochs": algorithm.count("training_epoch", 4),
@@ -285,9 +323,31 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
         }
         _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
     else:
-        algorithm.refuse("training_iter", "A2C learns once from a rollout", allowed=(1,))
+        agent["value_loss_scale"] = float(algorithm.number("val_loss_coef", 1.0))
     if algorithm.flag("normalize_v_targets"):
         settings["value_preprocessor"] = "RunningStandardScaler"
+
+
+def _imitation(agent: dict[str, Any], algorithm: Part, memory: Part) -> None:
+    """Read what self-imitation learns from earlier episodes."""
+    memory.take("sil_replay_name")  # they are drawn alike
+    agent["imitation"] = {
+        "num_batches": algorithm.count("training_iter", 1),
+        "steps_per_batch": algorithm.count("training_batch_iter", 1),
+        "batch_size": memory.count("batch_size", 32),
+        "size": memory.count("max_size", 10_000),
+        "use_cer": memory.flag("use_cer"),
+        "policy_loss_scale": float(algorithm.number("sil_policy_loss_coef", 1.0)),
+        "value_loss_scale": float(algorithm.number("sil_val_loss_coef", 0.01)),
+    }
+
+
+def _sarsa(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
+    """Read rollouts, of which values are learned as they come."""
+    name = memory.take("name", "OnPolicyBatchReplay")
+    if name != "OnPolicyBatchReplay":
+        raise memory.refusal("name", name, "sarsa learns from rollouts, 'OnPolicyBatchReplay'")
+    agent["rollouts"] = algorithm.count("training_frequency", 32, least=2)
 
 
 def _scheduled(

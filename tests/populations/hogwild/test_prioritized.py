@@ -58,3 +58,22 @@ def test_dqn_learns_by_priorities_which_a_checkpoint_holds(name: str):
     torch.manual_seed(5)
     assert torch.equal(drawn, other.agent.memory.draw(1000))
     assert bool((drawn < len(memory)).all())
+
+
+def test_the_error_of_two_critics_is_that_of_the_smaller_value():
+    spec = changed(
+        DQN,
+        algorithm={"name": "SoftActorCritic"},
+        memory=PRIORITIZED,
+        net={"update_type": "polyak", "update_frequency": 1},
+        env={"name": "Pendulum-v1"},
+    )
+    agent = trained(spec).agent
+    told: list[torch.Tensor] = []
+    agent.memory.learn = told.append  # type: ignore[method-assign]
+    loss = agent.update.__func__.__globals__["F"].mse_loss
+    targets = torch.tensor([[10.0], [20.0]])
+    loss(torch.tensor([[1.0], [5.0]]), targets)
+    assert told == []
+    loss(torch.tensor([[3.0], [2.0]]), targets)
+    assert told[0].flatten().tolist() == [9.0, 18.0]

@@ -129,7 +129,7 @@ def test_modules_of_a_chain_come_in_the_graphs_order():
     [
         (arc({"Tahn": None}), "Did you mean Tanh?"),
         (arc({"Module": None}), "layers must be of LazyLinear"),
-        (arc({"LazyConv2d": {"out_channels": 8}}), "convolutions need images"),
+        (arc({"LazyConv2d": {"out_channels": 8}}), "must be whole numbers of out_channels"),
         (arc({"LazyLinear": {"out_features": 0}}), "must be {out_features: SIZE}"),
         (arc(*[{"LazyLinear": {"out_features": 10**5}}] * 2), "makes more than 134,217,728"),
         (arc({"LayerNorm": {"normalized_shape": [8]}}), "after a layer"),

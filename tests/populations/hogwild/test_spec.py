@@ -216,11 +216,11 @@ def test_ranges_to_search_are_found_however_deep_they_are_written():
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        ("agent.algorithm.name", "Sarsa", "no counterpart; use one of SoftActorCritic"),
+        ("agent.algorithm.name", "Sarssa", "no counterpart; use one of SoftActorCritic"),
         ("agent.algorithm.gamma", "high", "must be a number of at least 0"),
-        ("agent.memory.name", "PrioritizedReplay", "sac learns from 'Replay' here"),
-        ("agent.net.type", "ConvNet", "only 'MLPNet' and 'TorchArcNet' are made here"),
-        ("agent.net.shared", True, "set it to false"),
+        ("agent.memory.name", "OnPolicyReplay", "sac learns from 'Replay' or 'PrioritizedReplay'"),
+        ("agent.net.type", "GraphNet", "only 'MLPNet', "),
+        ("agent.net.batch_norm", True, "set it to false"),
         ("agent.net.optim_spec", {"name": "SGD"}, "cannot be shared"),
         ("agent.net.optim_spec", {"lr": -1}, "must be a number above 0"),
         ("agent.net.optim_spec", {"name": "RMSprop", "betas": [0, 0]}, "only lr, alpha, eps"),
@@ -293,11 +293,13 @@ def test_what_only_a_trial_can_tell_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    Path("mine.json").write_text(json.dumps({"mine": changed("env.name", "CartPole-v1")}))
+    spec = changed("env.name", "Pendulum-v1")
+    spec["agent"]["algorithm"] = {"name": "DQN"}
+    Path("mine.json").write_text(json.dumps({"mine": spec}))
     Path("empty").mkdir()
     Path("empty", "run.json").write_text(json.dumps({"library": "hogwild"}))
     for mode, answer in (
-        ("train", "SAC needs actions of a Box space"),
+        ("train", "DQN needs actions of a Discrete space"),
         ("enjoy@empty", "'empty' has no model"),
     ):
         assert main(["lab", "run", "mine.json", "mine", mode]) == 2

@@ -1,0 +1,240 @@
+"""REINFORCE, SARSA, self-imitation and whole episodes compute what their papers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.distributions import Categorical
+
+from envlab.errors import ConfigurationError
+from envlab_populations.hogwild.cfg import NetCfg
+from envlab_populations.hogwild.episodes import EpisodeMemory
+from envlab_populations.hogwild.networks import Recurrent
+from envlab_populations.hogwild.reinforce import standardised
+from envlab_populations.hogwild.returns import discounted_returns, n_step_advantages
+from tests.populations.hogwild.test_slm_lab import PPO, changed, learner_of, plan_of, trained
+
+EPISODES = {"memory": {"name": "OnPolicyReplay"}, "env": {"num_envs": 1, "max_frame": 200}}
+REINFORCE = changed(PPO, algorithm={"name": "Reinforce", "training_frequency": 20})
+SIL: dict[str, Any] = {
+    "name": "SIL",
+    "training_iter": 2,
+    "training_batch_iter": 3,
+    "sil_policy_loss_coef": 2.0,
+    "sil_val_loss_coef": 0.5,
+    "training_frequency": 20,
+}
+SARSA = changed(
+    PPO,
+    algorithm={
+        "name": "SARSA",
+        "training_frequency": 4,
+        "explore_var_spec": {"name": "no_decay", "start_val": 1.0},
+    },
+)
+
+
+def column(*values: float) -> torch.Tensor:
+    return torch.tensor(values).view(-1, 1, 1)
+
+
+def test_returns_are_discounted_to_the_end_of_an_episode():
+    ended = torch.tensor([False, True, False, False]).view(-1, 1, 1)
+    returns = discounted_returns(column(1, 2, 4, 8), ended, 0.5)
+    assert returns.flatten().tolist() == [2.0, 2.0, 8.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("terminated", "expected"),
+    [((False, False, False), (12.0, 24.0, 44.0)), ((False, True, False), (2.0, 2.0, 44.0))],
+)
+def test_returns_of_two_steps_end_with_a_value(terminated: Any, expected: tuple[float, ...]):
+    compute = n_step_advantages(2)(lambda **_: (torch.zeros(1), torch.zeros(1)))
+    returns, advantages = compute(
+        rewards=column(1, 2, 4),
+        values=column(10, 20, 40),
+        last_values=torch.tensor([[80.0]]),
+        terminated=torch.tensor(terminated).view(-1, 1, 1),
+        truncated=torch.zeros(3, 1, 1, dtype=torch.bool),
+        discount_factor=0.5,
+    )
+    assert returns.flatten().tolist() == list(expected)
+    plain = returns - column(10, 20, 40)
+    torch.testing.assert_close(advantages, (plain - plain.mean()) / plain.std())
+
+
+def test_reinforces_gradient_is_that_of_the_paper_with_standardised_returns():
+    learner = trained(REINFORCE)
+    agent, memory = learner.agent, learner.agent.memory
+    agent.cfg.entropy_loss_scale, agent.cfg.grad_norm_clip = 0.25, 0.0
+    steps = {name: memory.get_tensor_by_name(name).clone() for name in memory.tensors}
+    logits = agent.policy.net(steps["observations"].flatten(0, 1))
+    chosen = Categorical(logits=logits)
+    ended = steps["terminated"] | steps["truncated"]
+    returns = discounted_returns(steps["rewards"], ended, 0.9).flatten()
+    advantages = (returns - returns.mean()) / (returns.std() + 1e-8)
+    log_probs = chosen.log_prob(steps["actions"].flatten())
+    loss = -(log_probs * advantages).mean() - 0.25 * chosen.entropy().mean()
+    expected = torch.autograd.grad(loss, list(agent.policy.parameters()))
+    seen: list[torch.Tensor] = []
+    agent.optimizer.register_step_pre_hook(
+        lambda *_: seen.extend(one.grad.clone() for one in agent.policy.parameters())
+    )
+    agent.update(timestep=0, timesteps=1)
+    torch.testing.assert_close(tuple(seen), expected)
+    assert "value" not in agent.models
+    assert standardised(torch.tensor([3.0])).tolist() == [3.0]
+
+
+def test_an_episodes_steps_are_a_rollout_of_any_length():
+    memory = EpisodeMemory(memory_size=9, num_envs=1, device="cpu")
+    for number in range(5):
+        memory.add_samples(rewards=torch.tensor([[float(number)]]), states=None)
+    assert memory.get_tensor_by_name("rewards").flatten().tolist() == [0, 1, 2, 3, 4]
+    memory.set_tensor_by_name("returns", memory.get_tensor_by_name("rewards") * 10)
+    first, second = memory.sample(["rewards", "returns", "states"], batch_size=5, mini_batches=2)
+    drawn = torch.cat((first[0], second[0]))
+    assert sorted(drawn.flatten().tolist()) == [0, 1, 2, 3, 4]
+    assert torch.equal(torch.cat((first[1], second[1])), drawn * 10)
+    assert first[2] is None
+    memory.clear()
+    assert len(memory) == 0
+
+
+@pytest.mark.parametrize("name", ["ActorCritic", "PPO", "Reinforce", "SIL"])
+def test_an_agent_learns_whenever_so_many_episodes_have_ended(name: str):
+    algorithm = {"name": name, "training_frequency": 2, "training_iter": 1}
+    learner = trained(changed(PPO, algorithm=algorithm, **EPISODES))
+    agent = learner.agent
+    assert learner._session_cfg.num_episodes == 2
+    updates, steps = agent._rollout, {"PPO": 4, "SIL": 2}.get(name, 1)
+    assert updates >= 2
+    assert learner.gradient_steps(200) == updates * steps
+    before, frames = agent._rollout, []
+    while agent._rollout == before:  # to the end of an episode
+        frames.append(len(agent.memory))
+        learner.iterate(10, lambda *_: None)
+    assert agent.num_ended < 2
+
+
+def test_episodes_are_of_one_environment():
+    spec = changed(PPO, memory={"name": "OnPolicyReplay"})
+    with pytest.raises(ConfigurationError, match=r"of one environment: env.num_envs 1"):
+        plan_of(spec)
+
+
+def test_plain_and_n_step_returns_of_episodes_are_read():
+    algorithm = {"name": "ActorCritic", "lam": None, "num_step_returns": 3}
+    agent = plan_of(changed(PPO, algorithm=algorithm, **EPISODES)).agent
+    assert (agent.num_episodes, agent.num_step_returns) == (1, 3)
+    trained(changed(PPO, algorithm=algorithm, **EPISODES))
+
+
+def test_sarsas_target_is_the_value_of_the_action_that_was_taken_next():
+    learner = trained(SARSA)
+    agent = learner.agent
+    memory = agent.memory
+    assert memory.tensors["rewards"].shape == (4, 5, 1)
+    values = {"q": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])}
+    agent._values = (
+        lambda observations, actions: (
+            values["q"]
+            .gather(  # type: ignore[attr-defined]
+                1, actions[:, 0].long()
+            )
+            .unsqueeze(1)
+            + observations[:, :, :1] * 100
+        )
+    )
+    steps = {
+        "observations": torch.zeros(4, 1, 4),
+        "next_observations": torch.ones(4, 1, 4),  # values of next states are 100 larger
+        "actions": torch.tensor([0, 1, 1, 0]).view(4, 1, 1),
+        "rewards": column(10, 20, 30, 40),
+        "terminated": torch.tensor([False, False, True, False]).view(4, 1, 1),
+        "truncated": torch.tensor([False, True, False, False]).view(4, 1, 1),
+    }
+    memory.tensors.clear()
+    memory.tensors.update(steps)
+    seen: list[torch.Tensor] = []
+    agent.loss = lambda *pair: seen.extend(pair) or pair[0].sum().requires_grad_()  # type: ignore[func-returns-value]
+    agent.update(timestep=0, timesteps=1)
+    # Step 0: 10 + 0.9 (100 + 2). Step 1 was cut off, step 2 is terminal, step 3 is the last.
+    assert seen[0].tolist() == [1.0, 6.0]
+    assert seen[1].tolist() == pytest.approx([10 + 0.9 * 102, 30.0])
+
+
+def test_sarsa_learns_once_from_each_rollout():
+    learner = trained(SARSA)
+    assert learner.gradient_steps(100) == 25
+    assert learner._session_cfg.num_steps_per_env == 4
+
+
+@pytest.mark.parametrize("name", ["SIL", "PPOSIL"])
+def test_imitation_learns_what_was_better_than_its_value(name: str):
+    algorithm = SIL | {"name": name, "training_epoch": 1}
+    learner = trained(changed(PPO, algorithm=algorithm, memory={"max_size": 50}))
+    agent = learner.agent
+    assert learner.gradient_steps(20) == 2 * (1 + 2 * 3)
+    assert 0 < len(agent.imitated) <= 50
+    obs, actions = torch.randn(3, 4), torch.tensor([[0.0], [1.0], [1.0]])
+    inputs = {"observations": obs}
+    with torch.no_grad():
+        values = agent.value.act(inputs, role="value")[0]
+        log_probs = Categorical(logits=agent.policy.net(obs)).log_prob(actions.flatten())
+    better = torch.tensor([[1.0], [-2.0], [3.0]])
+    agent.tracking_data.clear()
+    agent._imitate(obs, actions, values + better)
+    found = {tag: values[-1] for tag, values in agent.tracking_data.items()}
+    expected = float(-(log_probs[0] * 1.0 + log_probs[2] * 3.0) / 3.0)
+    assert found["Loss / Imitation loss (policy)"] == pytest.approx(expected, rel=1e-4)
+    assert found["Loss / Imitation loss (value)"] == pytest.approx(0.5 * (1 + 9) / 3, rel=1e-4)
+
+
+def test_episodes_are_imitated_by_their_returns():
+    learner = learner_of(changed(PPO, algorithm=SIL, env={"num_envs": 1}))
+    agent = learner.agent
+    for number, reward in enumerate((1.0, 2.0, 4.0)):
+        agent.act(torch.zeros(1, 4), None, timestep=0, timesteps=1)
+        agent.record_transition(
+            observations=torch.full((1, 4), float(number)),
+            states=None,
+            actions=torch.tensor([[1]]),
+            rewards=torch.tensor([[reward]]),
+            next_observations=torch.zeros(1, 4),
+            next_states=None,
+            terminated=torch.tensor([[number == 2]]),
+            truncated=torch.tensor([[False]]),
+            infos={},
+            timestep=number,
+            timesteps=1,
+        )
+    returns = agent.imitated.tensors_view["returns"][:3].flatten().tolist()
+    assert returns == pytest.approx([1 + 0.9 * 2 + 0.81 * 4, 2 + 0.9 * 4, 4.0])
+    assert agent.imitated.tensors_view["observations"][:3, 0].tolist() == [0.0, 1.0, 2.0]
+    other = learner_of(changed(PPO, algorithm=SIL, env={"num_envs": 1}))
+    other.set_rank_state(learner.rank_state())
+    assert other.agent.imitated.tensors_view["returns"][0].item() == pytest.approx(returns[0])
+
+
+@pytest.mark.parametrize("cell", ["gru", "rnn", "lstm"])
+def test_cells_see_the_same_features_several_times(cell: Any):
+    layer = Recurrent(3, NetCfg(recurrent=cell, recurrent_size=5, sequence_length=4))
+    single = {"gru": torch.nn.GRUCell, "rnn": torch.nn.RNNCell, "lstm": torch.nn.LSTMCell}[cell]
+    one = single(3, 5)
+    one.load_state_dict({key[:-3]: value for key, value in layer.cells.state_dict().items()})
+    x, state = torch.randn(2, 3), None
+    for _ in range(4):
+        state = one(x, state)
+    torch.testing.assert_close(layer(x), state[0] if cell == "lstm" else state)
+
+
+def test_a_recurrent_network_is_layers_and_then_cells():
+    net = {"type": "RecurrentNet", "fc_hid_layers": [6], "rnn_hidden_size": 7, "seq_len": 3}
+    network = trained(changed(PPO, net=net)).agent.policy.net
+    kinds = [type(layer).__name__ for layer in network]
+    assert kinds == ["Linear", "Tanh", "Recurrent", "Linear"]
+    assert network[-1].weight.shape == (2, 7)
+    assert network[2]._length == 3
