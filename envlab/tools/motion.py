@@ -31,7 +31,7 @@ from envlab.motion import (
 from envlab.registry import get_task, load_env_cfg
 from envlab.train.arguments import agent_parser, play_parser
 from envlab.train.play import OpenedPolicy, open_policy
-from envlab.train.viewing import Pace, check_viewing, start_viewing
+from envlab.train.viewing import check_viewing, start_viewing
 
 if TYPE_CHECKING:
     import mujoco
@@ -107,12 +107,11 @@ def view(flags: argparse.Namespace, others: Sequence[str]) -> None:
     check_viewing(viewing, env)
     motion = _motion(env)
     viewer = start_viewing(viewing, env, title=f"{flags.file}", is_played=True)
-    pace, frame = Pace(env.step_dt), 0
+    frame = 0
     try:
         while viewer is not None and viewer.is_open:
             motion.show(frame)
             viewer.after_step()
-            pace()
             frame = 0 if viewer.wants_reset() else (frame + 1) % motion.clips[0].num_frames
     finally:
         if viewer is not None:

@@ -130,7 +130,6 @@ def test_view_shows_frame_after_frame(monkeypatch):
 
     monkeypatch.setattr(motion_tool, "start_viewing", lambda flags, env, **_: Visitor(env))
     monkeypatch.setattr(motion_tool, "check_viewing", lambda *_: None)
-    monkeypatch.setattr(motion_tool, "Pace", lambda _: lambda: None)
     assert main(["motion", "view", SQUAT]) == 0
     expected = torch.as_tensor(read_clip(SQUAT).joint_pos, dtype=torch.float32)
     assert torch.allclose(torch.stack(seen), expected.repeat(2, 1), atol=1e-6)
