@@ -43,17 +43,21 @@ class Player:
         last_action: The latest output of the policy, ``(num_actions,)``.
     """
 
-    def __init__(self, directory: Path, mjcf: Path | None = None) -> None:
+    def __init__(
+        self, directory: Path, mjcf: Path | None = None, motion: Path | None = None
+    ) -> None:
         """Load a folder that ``envlab export`` wrote.
 
         Args:
             directory: Has ``policy.onnx``.
             mjcf: Another model of the robot in place of ``scene.xml`` there.
+            motion: Another clip to follow in place of ``motion.npz`` there.
 
         Raises:
             DeployError: If something is missing, or model and policy do not fit.
         """
         self._session, self.cfg = _open_policy(directory / "policy.onnx")
+        self._motion_file, self._is_other = motion or directory / "motion.npz", motion is not None
         try:
             self._build(mjcf or directory / "scene.xml")
         except _DAMAGE as error:
@@ -82,6 +86,14 @@ class Player:
             name: np.asarray(one["value"], float) for name, one in self.cfg["commands"].items()
         }
         self.model.opt.timestep = self.cfg["physics_dt"]
+        self.motion: Motion | None = None
+        for name, one in self.cfg["commands"].items():
+            if one.get("motion") is not None:
+                robot = self.model.body(self.cfg["root_body"]).id
+                self.motion = Motion(self._motion_file, one["motion"], self.model, robot)
+                self.motion.name = name
+        if self.motion is None and self._is_other:
+            raise DeployError("--motion is given, but this policy follows no motion.")
         self.reset()
 
     def reset(self, qpos: np.ndarray | None = None, qvel: np.ndarray | None = None) -> None:
@@ -89,6 +101,8 @@ class Player:
         key = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_KEY, "home")
         mujoco.mj_resetDataKeyframe(self.model, self.data, key)  # -1: qpos0
         self.data.ctrl[:] = 0.0
+        if self.motion is not None:
+            self._start_motion(self.motion)
         if qpos is not None:
             self.data.qpos[:] = qpos
         if qvel is not None:
@@ -131,6 +145,47 @@ class Player:
         for _ in range(self.cfg["decimation"]):
             mujoco.mj_step(self.model, self.data)
         mujoco.mj_step1(self.model, self.data)  # sensors of the state that the step ended in
+        if self.motion is not None:
+            self.motion.advance()
+            self.commands[self.motion.name] = self.motion.command(self._joint_columns())
+
+    def _joint_columns(self) -> list[int]:
+        """Return where in a motion, whose joints are the model's, the policy's joints are."""
+        assert self.motion is not None
+        return [self.motion.joints.index(name) for name in self.cfg["joint_names"]]
+
+    def _start_motion(self, motion: Motion) -> None:
+        """Put the robot into the first frame; what it does is compared with the next one."""
+        motion.frame = 1
+        start = self.model.jnt_qposadr[self.model.body(self.cfg["root_body"]).jntadr[0]]
+        self.data.qpos[start : start + 3] = motion.positions[0, motion.root]
+        self.data.qpos[start + 3 : start + 7] = motion.orientations[0, motion.root]
+        for column, joint in enumerate(motion.joints):
+            self.data.joint(joint).qpos = motion.joint_pos[0, column]
+            self.data.joint(joint).qvel = motion.joint_vel[0, column]
+        self.commands[motion.name] = motion.command(self._joint_columns())
+
+    def anchor(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the motion's anchor in the frame of the robot's: position, and (w, x, y, z)."""
+        motion = self.motion
+        if motion is None:
+            raise DeployError("The policy observes a motion, but none of its commands is one.")
+        body = self.data.body(motion.anchor_name)
+        inverse, offset, turn = np.zeros(4), np.zeros(3), np.zeros(4)
+        mujoco.mju_negQuat(inverse, body.xquat)
+        pos, quat = (
+            values[motion.frame, motion.anchor]
+            for values in (motion.positions, motion.orientations)
+        )
+        mujoco.mju_rotVecQuat(offset, pos - body.xpos, inverse)
+        mujoco.mju_mulQuat(turn, inverse, quat)
+        return offset, turn
+
+    def turned(self) -> np.ndarray:
+        """Return the first two columns of the anchor's rotation matrix, row by row."""
+        matrix = np.zeros(9)
+        mujoco.mju_quat2Mat(matrix, self.anchor()[1])
+        return matrix.reshape(3, 3)[:, :2].ravel()
 
     # What observations are made of ---------------------------------------------------------------
 
@@ -201,6 +256,70 @@ class Player:
         return float(np.dot(forward, way) / np.linalg.norm(way))
 
 
+class Motion:
+    """A clip in mjlab's layout: what a robot is to do, frame by frame.
+
+    Attributes:
+        name: The command that it is.
+        frame: The one that the robot is to be in now; the last one stays.
+        joints: Names of the columns of ``joint_pos`` and ``joint_vel``.
+        anchor: Column of the body by which the clip is seen.
+        root: Column of the robot's root.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any], model: Any, robot: int) -> None:
+        """Read a clip.
+
+        Args:
+            path: A ``.npz``.
+            about: ``anchor`` and ``fps``, as in ``deploy.yaml``.
+            model: The robot.
+            robot: Its root.
+
+        Raises:
+            DeployError: If it is none, or not of this robot.
+        """
+        self.name, self.frame, self.anchor_name = "", 1, str(about["anchor"])
+        names = [model.body(b).name for b in range(model.nbody) if model.body_rootid[b] == robot]
+        scalar = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+        own = [model.joint(j).name for j in range(model.njnt) if model.jnt_type[j] in scalar]
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            self.joint_pos, self.joint_vel = arrays["joint_pos"], arrays["joint_vel"]
+            self.positions, self.orientations = arrays["body_pos_w"], arrays["body_quat_w"]
+            fps = float(arrays["fps"].reshape(-1)[0])
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise DeployError(f"{path} cannot be read as a motion ({error}).") from None
+        self.joints = [str(name) for name in arrays.get("joint_names", own)]
+        bodies = [str(name) for name in arrays.get("body_names", names)]
+        if abs(fps - about["fps"]) > 1e-3:
+            raise DeployError(
+                f"{path} has {fps:g} frames per second, but the policy was trained with "
+                f"{about['fps']:g}. Convert it: envlab motion convert FILE --output_fps "
+                f"{about['fps']:g}."
+            )
+        widths = self.joint_pos.shape[1], self.positions.shape[1]
+        if sorted(self.joints) != sorted(own) or widths != (len(own), len(bodies)):
+            raise DeployError(
+                f"{path} has {widths[0]} joints and {widths[1]} bodies, but the robot has "
+                f"{len(own)} and {len(names)}, or they have other names. Give a clip of it."
+            )
+        wanted = self.anchor_name, names[0]
+        if missing := [name for name in wanted if name not in bodies]:
+            raise DeployError(f"{path} lacks the body {missing[0]!r}.")
+        self.anchor, self.root = (bodies.index(name) for name in wanted)
+
+    def advance(self) -> None:
+        """Go to the next frame, if there is one."""
+        self.frame = min(self.frame + 1, len(self.joint_pos) - 1)
+
+    def command(self, columns: Sequence[int]) -> np.ndarray:
+        """Return the positions, then the velocities, of the joints in ``columns``."""
+        rows = (values[self.frame, columns] for values in (self.joint_pos, self.joint_vel))
+        return np.concatenate(list(rows))
+
+
 TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
     "base_pos_z": lambda player, _: player.root()[0][2],
     "base_lin_vel": lambda player, _: player.base_lin_vel(),
@@ -218,6 +337,8 @@ TERMS: dict[str, Callable[[Player, dict[str, Any]], Any]] = {
     "base_angle_to_target": Player.bearing,
     "base_up_proj": lambda player, _: 1.0 - 2.0 * np.square(player.root()[1][1:3]).sum(),
     "base_heading_proj": Player.facing,
+    "motion_anchor_pos_b": lambda player, _: player.anchor()[0],
+    "motion_anchor_ori_b": lambda player, _: player.turned(),
 }
 """Observations by the name of the function that computed them in training."""
 
@@ -339,13 +460,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mjcf", type=Path, metavar="FILE", help="model (default: its scene.xml)")
     parser.add_argument("--seconds", type=float, default=10.0, metavar="S", help="default: 10")
     parser.add_argument("--command", type=float, nargs="+", metavar="X", help="what it is to do")
+    parser.add_argument("--motion", type=Path, metavar="FILE", help="clip that it is to follow")
     parser.add_argument("--viewer", action="store_true", help="show it, in real time")
     flags = parser.parse_args(arguments)
     try:
         if not 0.0 < flags.seconds < float("inf"):
             raise DeployError(f"--seconds is {flags.seconds:g}, but must be above 0, and finite.")
-        player = Player(flags.directory, flags.mjcf)
+        player = Player(flags.directory, flags.mjcf, flags.motion)
         for name, value in player.commands.items():
+            if player.motion is not None and name == player.motion.name:
+                continue  # which follows from the frame
             if flags.command is not None and len(flags.command) != len(value):
                 raise DeployError(
                     f"--command has {len(flags.command)} numbers, but the command {name!r} has "
@@ -375,7 +499,12 @@ def _run(player: Player, seconds: float, shows: bool) -> None:
             viewer.sync()
             time.sleep(max(0.0, step_dt - (time.monotonic() - began)))
     print(f"{player.cfg['task']}: {steps} steps, {steps * step_dt:.1f} s")
+    if player.motion is not None:
+        anchor = np.linalg.norm(player.anchor()[0])
+        print(f"The {player.motion.anchor_name} is {anchor:.2f} m from where the motion has it")
     for name, value in player.commands.items():
+        if player.motion is not None and name == player.motion.name:
+            continue
         print(f"Command {name}: {' '.join(f'{one:g}' for one in value)}")
     if root is not None:
         way = np.linalg.norm(player.root()[0][:2] - start[:2])

@@ -25,11 +25,15 @@ from envlab.envs import BatchedEnv, ManagerEnv, SceneEntityCfg
 from envlab.envs.entities import SceneEntity, resolve_entity
 from envlab.envs.joint_order import Convention, joint_names
 from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.mdp.motion_command import MotionCommand
 from envlab.envs.scene import build_spec
 from envlab.errors import EnvlabError
+from envlab.motion import MotionClip, write_clip
 from envlab.train.export import exporting
 
 PLAYER = Path(envlab.__file__).parent / "tools" / "deploy.py"
+MOTION = "motion.npz"
+"""The clip that a policy follows, beside it."""
 SAME = "# The same is in policy.onnx, whose metadata is what deploy.py reads.\n"
 _FROM_MJCF = ("ant", "humanoid")
 """Robots that Isaac Lab has from MJCF, whose bodies it leaves in the file's order."""
@@ -77,12 +81,21 @@ def write_deployment(
     files = {"deploy.yaml": SAME + yaml_text(cfg)}
     if (scene := _scene(env)) is not None:
         files["scene.xml"] = scene
+    clip = _clip(env)
+    if clip is not None and order != "envlab":
+        raise NotDeployable(
+            f"{facts['task']} follows a motion, whose joints are in the robot's own order. Leave "
+            "--joint_order out."
+        )
     with exporting(directory):
-        _annotate(directory / "policy.onnx", ours, cfg)
+        _annotate(directory / "policy.onnx", ours, cfg, _tracked(env))
+        if clip is not None:
+            write_clip(clip, directory / MOTION)
         for name, text in {**files, PLAYER.name: PLAYER.read_text()}.items():
             (directory / name).unlink(missing_ok=True)  # it could be a link to another file
             (directory / name).write_text(text)
-    return [directory / name for name in (*files, PLAYER.name)]
+    written = (*files, *([] if clip is None else [MOTION]), PLAYER.name)
+    return [directory / name for name in written]
 
 
 def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> dict[str, Any]:
@@ -206,7 +219,10 @@ def _command(env: ManagerEnv, name: str) -> dict[str, Any]:
     value = _digits(term.command[0].tolist())
     if isinstance(ranges, dict) and "lin_vel_x" in ranges:
         value = [ranges["lin_vel_x"][1], 0.0, 0.0]
-    return {"ranges": ranges, "value": value}
+    about = None
+    if isinstance(term, MotionCommand):
+        about = {"anchor": term.cfg.anchor_body_name, "fps": _digits([1.0 / env.step_dt])[0]}
+    return {"ranges": ranges, "value": value, "motion": about}
 
 
 def _gains(model: mujoco.MjModel, joint: str) -> tuple[float, float, float | None]:
@@ -250,7 +266,31 @@ def _check_inputs(path: Path, cfg: Mapping[str, Any]) -> None:
         )
 
 
-def _annotate(path: Path, ours: Mapping[str, Any], cfg: Mapping[str, Any]) -> None:
+def _motions(env: ManagerEnv) -> list[MotionCommand]:
+    terms = map(env.command_manager.get_term, env.command_manager.active_terms)
+    return [term for term in terms if isinstance(term, MotionCommand)]
+
+
+def _clip(env: ManagerEnv) -> MotionClip | None:
+    """Return the clip that a policy follows, of several the first; None: it follows none."""
+    return next((term.clips[0] for term in _motions(env)), None)
+
+
+def _tracked(env: ManagerEnv) -> dict[str, str]:
+    """Return mjlab's keys of policies that follow a motion."""
+    return {
+        key: value
+        for term in _motions(env)
+        for key, value in (
+            ("anchor_body_name", term.cfg.anchor_body_name),
+            ("body_names", ",".join(term.cfg.body_names)),
+        )
+    }
+
+
+def _annotate(
+    path: Path, ours: Mapping[str, Any], cfg: Mapping[str, Any], more: Mapping[str, str]
+) -> None:
     """Write metadata, and let a policy that we trained take and give joints in another order."""
     import onnx
     from onnx import helper, numpy_helper
@@ -278,7 +318,7 @@ def _annotate(path: Path, ours: Mapping[str, Any], cfg: Mapping[str, Any]) -> No
     }
     texts = {key: ",".join(map(str, values)) for key, values in flat.items()}
     helper.set_model_props(
-        network, {"run_path": str(cfg["run"]), **texts, "deploy": json.dumps(cfg)}
+        network, {"run_path": str(cfg["run"]), **texts, **more, "deploy": json.dumps(cfg)}
     )
     onnx.save(network, str(path))
 
