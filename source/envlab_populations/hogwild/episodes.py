@@ -68,8 +68,8 @@ def with_episodes(stock: Any, num_episodes: int) -> Any:
             self.num_ended += int((terminated | truncated).sum())
 
         def post_interaction(self, *, timestep: int, timesteps: int) -> None:
-            if self.num_ended < num_episodes:
-                return
+            if self.num_ended < num_episodes or len(self.memory) < 2:
+                return  # the advantage of a single step has no deviation to be divided by
             self.num_ended = 0
             self.enable_models_training_mode(True)
             self.update(timestep=timestep, timesteps=timesteps)

@@ -119,6 +119,14 @@ def test_an_agent_learns_whenever_so_many_episodes_have_ended(name: str):
     assert agent.num_ended < 2
 
 
+def test_an_episode_of_one_step_waits_for_the_next():
+    agent = learner_of(changed(PPO, algorithm={"name": "ActorCritic"}, **EPISODES)).agent
+    agent.memory.add_samples(rewards=torch.zeros(1, 1))
+    agent.num_ended = 10
+    agent.post_interaction(timestep=0, timesteps=1)
+    assert (len(agent.memory), agent._rollout) == (1, 0)
+
+
 def test_episodes_are_of_one_environment():
     spec = changed(PPO, memory={"name": "OnPolicyReplay"})
     with pytest.raises(ConfigurationError, match=r"of one environment: env.num_envs 1"):
