@@ -33,6 +33,8 @@ class RslRlPlayer:
         self._clip = session.agent_cfg.clip_actions
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        if self._model.is_recurrent:  # nothing is remembered of another episode
+            self._model.reset((self._env.episode_length_buf == 0).to(self._device))
         actions = self._model(pack(obs).to(self._device))
         return self._clipped(actions.to(self._env.device))
 
