@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
@@ -18,6 +18,7 @@ from envlab.config import (
     Range,
     UnitInterval,
     leaves,
+    merge,
 )
 from envlab.train.flags import Flags
 
@@ -145,11 +146,15 @@ class RunnerCfg(BasicAgentCfg):
     """``torch.compile`` mode of the networks; null: not compiled."""
 
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
-        kept = _without(values, _OF_THE_SCRIPT)
+        kept, bare = _without(values, _OF_THE_SCRIPT), self
         for name in self.NETWORKS:
             if isinstance(kept.get(name), Mapping):
                 kept[name] = _without(kept[name], _OF_OLDER_NETWORKS)
-        return super().with_task_values(kept)
+                if "class_name" in (kept[name].get("distribution_cfg") or {}):
+                    # A whole distribution, whose keys need not be those of the default's kind.
+                    model = replace(getattr(bare, name), distribution_cfg=None)
+                    bare = replace(bare, **{name: model})
+        return merge(bare, kept, "agent")
 
     def references(self) -> Mapping[str, str]:
         """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.

@@ -84,12 +84,13 @@ def check_beginning(library: Library, flags: Flags) -> None:
     Raises:
         ConfigurationError: Naming the flag.
     """
+    if flags.resume or (library.takes_policies and flags.checkpoint is not None):
+        return
     for name in ("checkpoint", "load_run"):
-        if flags.resume or library.takes_policies or getattr(flags, name) is None:
-            continue
-        raise ConfigurationError(
-            f"--{name} has no effect on a new run. Add --resume to continue one."
-        )
+        if getattr(flags, name) is not None:
+            raise ConfigurationError(
+                f"--{name} has no effect on a new run. Add --resume to continue one."
+            )
 
 
 def checkpoint_file(flags: Flags) -> Path | None:

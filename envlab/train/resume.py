@@ -162,11 +162,11 @@ def _go_on(
 
 def _with_policy(session: Session | None) -> Session | None:
     """Return the session with the policy that it begins with, unless it resumes. On rank 0."""
-    if session is None or session.resumed is not None or session.flags.resume:
+    if session is None or session.resumed is not None or session.flags.checkpoint is None:
         return session
-    if session.flags.checkpoint is None and session.flags.load_run is None:
-        return session
-    return dataclasses.replace(session, given_policy=open_policy_of(session))
+    policy = open_policy_of(session)
+    logger.info("A new run begins with the policy of %s.", policy["path"])
+    return dataclasses.replace(session, given_policy=policy)
 
 
 def _go_on_in(directory: Path, session: Session, compose: Compose) -> Session | None:
