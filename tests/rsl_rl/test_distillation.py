@@ -321,3 +321,19 @@ def test_every_tasks_distillation_is_read_as_one():
 
 def test_a_runs_configuration_is_that_of_its_algorithm(recurrent: Path):
     assert load_yaml(recurrent / "params/agent.yaml")["algorithm"]["class_name"] == "Distillation"
+
+
+def test_go2s_student_sees_less_than_its_teacher(tmp_path: Path):
+    """The teacher is the policy that comes with envlab, on the group that it was trained with."""
+    teacher = POLICIES / "Isaac-Velocity-Flat-Unitree-Go2-v0/rsl_rl/policy.pt"
+    words = [
+        *("--task=Envlab-Velocity-Flat-Blind-Unitree-Go2-v0", "--device=cpu", "--num_envs=4"),
+        *("--agent=rsl_rl_distillation_cfg_entry_point", f"--checkpoint={teacher}"),
+        *("--max_iterations=2", "agent.num_steps_per_env=15"),
+    ]
+    assert train_in(tmp_path, *words) == 0
+    saved = checkpoint_of(only_run(tmp_path), 2)["model"]
+    assert saved["student_state_dict"]["rnn.rnn.weight_ih_l0"].shape[1] == 45
+    assert saved["teacher_state_dict"]["mlp.0.weight"].shape[1] == 48
+    own = torch.load(teacher, weights_only=True)["model"]["actor_state_dict"]
+    assert digests(saved["teacher_state_dict"]) == digests(own)

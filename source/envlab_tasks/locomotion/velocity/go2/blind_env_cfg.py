@@ -1,7 +1,7 @@
 """Envlab-Velocity-{Flat,Rough}-Blind-Unitree-Go2-v0: Go2 with what it measures on its own.
 
 The group ``policy`` has neither the base's velocity, which no sensor of the robot measures, nor the
-scan of the ground. The group ``teacher`` is what the policies of Isaac-Velocity-Flat-Unitree-Go2-v0
+scan of the ground. The group ``critic`` is what the policies of Isaac-Velocity-Flat-Unitree-Go2-v0
 and Isaac-Velocity-Rough-Unitree-Go2-v0 observe, without noise, so that they teach here.
 """
 
@@ -32,7 +32,7 @@ class FlatTeacherCfg(ObservationsCfg):
     """The student's group, and the teacher's on a plane."""
 
     policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-    teacher: PolicyCfg = field(default_factory=PlayPolicyCfg)
+    critic: PolicyCfg = field(default_factory=PlayPolicyCfg)
 
 
 @dataclass(kw_only=True)
@@ -40,7 +40,7 @@ class RoughTeacherCfg(ObservationsCfg):
     """The student's group, and the teacher's, who sees the ground."""
 
     policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-    teacher: PolicyCfg = field(default_factory=lambda: RoughPolicyCfg(enable_corruption=False))
+    critic: PolicyCfg = field(default_factory=lambda: RoughPolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
