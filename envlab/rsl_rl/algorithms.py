@@ -20,6 +20,7 @@ from envlab.precision import compute_in, settle_precision
 from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.rsl_rl.symmetry import FUNCTION, symmetry_function
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,9 @@ def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedCont
     else:
         kind, ours = DistributedPPO, {"context": context}
     values["algorithm"] |= {"class_name": kind, **ours}
+    symmetry = values["algorithm"].get("symmetry_cfg")
+    if symmetry is not None:
+        symmetry[FUNCTION] = symmetry_function(env, symmetry)
     values["multi_gpu"] = None
     if context.is_distributed:
         values["multi_gpu"] = {"global_rank": context.rank, "world_size": context.world_size}

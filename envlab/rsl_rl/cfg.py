@@ -95,7 +95,8 @@ class AlgorithmCfg:
     rnd_cfg: dict[str, Any] | None = None
     """Random network distillation."""
     symmetry_cfg: dict[str, Any] | None = None
-    """Symmetry augmentation."""
+    """Symmetry: ``use_data_augmentation``, ``use_mirror_loss``, ``mirror_loss_coeff``, and perhaps
+    a ``data_augmentation_func``, by default the robot's mirror (:mod:`envlab.envs.mirror`)."""
     share_cnn_encoders: bool = False
     grad_reduce_bucket_mb: PositiveFloat = 25.0
     """Bucket size of the library's own gradient reduction, in MB."""
