@@ -14,11 +14,15 @@ import gymnasium
 import pytest
 import torch
 
-from envlab.cli import play
 from envlab.config import load_yaml
 from envlab.distributed.context import DistributedContext
+from envlab.envs import ManagerEnv
+from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
+from envlab.rsl_rl.play import RslRlPlayer
+from envlab.train.arguments import train_parser
+from envlab.train.session import compose_session
 from tests.launcher import TRAIN, Launch, torchrun
 from tests.learner_contract import LearnerContract, digests, timeless_digests
 from tests.rsl_rl.worker_distillation import first_update, make_learner
@@ -148,11 +152,45 @@ def test_an_update_leaves_the_teacher_its_memory(recurrent: Path):
     assert all(float(part.abs().max()) > 0.0 for part in saved["teacher"])
 
 
-def test_a_student_is_played_without_memory_of_another_episode(recurrent: Path, capsys):
-    """One environment plays two episodes; its second is as long as if it was the first."""
-    words = [TASK, "--device=cpu", f"--checkpoint={recurrent}/checkpoints/model_4.pt"]
-    assert play("rsl_rl", [*words, "--num_envs=2", "--num_episodes=4"]) == 0
-    assert "over 4 episodes" in capsys.readouterr().out
+def test_a_student_forgets_the_episode_before(recurrent: Path, tmp_path: Path):
+    """What it does in an episode's first step is what it would do without a past."""
+    player, env = player_of(recurrent)
+    with torch.inference_mode():
+        for _ in range(3):
+            obs, *_ = env.step(player.act(env.obs_buf))
+        env.episode_length_buf = torch.tensor([0, 3])
+        actions = player.act(obs)
+        fresh, _ = player_of(recurrent)
+        expected = fresh.act(obs)
+    assert torch.allclose(actions[0], expected[0])
+    assert not torch.allclose(actions[1], expected[1])
+
+
+def test_a_policy_with_a_memory_is_exported_as_a_step(recurrent: Path, tmp_path: Path):
+    player, env = player_of(recurrent)
+    obs = [torch.randn(2, 4) for _ in range(3)]
+    with torch.inference_mode():
+        expected = [player.act({"policy": values}) for values in obs]
+    written = player.export(tmp_path)
+    assert [path.name for path in written] == ["policy.pt", "policy.onnx"]
+    step = torch.jit.load(str(tmp_path / "policy.pt"))
+    memory = [torch.zeros(2, 1, 8), torch.zeros(2, 1, 8)]
+    for values, wanted in zip(obs, expected, strict=True):
+        actions, *memory = step(values, *memory)
+        torch.testing.assert_close(actions, wanted, rtol=0.0, atol=1e-5)
+    env.close()
+
+
+def player_of(run: Path) -> tuple[RslRlPlayer, ManagerEnv]:
+    """Return a player of a run's last checkpoint, and its two environments, at episodes' starts."""
+    words = [f"--config={run}", TASK, "--device=cpu", "--num_envs=2"]
+    library = get_library("rsl_rl")
+    flags, overrides = train_parser(library).parse_with_overrides(words)
+    session = compose_session(flags, overrides, library, params=run)
+    context = DistributedContext.single("cpu")
+    env = session.task.make(session.env_cfg, context=context, num_envs=2, seed=4)
+    env.episode_length_buf = torch.ones(2, dtype=torch.long)
+    return RslRlPlayer(session, env, context, checkpoint_of(run, 4)), env
 
 
 def test_a_student_is_fine_tuned_with_a_critic_that_learns_first(recurrent: Path, tmp_path: Path):
