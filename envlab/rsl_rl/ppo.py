@@ -23,7 +23,6 @@ class DistributedPPO(PPO):
 
     actor: Any
     critic: Any
-    schedule: str
 
     def __init__(
         self, *args: Any, context: DistributedContext, critic_warmup: int = 0, **kwargs: Any
@@ -33,8 +32,7 @@ class DistributedPPO(PPO):
             group["params"] = list(dict.fromkeys(group["params"]))
         self._context = context
         self._uses_ddp = False
-        self._critic_warmup, self._own_schedule = critic_warmup, self.schedule
-        self._actor_rests = False
+        self._critic_warmup, self._actor_rests = critic_warmup, False
         self.optimizer.register_step_pre_hook(self._hold_actor)
 
     @property
@@ -46,8 +44,6 @@ class DistributedPPO(PPO):
     def begin(self, number: int) -> None:
         """Prepare for an iteration: in the first ones the critic alone may learn."""
         self._actor_rests = number <= self._critic_warmup
-        # The KL divergence of an actor that rests is 0 up to rounding, which would raise the rate.
-        self.schedule = "fixed" if self._actor_rests else self._own_schedule
         self._raw_actor.obs_normalizer.train(not self._actor_rests)
 
     def _hold_actor(self, *_: Any) -> None:

@@ -162,7 +162,9 @@ def _go_on(
 
 def _with_policy(session: Session | None) -> Session | None:
     """Return the session with the policy that it begins with, unless it resumes. On rank 0."""
-    if session is None or session.resumed is not None or session.flags.checkpoint is None:
+    if session is None or session.resumed is not None or session.flags.resume:
+        return session
+    if session.flags.checkpoint is None:
         return session
     policy = open_policy_of(session)
     logger.info("A new run begins with the policy of %s.", policy["path"])
