@@ -44,7 +44,8 @@ class DistributedPPO(PPO):
     def begin(self, number: int) -> None:
         """Prepare for an iteration: in the first ones the critic alone may learn."""
         self._actor_rests = number <= self._critic_warmup
-        self._raw_actor.obs_normalizer.train(not self._actor_rests)
+        if self._critic_warmup:
+            self._raw_actor.obs_normalizer.train(not self._actor_rests)
 
     def _hold_actor(self, *_: Any) -> None:
         """Have the optimizer pass over what only the actor has, while it rests."""
