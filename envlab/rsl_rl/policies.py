@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from envlab.errors import CheckpointError
 
 
@@ -28,21 +26,21 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
         raise CheckpointError(f"The checkpoint {path} holds no policy of rsl_rl. Use another one.")
     own = model.state_dict()
     (num_obs, num_actions), (has_obs, has_actions) = _sizes(own), _sizes(state)
-    if num_obs != has_obs:
+    if None not in (num_obs, has_obs) and num_obs != has_obs:
         groups = ", ".join(model.obs_groups)
         raise CheckpointError(
             f"The policy of {path} observes {has_obs} values, but agent.obs_groups.{name} "
             f"({groups}) has {num_obs} in this task. Name the groups that it was trained with, in "
             "a task that has them."
         )
-    if num_actions != has_actions:
+    if None not in (num_actions, has_actions) and num_actions != has_actions:
         raise CheckpointError(
             f"The policy of {path} has {has_actions} actions, but the task has {num_actions}. "
             "Choose one of a task with the same actions."
         )
     try:
         model.load_state_dict(state)
-    except RuntimeError as error:
+    except (AttributeError, RuntimeError, TypeError) as error:
         reason = str(error).splitlines()[-1].strip()
         raise CheckpointError(
             f"The policy of {path} does not fit agent.{name} ({reason}). Give agent.{name} the "
@@ -50,12 +48,18 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
         ) from error
 
 
-def _sizes(state: Mapping[str, torch.Tensor]) -> tuple[int | None, int | None]:
+def _sizes(state: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return how many values a network observes as vectors, and how many it returns.
 
-    A network with convolutions has None for the first.
+    The first is None with convolutions, both are where the layers have names of their own.
     """
-    layers = [name for name in state if name.startswith("mlp.") and name.endswith(".weight")]
+    layers = [
+        name
+        for name, values in state.items()
+        if name.startswith("mlp.") and getattr(values, "ndim", 0) == 2
+    ]
+    if not layers:
+        return None, None
     first = next((name for name in state if name.endswith("rnn.weight_ih_l0")), layers[0])
     has_images = any(name.startswith("cnns.") for name in state)
     num_obs = None if has_images else int(state[first].shape[1])

@@ -225,6 +225,7 @@ class _Payload:
             r"observes 60 values, but agent.obs_groups.teacher \(policy\) has 4",
         ),
         (["--checkpoint=arms"], "has 2 actions, but the task has 1"),
+        (["--checkpoint=empty"], "empty.pt does not fit agent.teacher"),
         (["--checkpoint=evil"], r"cannot be read \(UnpicklingError\)"),
         (
             ["--checkpoint=pretrained", "agent.obs_groups.teacher=[scan]"],
@@ -246,17 +247,20 @@ def test_bad_input_is_one_sentence(tmp_path: Path, capsys, words: list[str], mes
     actor = arms["model"]["actor_state_dict"]
     actor["mlp.4.weight"] = actor["mlp.4.weight"].repeat(2, 1)
     torch.save(arms, tmp_path / "arms.pt")
+    empty = {**arms, "model": {"actor_state_dict": {"mlp": "nothing"}}}
+    torch.save(empty, tmp_path / "empty.pt")
     torch.save({"format_version": 1, "model": _Payload()}, tmp_path / "evil.pt")
     files = {
         "--checkpoint=ant": f"--checkpoint={POLICIES}/Isaac-Ant-v0/rsl_rl/policy.pt",
         "--checkpoint=arms": f"--checkpoint={tmp_path}/arms.pt",
+        "--checkpoint=empty": f"--checkpoint={tmp_path}/empty.pt",
         "--checkpoint=evil": f"--checkpoint={tmp_path}/evil.pt",
     }
     rest = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
     assert train_in(tmp_path, *rest, *(files.get(word, word) for word in words)) == 2
     (error,) = re.findall(r"^error: .*", capsys.readouterr().err, re.MULTILINE)
     assert re.search(message, error), error
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["arms.pt", "evil.pt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arms.pt", "empty.pt", "evil.pt"]
 
 
 def test_a_library_that_begins_with_no_policy_says_so(tmp_path: Path, capsys):
