@@ -1,12 +1,12 @@
-"""Left and right exchanged: what becomes of a robot's observations and actions in a mirror.
+"""Left and right exchanged: mirror images of a robot's observations and actions.
 
 The mirror is the plane y = 0 of the robot's root. It is derived from the model: in the model's
 reference pose, each joint's mirror image is the joint that stands at the mirrored place, and turns
 the same way or the other by the mirrored axis. Names play no part: those of Ant's legs do not say
-where they are. A reflection M = diag(1, -1, 1) takes vectors v to M v, and what turns, as angular
-velocities do, to -M v.
+where they are. A reflection M = diag(1, -1, 1) takes vectors v to M v, and pseudovectors, such as
+angular velocities, to -M v.
 
-What becomes of an observation is known of envlab's own terms; a task's own says it by
+The images of envlab's own observation terms are known; a task declares those of its own by
 :func:`mirrored`.
 """
 
@@ -32,7 +32,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 TOLERANCE = 5e-3
 """Largest distance of a joint, in m or of a unit axis, from the mirror image of its partner."""
 VECTOR, TURN = (1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)
-"""What becomes of x, y and z of a vector, and of what turns about them."""
+"""Signs of the components of vectors and pseudovectors in the mirror."""
 
 _SIGNS: dict[Any, tuple[float, ...]] = {
     mdp.base_pos_z: (1.0,),
@@ -71,10 +71,10 @@ def mirrored(*signs: float) -> Callable[[Function], Function]:
 
 @dataclass(frozen=True)
 class Reflection:
-    """What a mirror makes of the columns of a tensor: column i becomes ``signs[i] * [places[i]]``.
+    """A signed permutation of columns: column i of the image is ``signs[i]`` times ``places[i]``.
 
     Raises:
-        ConfigurationError: If twice in the mirror is not what was there at first.
+        ConfigurationError: If it does not square to the identity.
     """
 
     places: list[int]
@@ -114,21 +114,20 @@ class Mirror:
     """The mirror of a manager-based environment.
 
     Attributes:
-        obs: What it makes of each observation group.
-        actions: What it makes of actions.
+        obs: Reflections by observation group.
+        actions: The reflection of actions.
     """
 
     def __init__(self, env: BatchedEnv) -> None:
         """Derive it from the environment's model and terms.
 
         Raises:
-            ConfigurationError: If the robot is not symmetric, or it is not known what becomes of a
-                term.
+            ConfigurationError: If the robot is not symmetric, or a term's image is unknown.
         """
         if not isinstance(env, ManagerEnv):
             raise ConfigurationError(
-                f"{type(env).__name__} is not manager-based: what it observes is code, so that "
-                "nobody knows its mirror image. Leave the symmetry out."
+                f"{type(env).__name__} is not manager-based, so that the mirror image of its "
+                "observations is unknown. Leave the symmetry out."
             )
         self._env = env
         self._joints = _joint_partners(env)
@@ -144,7 +143,7 @@ class Mirror:
         }
 
     def joints(self, names: list[str]) -> Reflection:
-        """Return what becomes of a value for each of some joints.
+        """Return the reflection of values for each of some joints.
 
         Raises:
             ConfigurationError: If a joint's mirror image is not among them.
@@ -163,8 +162,8 @@ class Mirror:
         for name, facts in self._env.action_manager.describe().items():
             if facts is None:
                 raise ConfigurationError(
-                    f"What the action {name!r} does is code, so that nobody knows its mirror "
-                    "image. Leave the symmetry out."
+                    f"The mirror image of the action {name!r} is unknown, because it does not "
+                    "write controls of joints alone. Leave the symmetry out."
                 )
             part = self.joints(facts["joint_names"])
             _check_symmetric(f"scale of the action {name!r}", part, facts["scale"], signed=False)
@@ -173,7 +172,7 @@ class Mirror:
         return Reflection.joined(parts)
 
     def _of_term(self, group: str, name: str, function: Any) -> Reflection:
-        """Return what becomes of a term, a function with its parameters filled in."""
+        """Return the reflection of a term, a function with its parameters filled in."""
         func, params = function.func, function.keywords
         signs = _SIGNS.get(func) or getattr(func, "mirror_signs", None)
         if signs is not None:
@@ -191,9 +190,9 @@ class Mirror:
             if isinstance(command.cfg, mdp.UniformVelocityCommandCfg):
                 return in_place(1.0, -1.0, -1.0)
         raise ConfigurationError(
-            f"Nobody knows what a mirror makes of the observation term {name!r} of the group "
-            f"{group!r} ({func.__name__}). Say it by envlab.envs.mirror.mirrored on the function, "
-            "or leave the symmetry out."
+            f"The mirror image of the observation term {name!r} of the group {group!r} "
+            f"({func.__name__}) is unknown. Declare it by envlab.envs.mirror.mirrored on the "
+            "function, or leave the symmetry out."
         )
 
 
@@ -277,7 +276,7 @@ def _check_symmetric(
 
 
 def _of_grid(cfg: RayCasterCfg) -> Reflection:
-    """Return what becomes of a height scan: the point at (x, y) is that at (x, -y)."""
+    """Return the reflection of a height scan, which exchanges the points (x, y) and (x, -y)."""
     points = cfg.pattern_cfg.points()
     centre = torch.tensor(cfg.offset[:2]).unsqueeze(1)
     found = (points + centre).T
@@ -292,7 +291,7 @@ def _of_grid(cfg: RayCasterCfg) -> Reflection:
 
 
 def _of_sensors(model: mujoco.MjModel, asset: SceneEntity) -> Reflection:
-    """Return what becomes of readings: those of the sensors at the mirrored sites."""
+    """Return the reflection of readings, which come from the sensors at the mirrored sites."""
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     columns = np.arange(model.nsensordata)
@@ -313,13 +312,13 @@ def _of_sensors(model: mujoco.MjModel, asset: SceneEntity) -> Reflection:
 def _sensor_partner(
     model: mujoco.MjModel, data: mujoco.MjData, sensor: int, sensors: list[int]
 ) -> tuple[int, np.ndarray]:
-    """Return the sensor at the mirrored site, and what takes its reading to the image here."""
+    """Return the sensor at the mirrored site, and the matrix from its reading to the image here."""
     kind, site = int(model.sensor_type[sensor]), int(model.sensor_objid[sensor])
     name = model.sensor(sensor).name
     if kind not in _VECTOR_SENSORS:
         raise ConfigurationError(
-            f"Nobody knows what a mirror makes of the sensor {name!r}: it is none of a force, "
-            "torque, acceleration or velocity at a site. Leave the symmetry out."
+            f"The mirror image of the sensor {name!r} is unknown: it measures no force, torque, "
+            "acceleration or velocity at a site. Leave the symmetry out."
         )
     place, axes = _site_in_root(model, data, site)
     for other in sensors:

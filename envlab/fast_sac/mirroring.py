@@ -1,7 +1,7 @@
 """Batches of which every second transition is the robot's mirror image.
 
-Half of a batch in the mirror, rather than twice the batch, costs no time: what is learned is, in
-the mean, what the batch and its image would teach.
+Mirroring half of a batch costs no time, unlike adding the image to it, and has the same gradient in
+the mean.
 """
 
 from __future__ import annotations

@@ -11,6 +11,6 @@ checkpoints are not. Gaps of rsl_rl 5.5.1 that this folder closes:
   result).
 - It normalises advantages with each rank's own mean and deviation: they are pooled here.
 - It bootstraps time limits from the state before the last step: here from the final observation.
-- Its distillation forgets what a recurrent teacher remembers of running episodes with each update.
+- Its distillation loses the memory of a recurrent teacher with each update.
 - It wants images as channels, height, width; and steps encoders that actor and critic share twice.
 """

@@ -32,8 +32,8 @@ _OF_THE_SCRIPT = (
     *("empirical_normalization", "neptune_project", "wandb_project"),
 )
 _OF_OLDER_NETWORKS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
-"""What Isaac Lab 3's configuration classes hold beside what rsl_rl 5 reads: settings of its script,
-which are flags here, and names of before rsl_rl 5, which are missing or at their defaults."""
+"""Fields of Isaac Lab 3's configuration classes that rsl_rl 5 does not read: settings of its
+script, which are flags here, and older names, which are missing or at their defaults."""
 
 
 def _without(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class DistillationAlgorithmCfg:
 
 @dataclass(kw_only=True)
 class RunnerCfg(BasicAgentCfg):
-    """What rsl_rl's runners have in common, and what envlab adds to it."""
+    """The settings that rsl_rl's runners have in common, and envlab's own."""
 
     NETWORKS: ClassVar[tuple[str, str]]
     """Fields that are networks, and sets of observation groups: the one that acts comes first."""
@@ -232,7 +232,7 @@ class RslRlCfg(RunnerCfg):
 
 @dataclass(kw_only=True)
 class DistillationCfg(RunnerCfg):
-    """What rsl_rl's ``DistillationRunner`` reads, and what envlab adds to it."""
+    """The settings of rsl_rl's ``DistillationRunner``, and envlab's own."""
 
     NETWORKS: ClassVar[tuple[str, str]] = ("student", "teacher")
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
@@ -246,7 +246,7 @@ class DistillationCfg(RunnerCfg):
     )
     """Observation groups of the student and the teacher."""
     student: ModelCfg = field(default_factory=lambda: ModelCfg(distribution_cfg=_gaussian(0.1)))
-    """Network that learns; its distribution is what it explores with."""
+    """Network that learns; its distribution serves exploration."""
     teacher: ModelCfg = field(default_factory=lambda: ModelCfg(distribution_cfg=_gaussian(0.0)))
     """Network of the teacher, as in its own run; its weights are the checkpoint's."""
     algorithm: DistillationAlgorithmCfg = field(default_factory=DistillationAlgorithmCfg)

@@ -1,7 +1,7 @@
 """rsl_rl's distillation with the gradients of all ranks: a student imitates a frozen teacher.
 
-The student acts, the teacher says for each state what it would have done, and the student learns
-that (DAgger: Ross et al. 2011).
+The student acts, and learns the actions that the teacher would have taken in the states it visits
+(DAgger: Ross et al. 2011).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class DistributedDistillation(Distillation):
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        """What observes, the network that learns first."""
+        """The networks by name, the one that learns first."""
         return {"student": self._raw_student, "teacher": self._raw_teacher}
 
     def wrap(self) -> None:
         """Have torch's DistributedDataParallel average the gradients, not the library.
 
-        What the student explores with has no part in the loss, and is frozen.
+        The parameters of the student's exploration have no part in the loss, and are frozen.
         """
         obs = self.storage.observations[0]
 
@@ -72,7 +72,7 @@ class DistributedDistillation(Distillation):
         return losses
 
     def memories(self) -> dict[str, Any]:
-        """Return what recurrent networks remember of the running episodes, None of others."""
+        """Return the memories of the networks, None for those that are not recurrent."""
         return {name: model.get_hidden_state() for name, model in self.networks.items()}  # type: ignore[operator]
 
     def set_memories(self, memories: Mapping[str, Any]) -> None:

@@ -65,10 +65,10 @@ class RslRlPlayer:
 
 
 class _Step(nn.Module):
-    """One step of a policy with a memory: an observation, then what is remembered.
+    """One step of a policy with a memory.
 
     Attributes:
-        outputs: What it returns: actions, and the memory after them (``c_out``: LSTM's alone).
+        outputs: Names of the outputs: actions, and the memory after them (``c_out``: LSTM only).
     """
 
     def __init__(self, model: Any, clip: float | None) -> None:

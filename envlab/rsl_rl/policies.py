@@ -13,9 +13,9 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
 
     Args:
         model: rsl_rl's network.
-        values: What the checkpoint holds.
-        path: Where it lies, for errors.
-        name: What the configuration calls the network.
+        values: The checkpoint's content.
+        path: The checkpoint's path, for errors.
+        name: The network's name in the configuration.
 
     Raises:
         CheckpointError: If it observes or acts otherwise, or has other layers.

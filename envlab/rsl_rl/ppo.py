@@ -37,7 +37,7 @@ class DistributedPPO(PPO):
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        """What observes, the network that acts first."""
+        """The networks by name, the one that acts first."""
         found = {"actor": self._raw_actor, "critic": self._raw_critic}
         return found | ({"rnd": self.rnd} if self.rnd else {})
 
@@ -48,7 +48,7 @@ class DistributedPPO(PPO):
             self._raw_actor.obs_normalizer.train(not self._actor_rests)
 
     def _hold_actor(self, *_: Any) -> None:
-        """Have the optimizer pass over what only the actor has, while it rests."""
+        """Have the optimizer skip the parameters that only the actor has, while it rests."""
         if self._actor_rests:
             kept = {id(parameter) for parameter in self._raw_critic.parameters()}
             for parameter in self._raw_actor.parameters():
@@ -56,7 +56,7 @@ class DistributedPPO(PPO):
                     parameter.grad = None
 
     def begin_with(self, values: Mapping[str, Any], path: str) -> None:
-        """Take the policy of a checkpoint as the actor that goes on learning.
+        """Take the policy of a checkpoint as the actor to fine-tune.
 
         Raises:
             CheckpointError: If it does not fit the configured network, or the task.
@@ -64,7 +64,7 @@ class DistributedPPO(PPO):
         load_policy(self._raw_actor, values, path, "actor")
 
     def memories(self) -> dict[str, Any]:
-        """Return what recurrent networks remember of the running episodes, None of others."""
+        """Return the memories of the networks, None for those that are not recurrent."""
         return {"actor": self.actor.get_hidden_state(), "critic": self.critic.get_hidden_state()}
 
     def set_memories(self, memories: Mapping[str, Any]) -> None:

@@ -27,8 +27,8 @@ def symmetry_function(env: RslRlVecEnvWrapper, cfg: dict[str, Any]) -> Augment:
     """Return the function that a symmetry setting names, by default the robot's own mirror.
 
     Raises:
-        ConfigurationError: If the robot has no mirror, or the function's images of images are not
-            what was there at first.
+        ConfigurationError: If the robot has no mirror, or the function does not square to the
+            identity.
     """
     if cfg.get(FUNCTION) is None:
         return _left_right(Mirror(env.unwrapped))
@@ -38,7 +38,7 @@ def symmetry_function(env: RslRlVecEnvWrapper, cfg: dict[str, Any]) -> Augment:
 
 
 def _left_right(mirror: Mirror) -> Augment:
-    """Return a function that adds to a batch what it is in a mirror."""
+    """Return a function that adds the mirror image to a batch."""
 
     def augment(
         env: Any, obs: TensorDict | None, actions: torch.Tensor | None

@@ -71,7 +71,7 @@ class Session:
     resumed: dict[str, Any] | None = None
     """What it holds."""
     given_policy: dict[str, Any] | None = None
-    """What the checkpoint holds that a new run begins with, a teacher's, say, and its ``path``."""
+    """Content and ``path`` of the checkpoint that a new run begins with, such as a teacher's."""
     directory: Path | None = None
     """The run directory to go on in, after a restart of the same launch; None: a new one."""
     destination: Path | None = None
@@ -277,7 +277,7 @@ def open_checkpoint(
 
 
 def open_policy_of(session: Session) -> dict[str, Any]:
-    """Return what the checkpoint holds that a new run is to begin with, and its ``path``.
+    """Return content and ``path`` of the checkpoint that a new run is to begin with.
 
     It may be of another task. ``--checkpoint`` may also be a run's folder.
 

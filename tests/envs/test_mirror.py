@@ -28,8 +28,8 @@ DIFFERENCES = {
     "Isaac-Velocity-Flat-G1-v0": 0.03,
     "Isaac-Velocity-Flat-H1-v0": 0.05,
 }
-"""How much of an observation, or a reward, may differ after 10 steps on a plane, twice what was
-measured: the two sides of robots that are built weigh differently in their makers' files."""
+"""Largest difference of an observation, or of a reward, after 10 steps on a plane, about twice the
+measured one: in the files of real robots the two sides have slightly different masses."""
 
 
 def make(task_id: str, num_envs: int = 2, **fields: Any) -> ManagerEnv:
@@ -125,7 +125,7 @@ def unknown_term(env: ManagerEnv) -> torch.Tensor:
     return env.sim.data.qpos[:, :1]
 
 
-def test_a_term_of_which_nobody_knows_the_image_is_refused():
+def test_a_term_whose_image_is_unknown_is_refused():
     cfg = load_env_cfg(get_task("Isaac-Velocity-Flat-Unitree-Go2-v0"))
     cfg.observations.policy.base_lin_vel.func = unknown_term
     env = make("Isaac-Velocity-Flat-Unitree-Go2-v0", observations=cfg.observations)

@@ -153,7 +153,7 @@ def test_an_update_leaves_the_teacher_its_memory(recurrent: Path):
 
 
 def test_a_student_forgets_the_episode_before(recurrent: Path, tmp_path: Path):
-    """What it does in an episode's first step is what it would do without a past."""
+    """In an episode's first step it acts as it would without a past."""
     player, env = player_of(recurrent)
     with torch.inference_mode():
         for _ in range(3):

@@ -1,8 +1,8 @@
-"""Envlab-Velocity-{Flat,Rough}-Blind-Unitree-Go2-v0: Go2 with what it measures on its own.
+"""Envlab-Velocity-{Flat,Rough}-Blind-Unitree-Go2-v0: Go2 with its own sensors alone.
 
 The group ``policy`` has neither the base's velocity, which no sensor of the robot measures, nor the
-scan of the ground. The group ``critic`` is what the policies of Isaac-Velocity-Flat-Unitree-Go2-v0
-and Isaac-Velocity-Rough-Unitree-Go2-v0 observe, without noise, so that they teach here.
+scan of the ground. The group ``critic`` has the observations of Isaac-Velocity-Flat-Unitree-Go2-v0
+and Isaac-Velocity-Rough-Unitree-Go2-v0, without noise, so that their policies can teach here.
 """
 
 from __future__ import annotations
