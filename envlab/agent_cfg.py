@@ -107,6 +107,14 @@ class AgentCfg:
         """Whether several agents are trained; otherwise a multi-agent task is converted."""
         return False
 
+    def suited(self, values: Mapping[str, Any]) -> AgentCfg:
+        """Return the defaults that values of a file belong over: of the algorithm that they name.
+
+        Args:
+            values: A task's agent configuration, or that of a run.
+        """
+        return self
+
     def with_task_values(self, values: Mapping[str, Any]) -> Self:
         """Return this configuration with a task's own values over it."""
         return merge(self, values, "agent")

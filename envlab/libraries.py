@@ -40,6 +40,9 @@ class Library:
     has_members: bool = False
     """Whether ``--population_size`` trains several learners of it at once, see
     :mod:`envlab.train.population`."""
+    takes_policies: bool = False
+    """Whether ``--checkpoint`` without ``--resume`` gives a new run a policy to begin with, such as
+    a teacher: :attr:`envlab.train.session.Session.given_policy`."""
     prepare: str | None = None
     """``(command, words, num_nodes=None) -> words``: the flags and overrides that the words after
     ``train``, ``play`` or ``config LIBRARY`` stand for, where a file says what to train."""
@@ -87,9 +90,10 @@ CORE = (
         cfg="envlab.rsl_rl.cfg:default_cfg",
         build="envlab.rsl_rl.learner:build",
         player="envlab.rsl_rl.play:RslRlPlayer",
-        description="PPO by rsl_rl, as legged robots are trained with",
+        description="PPO and distillation by rsl_rl, as legged robots are trained with",
         packages={"rsl-rl-lib": "rsl_rl.runners", "tensordict": ""},
         has_members=True,
+        takes_policies=True,
     ),
     Library(
         name="rl_games",

@@ -38,6 +38,19 @@ SMALL = [
 ]
 
 
+DISTILLATION = [
+    TASK,
+    "--agent=rsl_rl_distillation_cfg_entry_point",
+    "--checkpoint=pretrained",
+    "--headless",
+    "--device=cpu",
+    "--num_envs=32",
+    "agent.save_interval=2",
+    "agent.keep_checkpoints=0",
+    "agent.num_steps_per_env=15",
+    "agent.student.obs_normalization=true",
+]
+"""A student of the policy that comes with envlab."""
 SEER = ["--task=tests.seer:Test-Seer-v0", "--headless", "--device=cpu", "--num_envs=4"]
 """A small depth image beside a vector."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Mapping
 from typing import Any
@@ -52,7 +53,11 @@ def encode(value: object, path: str) -> Any:
                     "configuration are text. Write it as a string."
                 )
     if is_group(value) or isinstance(value, Mapping):
-        return {name: encode(child, f"{path}.{name}") for name, child in children(value).items()}
+        return {
+            name: encode(child, f"{path}.{name}")
+            for name, child in children(value).items()
+            if child is not dataclasses.MISSING  # Isaac Lab's mark of a field without a value
+        }
     if isinstance(value, list | tuple):
         return [encode(child, f"{path}.{position}") for position, child in enumerate(value)]
     if callable(value):

@@ -71,6 +71,9 @@ class AlgorithmCfg:
     """How two critics are joined: the lesser (SAC, TD3), or their mean, as FastSAC has it for
     batches of 8,192. With small batches Ant learns more slowly from the mean, and falls more often
     (docs/libraries.md)."""
+    symmetry: bool = False
+    """Whether every second transition of a batch is taken in the robot's mirror, left for right
+    (:mod:`envlab.envs.mirror`)."""
     init_temperature: PositiveFloat = 0.01
     """What a nat of entropy is worth at first, in rewards as the critics see them."""
     target_std: PositiveFloat = 0.15

@@ -15,9 +15,11 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import PolicyDDP, settle_buckets
 from envlab.envs import BatchedEnv
+from envlab.envs.mirror import Mirror
 from envlab.errors import CheckpointError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.checks import action_range, check_supported
+from envlab.fast_sac.mirroring import check_mirror, mirrored
 from envlab.fast_sac.networks import Actor, Critics, GaussianActor
 from envlab.fast_sac.noise import ExplorationNoise, smoothed
 from envlab.fast_sac.objective import (
@@ -64,6 +66,9 @@ class FastSacLearner(Learner):
             self._groups["critic_obs"] = "critic"
         sizes = {name: env.obs_buf[group].shape[1] for name, group in self._groups.items()}
         self.half_width, self.middle = action_range(env, cfg)
+        self._mirror = Mirror(env) if algorithm.symmetry else None
+        if self._mirror is not None:
+            check_mirror(self._mirror, self.half_width, self.middle)
         num_critic_obs = sizes.get("critic_obs", sizes["obs"])
         num_actions = len(self.half_width)
         is_sac = algorithm.name == "sac"
@@ -183,7 +188,10 @@ class FastSacLearner(Learner):
     def _learn(self) -> None:
         """Update the networks; transitions are drawn and scaled for all updates at once."""
         algorithm, size = self._cfg.algorithm, self._batch_size
-        batch = self._scaled(self.replay.sample(algorithm.updates_per_step * size))
+        batch = self.replay.sample(algorithm.updates_per_step * size)
+        if self._mirror is not None:
+            batch = mirrored(batch, self._mirror, self._groups)
+        batch = self._scaled(batch)
         for number in range(algorithm.updates_per_step):
             rows = slice(number * size, (number + 1) * size)
             self._update(Batch(*(values[rows] for values in batch)))

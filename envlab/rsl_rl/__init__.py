@@ -1,7 +1,7 @@
 """rsl_rl 5.5.1 on envlab.
 
-Its PPO, networks and storage are used as they are; its runner, logger and checkpoints are not. Gaps
-of rsl_rl 5.5.1 that this folder closes:
+Its PPO, distillation, networks and storage are used as they are; its runners, logger and
+checkpoints are not. Gaps of rsl_rl 5.5.1 that this folder closes:
 
 - Its runner hard-codes NCCL and requires ``cuda:LOCAL_RANK``, its logger sees rank 0's environments
   only, and it resumes at the iteration it had finished, with counters and generators lost: loop,
@@ -11,5 +11,6 @@ of rsl_rl 5.5.1 that this folder closes:
   result).
 - It normalises advantages with each rank's own mean and deviation: they are pooled here.
 - It bootstraps time limits from the state before the last step: here from the final observation.
+- Its distillation loses the memory of a recurrent teacher with each update.
 - It wants images as channels, height, width; and steps encoders that actor and critic share twice.
 """

@@ -1,23 +1,47 @@
-"""Agent configuration for rsl_rl (``agent.*``): rsl_rl 5's own names and defaults, with types."""
+"""Agent configurations for rsl_rl (``agent.*``): rsl_rl 5's own names and defaults, with types.
+
+:class:`RslRlCfg` is for PPO, :class:`DistillationCfg` for a student that imitates a teacher.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.agent_cfg import BasicAgentCfg, Precision, refuse_schedule
 from envlab.config import (
     NonNegativeFloat,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Range,
     UnitInterval,
     leaves,
+    merge,
 )
 from envlab.train.flags import Flags
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
+
+DISTILLATION = "Distillation"
+"""``agent.algorithm.class_name`` of a student that imitates a teacher."""
+
+_OF_THE_SCRIPT = (
+    *("class_name", "device", "resume", "load_run", "load_checkpoint", "policy"),
+    *("empirical_normalization", "neptune_project", "wandb_project"),
+)
+_OF_OLDER_NETWORKS = ("stochastic", "init_noise_std", "noise_std_type", "state_dependent_std")
+"""Fields of Isaac Lab 3's configuration classes that rsl_rl 5 does not read: settings of its
+script, which are flags here, and older names, which are missing or at their defaults."""
+
+
+def _without(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _gaussian(init_std: float) -> dict[str, Any]:
+    return {"class_name": "GaussianDistribution", "init_std": init_std, "std_type": "scalar"}
 
 
 @dataclass(kw_only=True)
@@ -49,7 +73,9 @@ class AlgorithmCfg:
     """PPO (Schulman et al. 2017), as implemented in rsl_rl."""
 
     class_name: str = "PPO"
-    """Only ``PPO`` so far."""
+    """``PPO``; with ``Distillation`` a task's file is one of :class:`DistillationCfg`."""
+    critic_warmup: NonNegativeInt = 0
+    """First iterations in which only the critic learns, as when a student is fine-tuned."""
     num_learning_epochs: PositiveInt = 5
     num_mini_batches: PositiveInt = 4
     clip_param: PositiveFloat = 0.2
@@ -69,21 +95,106 @@ class AlgorithmCfg:
     rnd_cfg: dict[str, Any] | None = None
     """Random network distillation."""
     symmetry_cfg: dict[str, Any] | None = None
-    """Symmetry augmentation."""
+    """Symmetry: ``use_data_augmentation``, ``use_mirror_loss``, ``mirror_loss_coeff``, and perhaps
+    a ``data_augmentation_func``, by default the robot's mirror (:mod:`envlab.envs.mirror`)."""
     share_cnn_encoders: bool = False
     grad_reduce_bucket_mb: PositiveFloat = 25.0
     """Bucket size of the library's own gradient reduction, in MB."""
 
 
 @dataclass(kw_only=True)
-class RslRlCfg(BasicAgentCfg):
+class DistillationAlgorithmCfg:
+    """Imitation of a teacher in states that the student visits, as implemented in rsl_rl."""
+
+    class_name: str = DISTILLATION
+    """Only ``Distillation``."""
+    num_learning_epochs: PositiveInt = 1
+    """Passes over a rollout."""
+    gradient_length: PositiveInt = 15
+    """Steps that a gradient step sums the loss of, and that it goes back in a memory."""
+    learning_rate: PositiveFloat = 1e-3
+    max_grad_norm: Annotated[float, Range(above=0)] | None = None
+    """Norm that gradients are clipped to; null: they are not."""
+    loss_type: Literal["mse", "huber"] = "mse"
+    optimizer: Literal["adam", "adamw", "sgd", "rmsprop"] = "adam"
+    use_mixed_precision: bool = False
+    """bfloat16 forward passes."""
+    grad_reduce_bucket_mb: PositiveFloat = 25.0
+    """Bucket size of the library's own gradient reduction, in MB."""
+
+
+@dataclass(kw_only=True)
+class RunnerCfg(BasicAgentCfg):
+    """The settings that rsl_rl's runners have in common, and envlab's own."""
+
+    NETWORKS: ClassVar[tuple[str, str]]
+    """Fields that are networks, and sets of observation groups: the one that acts comes first."""
+
+    algorithm: Any
+    """Learning algorithm."""
+    obs_groups: dict[str, list[str]]
+    """Observation groups of each network."""
+    clip_actions: Annotated[float, Range(above=0)] | None = None
+    """Bound of the actions that the environment gets."""
+    check_for_nan: bool = True
+    """Whether rsl_rl checks every step for non-finite values, on a CPU alone: a GPU would be waited
+    for three times a step, and ``env.nan_guard`` has replaced such values before."""
+    init_at_random_ep_len: bool = True
+    """Whether the first episodes begin at random steps, so that resets spread over time."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
+    torch_compile_mode: str | None = None
+    """``torch.compile`` mode of the networks; null: not compiled."""
+
+    def with_task_values(self, values: Mapping[str, Any]) -> Self:
+        kept, bare = _without(values, _OF_THE_SCRIPT), self
+        for name in self.NETWORKS:
+            if isinstance(kept.get(name), Mapping):
+                kept[name] = _without(kept[name], _OF_OLDER_NETWORKS)
+                if "class_name" in (kept[name].get("distribution_cfg") or {}):
+                    # A whole distribution, whose keys need not be those of the default's kind.
+                    model = replace(getattr(bare, name), distribution_cfg=None)
+                    bare = replace(bare, **{name: model})
+        return merge(bare, kept, "agent")
+
+    def references(self) -> Mapping[str, str]:
+        """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.
+
+        Networks, algorithm and what they are made of hold no other text with a colon or a dot.
+        """
+        found: dict[str, str] = {}
+        for name in (*self.NETWORKS, "algorithm"):
+            for path, text in leaves(getattr(self, name), f"agent.{name}"):
+                if isinstance(text, str) and (":" in text or "." in text):
+                    found[path] = text
+        return found
+
+    def takes(self, path: str, target: object) -> bool:
+        """Return whether a class is a network, a part of one, or an algorithm."""
+        if not path.endswith("class_name"):
+            return callable(target) and not isinstance(target, type)
+        from rsl_rl.algorithms import PPO, Distillation
+        from torch import nn
+
+        return isinstance(target, type) and issubclass(target, (nn.Module, PPO, Distillation))
+
+    def for_library(self) -> dict[str, Any]:
+        """Return the dictionary that rsl_rl's runner takes, without nulls in its networks."""
+        values = asdict(self)
+        for name in self.NETWORKS:
+            values[name] = {key: value for key, value in values[name].items() if value is not None}
+        return values
+
+
+@dataclass(kw_only=True)
+class RslRlCfg(RunnerCfg):
     """What rsl_rl's ``OnPolicyRunner`` reads, and what envlab adds to it."""
 
+    NETWORKS: ClassVar[tuple[str, str]] = ("actor", "critic")
     LEARNING_RATES: ClassVar[tuple[str, ...]] = (
         "algorithm.learning_rate",
         "algorithm.rnd_cfg.learning_rate",
     )
-
     RANGES: ClassVar[Mapping[str, Range]] = {
         "actor.distribution_cfg.init_std": Range(above=0),
         "algorithm.rnd_cfg.learning_rate": Range(above=0),
@@ -96,65 +207,50 @@ class RslRlCfg(BasicAgentCfg):
         default_factory=lambda: {"actor": ["policy"], "critic": ["policy"]}
     )
     """Observation groups of the actor and the critic."""
-    clip_actions: Annotated[float, Range(above=0)] | None = None
-    """Bound of the actions that the environment gets."""
-    check_for_nan: bool = True
-    """Whether rsl_rl checks every step for non-finite values, on a CPU alone: a GPU would be waited
-    for three times a step, and ``env.nan_guard`` has replaced such values before."""
-    init_at_random_ep_len: bool = True
-    """Whether the first episodes begin at random steps, so that resets spread over time."""
-    precision: Precision = "float32"
-    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it."""
-    torch_compile_mode: str | None = None
-    """``torch.compile`` mode of the networks; null: not compiled."""
-    actor: ModelCfg = field(
-        default_factory=lambda: ModelCfg(
-            distribution_cfg={
-                "class_name": "GaussianDistribution",
-                "init_std": 1.0,
-                "std_type": "scalar",
-            }
-        )
-    )
+    actor: ModelCfg = field(default_factory=lambda: ModelCfg(distribution_cfg=_gaussian(1.0)))
     """Policy network."""
     critic: ModelCfg = field(default_factory=ModelCfg)
     """Value network."""
     algorithm: AlgorithmCfg = field(default_factory=AlgorithmCfg)
     """Learning algorithm."""
 
+    def suited(self, values: Mapping[str, Any]) -> RunnerCfg:
+        algorithm = values.get("algorithm")
+        name = algorithm.get("class_name") if isinstance(algorithm, Mapping) else None
+        return DistillationCfg() if name == DISTILLATION else self
+
     def check_members(self, paths: Sequence[str]) -> None:
         if self.algorithm.schedule == "adaptive":
             refuse_schedule(self, paths, "algorithm.schedule", "fixed")
 
-    def references(self) -> Mapping[str, str]:
-        """Return what rsl_rl would import: it takes ``module:Class`` and ``module.Class`` alike.
-
-        Networks, algorithm and what they are made of hold no other text with a colon or a dot.
-        """
-        found: dict[str, str] = {}
-        for name in ("actor", "critic", "algorithm"):
-            for path, text in leaves(getattr(self, name), f"agent.{name}"):
-                if isinstance(text, str) and (":" in text or "." in text):
-                    found[path] = text
-        return found
-
-    def takes(self, path: str, target: object) -> bool:
-        """Return whether a class is a network, a part of one, or an algorithm."""
-        if not path.endswith("class_name"):
-            return callable(target) and not isinstance(target, type)
-        from rsl_rl.algorithms import PPO
-        from torch import nn
-
-        return isinstance(target, type) and issubclass(target, (nn.Module, PPO))
-
     def for_library(self) -> dict[str, Any]:
-        """Return the dictionary that ``OnPolicyRunner`` takes, without nulls in its networks."""
-        values = asdict(self)
-        for name in ("actor", "critic"):
-            values[name] = {key: value for key, value in values[name].items() if value is not None}
+        values = super().for_library()
         if not self.algorithm.share_cnn_encoders:  # PPO itself does not know this key
             del values["algorithm"]["share_cnn_encoders"]
         return values
+
+
+@dataclass(kw_only=True)
+class DistillationCfg(RunnerCfg):
+    """The settings of rsl_rl's ``DistillationRunner``, and envlab's own."""
+
+    NETWORKS: ClassVar[tuple[str, str]] = ("student", "teacher")
+    LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "student.distribution_cfg.init_std": Range(above=0),
+        "teacher.distribution_cfg.init_std": Range(at_least=0),
+    }
+
+    obs_groups: dict[str, list[str]] = field(
+        default_factory=lambda: {"student": ["policy"], "teacher": ["policy"]}
+    )
+    """Observation groups of the student and the teacher."""
+    student: ModelCfg = field(default_factory=lambda: ModelCfg(distribution_cfg=_gaussian(0.1)))
+    """Network that learns; its distribution serves exploration."""
+    teacher: ModelCfg = field(default_factory=lambda: ModelCfg(distribution_cfg=_gaussian(0.0)))
+    """Network of the teacher, as in its own run; its weights are the checkpoint's."""
+    algorithm: DistillationAlgorithmCfg = field(default_factory=DistillationAlgorithmCfg)
+    """Learning algorithm."""
 
 
 def default_cfg(flags: Flags) -> RslRlCfg:

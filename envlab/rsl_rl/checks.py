@@ -9,24 +9,43 @@ from gymnasium import spaces
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
-from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.cfg import DISTILLATION, DistillationCfg, RslRlCfg, RunnerCfg
 
 
-def check_supported(cfg: RslRlCfg, env: BatchedEnv) -> None:
+def check_supported(cfg: RunnerCfg, env: BatchedEnv) -> None:
     """Refuse a configuration that cannot train on these environments.
 
     Raises:
         ConfigurationError: Naming the key, its value, what is expected and what to do.
     """
-    if cfg.algorithm.class_name != "PPO":
-        raise ConfigurationError(
-            f"agent.algorithm.class_name is {cfg.algorithm.class_name!r}, but only 'PPO' is "
-            "supported."
-        )
     if not isinstance(env.single_action_space, spaces.Box):
         raise ConfigurationError(
             f"The task's actions are choices ({env.single_action_space}), but rsl_rl knows real "
             "numbers only. Train it with rl_games or skrl."
+        )
+    if isinstance(cfg, DistillationCfg):
+        _check_distillation(cfg)
+    else:
+        _check_ppo(cfg, env)
+    groups = env.obs_buf.keys()
+    for name, wanted in cfg.obs_groups.items():
+        missing = [group for group in wanted if group not in groups]
+        if missing:
+            raise ConfigurationError(
+                f"agent.obs_groups.{name} names {missing[0]!r}, but the task observes "
+                f"{', '.join(groups)}."
+            )
+    for name in cfg.NETWORKS:
+        _check_model(cfg, name, env.obs_buf)
+
+
+def _check_ppo(cfg: RunnerCfg, env: BatchedEnv) -> None:
+    assert isinstance(cfg, RslRlCfg)
+    if cfg.algorithm.class_name != "PPO":
+        raise ConfigurationError(
+            f"agent.algorithm.class_name is {cfg.algorithm.class_name!r}, but only 'PPO' is "
+            "supported here. For a distillation, choose the task's configuration by "
+            "--agent=rsl_rl_distillation_cfg_entry_point."
         )
     if cfg.actor.distribution_cfg is None:
         raise ConfigurationError(
@@ -39,19 +58,25 @@ def check_supported(cfg: RslRlCfg, env: BatchedEnv) -> None:
             f"agent.algorithm.num_mini_batches is {cfg.algorithm.num_mini_batches}, but there "
             f"are only {batch} samples per process and iteration. Use fewer, or more environments."
         )
-    groups = env.obs_buf.keys()
-    for name, wanted in cfg.obs_groups.items():
-        missing = [group for group in wanted if group not in groups]
-        if missing:
-            raise ConfigurationError(
-                f"agent.obs_groups.{name} names {missing[0]!r}, but the task observes "
-                f"{', '.join(groups)}."
-            )
-    for name in ("actor", "critic"):
-        _check_model(cfg, name, env.obs_buf)
 
 
-def _check_model(cfg: RslRlCfg, name: str, obs: Mapping[str, torch.Tensor]) -> None:
+def _check_distillation(cfg: DistillationCfg) -> None:
+    algorithm = cfg.algorithm
+    if algorithm.class_name != DISTILLATION:
+        raise ConfigurationError(
+            f"agent.algorithm.class_name is {algorithm.class_name!r}, but this configuration is "
+            f"for {DISTILLATION!r}. Leave --agent out to train by PPO."
+        )
+    steps = algorithm.num_learning_epochs * cfg.num_steps_per_env
+    if steps % algorithm.gradient_length:
+        raise ConfigurationError(
+            f"agent.algorithm.gradient_length is {algorithm.gradient_length}, but the "
+            f"{steps} steps of an update (num_learning_epochs * num_steps_per_env) are no multiple "
+            "of it, so that rsl_rl would leave the last ones out. Use a divisor."
+        )
+
+
+def _check_model(cfg: RunnerCfg, name: str, obs: Mapping[str, torch.Tensor]) -> None:
     """Refuse an image without convolutions, and convolutions without an image."""
     model = getattr(cfg, name)
     groups = cfg.obs_groups.get(name, [])

@@ -13,16 +13,16 @@ from tensordict import TensorDict
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
-from envlab.errors import CheckpointError
+from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
-from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.algorithms import make_algorithm
+from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
-from envlab.rsl_rl.ppo import make_ppo
 from envlab.train.session import Session
 
 
 class RslRlLearner(Learner):
-    """rsl_rl's PPO on this rank's environments.
+    """rsl_rl's PPO or distillation on this rank's environments.
 
     Attributes:
         alg: The algorithm, with networks, optimizer and storage.
@@ -30,7 +30,12 @@ class RslRlLearner(Learner):
     """
 
     def __init__(
-        self, env: BatchedEnv, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str = "ddp"
+        self,
+        env: BatchedEnv,
+        cfg: RunnerCfg,
+        context: DistributedContext,
+        *,
+        grad_sync: str = "ddp",
     ) -> None:
         """Build the algorithm.
 
@@ -46,7 +51,7 @@ class RslRlLearner(Learner):
         check_supported(cfg, env)
         self._cfg, self._context = cfg, context
         self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
-        self.alg = make_ppo(self.env, cfg, context, grad_sync=grad_sync)
+        self.alg = make_algorithm(self.env, cfg, context, grad_sync=grad_sync)
 
     def start(self, total: int) -> None:
         self.alg.train_mode()
@@ -54,6 +59,7 @@ class RslRlLearner(Learner):
             self.alg.broadcast_parameters()
 
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        self.alg.begin(number)
         start = time.perf_counter()
         with torch.inference_mode():
             obs = self._collect(on_step)
@@ -85,9 +91,11 @@ class RslRlLearner(Learner):
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Return what rsl_rl's own logger plots, under its tags, over iterations."""
         scalars = {f"Loss/{name}": loss for name, loss in record.losses.items()}
+        policy = self.alg.get_policy()
+        if policy.distribution is not None:
+            scalars["Policy/mean_std"] = float(policy.output_std.detach().mean())
         scalars |= {
             "Loss/learning_rate": record.learning_rate,
-            "Policy/mean_std": float(self.alg.get_policy().output_std.detach().mean()),
             "Perf/total_fps": record.fps,
             "Perf/collection_time": record.collect_s,
             "Perf/learning_time": record.learn_s,
@@ -99,43 +107,56 @@ class RslRlLearner(Learner):
         return [Curve(record.iteration, scalars | means)]
 
     def model_state(self) -> dict[str, Any]:
-        rnd = self.alg.rnd
+        rnd = self._rnd
         return self.alg.save() | ({"rnd_steps": rnd.update_counter} if rnd else {})
 
     def load_models(self, values: Mapping[str, Any]) -> None:
         try:
             self.alg.load(values["model"], None, True)
-            if self.alg.rnd and "rnd_steps" in values["model"]:
-                self.alg.rnd.update_counter = values["model"]["rnd_steps"]
+            if self._rnd and "rnd_steps" in values["model"]:
+                self._rnd.update_counter = values["model"]["rnd_steps"]
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            names = self._cfg.NETWORKS
             reason = str(error).splitlines()[-1].strip()
             raise CheckpointError(
                 f"The checkpoint does not fit the configured networks ({reason}). Use the run's "
-                "own configuration: leave out overrides of agent.actor and agent.critic."
+                f"own configuration: leave out overrides of agent.{' and agent.'.join(names)}."
             ) from error
 
     def rank_state(self) -> dict[str, Any]:
         """Return the memories of recurrent networks, and the intrinsic returns of environments."""
-        average = getattr(getattr(self.alg.rnd, "reward_normalizer", None), "disc_avg", None)
+        average = getattr(getattr(self._rnd, "reward_normalizer", None), "disc_avg", None)
         return {
-            "actor": _to_device(self.alg.actor.get_hidden_state(), "cpu"),
-            "critic": _to_device(self.alg.critic.get_hidden_state(), "cpu"),
+            **{name: _to_device(memory, "cpu") for name, memory in self.alg.memories().items()},
             "intrinsic_returns": _to_device(getattr(average, "avg", None), "cpu"),
         }
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         device = str(self._context.device)
-        for model, memory in ((self.alg.actor, state["actor"]), (self.alg.critic, state["critic"])):
-            model.reset(hidden_state=_to_device(memory, device))
+        self.alg.set_memories(
+            {name: _to_device(state[name], device) for name in self._cfg.NETWORKS}
+        )
         if state.get("intrinsic_returns") is not None:
-            average: Any = self.alg.rnd.reward_normalizer.disc_avg  # type: ignore[union-attr]
-            average.avg = state["intrinsic_returns"].to(device)
+            self._rnd.reward_normalizer.disc_avg.avg = state["intrinsic_returns"].to(device)
+
+    @property
+    def _rnd(self) -> Any:
+        """Random network distillation, which only PPO has."""
+        return getattr(self.alg, "rnd", None)
 
 
 def build(session: Session, env: BatchedEnv, context: DistributedContext) -> RslRlLearner:
     """Return the learner of a settled session."""
-    cfg: RslRlCfg = session.agent_cfg
+    cfg: RunnerCfg = session.agent_cfg
+    given = session.given_policy
+    if isinstance(cfg, DistillationCfg) and given is None and session.resumed is None:
+        raise ConfigurationError(
+            "There is no teacher to distil. Give --checkpoint=<its run's folder, or a file of it>, "
+            "or continue a distillation by --resume."
+        )
     learner = RslRlLearner(env, cfg, context, grad_sync=session.flags.grad_sync)
+    if given is not None and session.resumed is None:
+        learner.alg.begin_with(given, given["path"])
     if cfg.init_at_random_ep_len and env.max_episode_length:
         stream = env.random.stream("initial_episode_length")
         env.episode_length_buf = stream.integers(0, env.max_episode_length)
@@ -146,4 +167,4 @@ def _to_device(memory: Any, device: str) -> Any:
     """Move what is None, a tensor, or a tuple of them, such as a recurrent memory."""
     if isinstance(memory, tuple):
         return tuple(_to_device(part, device) for part in memory)
-    return None if memory is None else memory.to(device)
+    return None if memory is None else memory.detach().to(device)

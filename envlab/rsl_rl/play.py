@@ -13,7 +13,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import pack
 from envlab.rsl_rl.learner import RslRlLearner
-from envlab.train.export import ChannelsFirst, export_policy
+from envlab.train.export import ChannelsFirst, export_policy, export_steps
 from envlab.train.session import Session
 
 
@@ -33,15 +33,20 @@ class RslRlPlayer:
         self._clip = session.agent_cfg.clip_actions
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        if self._model.is_recurrent:  # nothing is remembered of another episode
+            self._model.reset((self._env.episode_length_buf == 0).to(self._device))
         actions = self._model(pack(obs).to(self._device))
         return self._clipped(actions.to(self._env.device))
 
     def export(self, directory: Path) -> list[Path]:
         model: Any = self._model.to("cpu")
         groups = [*model.obs_groups, *getattr(model, "obs_groups_2d", [])]
-        if model.is_recurrent or len(groups) > 1:
-            print("Not exported: only policies without memory, on one observation group, can be.")
+        if len(groups) > 1:
+            print("Not exported: only policies on one observation group can be.")
             return []
+        if model.is_recurrent:
+            step = _Step(model, self._clip)
+            return export_steps(step, step.inputs(), step.outputs, directory)
 
         def reference(obs: torch.Tensor) -> torch.Tensor:
             return self._clipped(model(pack({groups[0]: obs})))
@@ -57,3 +62,39 @@ class RslRlPlayer:
 
     def _clipped(self, actions: torch.Tensor) -> torch.Tensor:
         return actions if self._clip is None else actions.clamp(-self._clip, self._clip)
+
+
+class _Step(nn.Module):
+    """One step of a policy with a memory.
+
+    Attributes:
+        outputs: Names of the outputs: actions, and the memory after them (``c_out``: LSTM only).
+    """
+
+    def __init__(self, model: Any, clip: float | None) -> None:
+        super().__init__()
+        self._policy, self._clip = model.as_onnx(verbose=False), clip
+        self.outputs = self._policy.output_names
+
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """Return random inputs by name, ``(batch, num_obs)`` and ``(batch, num_layers, hidden)``.
+
+        rsl_rl's own file has the layers first, which is the same for one robot and one layer.
+        """
+        generator = torch.Generator().manual_seed(0)
+        sizes = [[self._policy.input_size]]
+        sizes += [[self._policy.num_layers, self._policy.hidden_size]] * (len(self.outputs) - 1)
+        return {
+            name: torch.randn(16, *size, generator=generator).clamp(-1.0, 1.0)
+            for name, size in zip(self._policy.input_names, sizes, strict=True)
+        }
+
+    def forward(
+        self, obs: torch.Tensor, h_in: torch.Tensor, c_in: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, ...]:
+        """Return actions and memories, batch first."""
+        memory = [part.transpose(0, 1) for part in (h_in, c_in) if part is not None]
+        actions, *after = self._policy(obs, *memory)
+        if self._clip is not None:
+            actions = actions.clamp(-self._clip, self._clip)
+        return actions, *(part.transpose(0, 1) for part in after if part is not None)

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import io
-import logging
-from collections.abc import Callable
-from types import FunctionType, SimpleNamespace
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from rsl_rl.algorithms import PPO
-from rsl_rl.modules import EmpiricalNormalization
 from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
+from torch import nn
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ddp import wrap_actor_critic
 from envlab.distributed.statistics import pooled_moments
 from envlab.envs.masks import computed_where
-from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
-from envlab.errors import ConfigurationError
-from envlab.precision import compute_in, settle_precision
-from envlab.rsl_rl.cfg import RslRlCfg
-
-logger = logging.getLogger(__name__)
-
-
-def _without_group(stock: Callable[..., None]) -> Callable[..., None]:
-    """Return a function to which torch shows no process group; its code stays the library's."""
-    seen = {name: getattr(torch, name) for name in stock.__code__.co_names if hasattr(torch, name)}
-    seen["distributed"] = SimpleNamespace(is_initialized=lambda: False)
-    own = FunctionType(stock.__code__, {**stock.__globals__, "torch": SimpleNamespace(**seen)})
-    return functools.update_wrapper(own, stock)
-
-
-class LocalNormalization(EmpiricalNormalization):
-    """rsl_rl's normaliser, over this process's samples alone whatever process group there is.
-
-    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
-    """
-
-    update = _without_group(EmpiricalNormalization.update)
+from envlab.rsl_rl.policies import load_policy
 
 
 class DistributedPPO(PPO):
@@ -51,12 +24,53 @@ class DistributedPPO(PPO):
     actor: Any
     critic: Any
 
-    def __init__(self, *args: Any, context: DistributedContext, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, context: DistributedContext, critic_warmup: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         for group in self.optimizer.param_groups:  # shared encoders are listed, and stepped, twice
             group["params"] = list(dict.fromkeys(group["params"]))
         self._context = context
         self._uses_ddp = False
+        self._critic_warmup, self._actor_rests = critic_warmup, False
+        self.optimizer.register_step_pre_hook(self._hold_actor)
+
+    @property
+    def networks(self) -> dict[str, nn.Module]:
+        """The networks by name, the one that acts first."""
+        found = {"actor": self._raw_actor, "critic": self._raw_critic}
+        return found | ({"rnd": self.rnd} if self.rnd else {})
+
+    def begin(self, number: int) -> None:
+        """Prepare for an iteration: in the first ones the critic alone may learn."""
+        self._actor_rests = number <= self._critic_warmup
+        if self._critic_warmup:
+            self._raw_actor.obs_normalizer.train(not self._actor_rests)
+
+    def _hold_actor(self, *_: Any) -> None:
+        """Have the optimizer skip the parameters that only the actor has, while it rests."""
+        if self._actor_rests:
+            kept = {id(parameter) for parameter in self._raw_critic.parameters()}
+            for parameter in self._raw_actor.parameters():
+                if id(parameter) not in kept:
+                    parameter.grad = None
+
+    def begin_with(self, values: Mapping[str, Any], path: str) -> None:
+        """Take the policy of a checkpoint as the actor to fine-tune.
+
+        Raises:
+            CheckpointError: If it does not fit the configured network, or the task.
+        """
+        load_policy(self._raw_actor, values, path, "actor")
+
+    def memories(self) -> dict[str, Any]:
+        """Return the memories of the networks, None for those that are not recurrent."""
+        return {"actor": self.actor.get_hidden_state(), "critic": self.critic.get_hidden_state()}
+
+    def set_memories(self, memories: Mapping[str, Any]) -> None:
+        """Restore what :meth:`memories` returned."""
+        self.actor.reset(hidden_state=memories["actor"])
+        self.critic.reset(hidden_state=memories["critic"])
 
     def wrap(self) -> None:
         """Have torch's DistributedDataParallel average the gradients, not the library."""
@@ -101,53 +115,3 @@ class DistributedPPO(PPO):
             advantages = self.storage.returns - self.storage.values
             mean, std = pooled_moments(advantages, self._context)
             self.storage.advantages = (advantages - mean) / (std + 1e-8)
-
-
-def make_ppo(
-    env: RslRlVecEnvWrapper, cfg: RslRlCfg, context: DistributedContext, *, grad_sync: str
-) -> DistributedPPO:
-    """Build networks, optimizer and storage.
-
-    Args:
-        env: The environment.
-        cfg: The agent's configuration.
-        context: The process's context.
-        grad_sync: ``ddp`` or ``library``.
-
-    Raises:
-        ConfigurationError: If rsl_rl refuses the configuration.
-    """
-    values = cfg.for_library()
-    values["algorithm"] |= {"class_name": DistributedPPO, "context": context}
-    values["multi_gpu"] = None
-    if context.is_distributed:
-        values["multi_gpu"] = {"global_rank": context.rank, "world_size": context.world_size}
-    printed = io.StringIO()  # the library prints its networks
-    try:
-        with contextlib.redirect_stdout(printed):
-            algorithm = DistributedPPO.construct_algorithm(
-                env.get_observations(), env, values, str(context.device)
-            )
-    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
-        raise ConfigurationError(
-            f"rsl_rl refuses the agent's configuration ({type(error).__name__}: {error}). "
-            "Correct it by an override agent.<key>=<value>."
-        ) from error
-    logger.debug("%s", printed.getvalue().strip())
-    assert isinstance(algorithm, DistributedPPO)
-    dtype = settle_precision(cfg.precision, context)
-    for network in (algorithm.actor, algorithm.critic):
-        compute_in(network, dtype)
-    if torch.distributed.is_initialized() and not context.is_distributed:
-        _keep_normalisers(algorithm)
-    if context.is_distributed and grad_sync == "ddp":
-        algorithm.wrap()
-    return algorithm
-
-
-def _keep_normalisers(algorithm: DistributedPPO) -> None:
-    """Have normalisers learn from this process alone, as one of a population."""
-    for model in filter(None, (algorithm.actor, algorithm.critic, algorithm.rnd)):
-        for module in model.modules():
-            if type(module) is EmpiricalNormalization:
-                module.__class__ = LocalNormalization

@@ -17,6 +17,7 @@ from envlab.runs.pretrained import SELECTOR
 from envlab.train import isaac_lab
 from envlab.train.flag_checks import (
     check_any_run,
+    check_beginning,
     check_counts,
     check_flags,
     checkpoint_file,
@@ -173,7 +174,7 @@ def read_words(
         words = library.load("prepare")(command, words)
     parser = _PARSERS.get(command, train_parser)(library)
     flags, overrides = parser.parse_with_overrides(words)
-    _check_early(command, library.name, flags)
+    _check_early(command, library, flags)
     is_first = launched_rank() == 0
     for line in (choice, isaac_lab.without_effect_line(flags)):
         if line and is_first:
@@ -185,12 +186,13 @@ def read_words(
     return flags, overrides
 
 
-def _check_early(command: str, library: str, flags: Flags) -> None:
+def _check_early(command: str, library: Library, flags: Flags) -> None:
     task = get_task(flags.task)
     if command in _PARSERS:
         if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
-            check_any_run(library, task)
+            check_any_run(library.name, task)
         return
+    check_beginning(library, flags)
     given_config(flags)
     if command != "train":
         return

@@ -13,6 +13,7 @@ from envlab.errors import (
     RunDirectoryError,
     did_you_mean,
 )
+from envlab.libraries import Library
 from envlab.plugins import named_plugins
 from envlab.runs.manifest import LOG_ROOT, read_manifest
 from envlab.runs.pretrained import SELECTOR, TRAIN_FIRST, shipped
@@ -70,16 +71,26 @@ def _check_continuation(flags: Flags) -> None:
             "--run_id is empty, so unrelated runs would share a name. "
             "Give a name, or leave the flag out."
         )
-    for name in ("checkpoint", "load_run"):
-        if not flags.resume and getattr(flags, name) is not None:
-            raise ConfigurationError(
-                f"--{name} has no effect on a new run. Add --resume to continue one."
-            )
-    if flags.checkpoint == SELECTOR:
+    if flags.resume and flags.checkpoint == SELECTOR:
         raise ConfigurationError(
             "--checkpoint pretrained is a policy to play or export: it holds no optimizer, so no "
             "training can continue from it. Resume a run of your own."
         )
+
+
+def check_beginning(library: Library, flags: Flags) -> None:
+    """Refuse to begin a new run with a policy, where the library does not.
+
+    Raises:
+        ConfigurationError: Naming the flag.
+    """
+    if flags.resume or (library.takes_policies and flags.checkpoint is not None):
+        return
+    for name in ("checkpoint", "load_run"):
+        if getattr(flags, name) is not None:
+            raise ConfigurationError(
+                f"--{name} has no effect on a new run. Add --resume to continue one."
+            )
 
 
 def checkpoint_file(flags: Flags) -> Path | None:

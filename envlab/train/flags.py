@@ -160,13 +160,14 @@ class Flags:
         "the run's folder, a name or a pattern (default: the newest)",
         "RUN",
         of="play export",
-        train="with --resume: the run's folder, a name or a pattern",
+        train="where the checkpoint is: the run's folder, a name or a pattern",
     )
     checkpoint: str | None = flag(
         "latest (default), best, a file name, a path, or pretrained: one that envlab brings",
         "CKPT",
         of="play export",
-        train="with --resume: latest (default), best, a file name, or a path",
+        train="with --resume: latest (default), best, a file name, or a path; without, by rsl_rl: "
+        "the teacher, or the policy to fine-tune, also a run's folder or pretrained",
         rivals="checkpoint",
     )
     joint_order: Literal["envlab", "isaaclab"] = flag(

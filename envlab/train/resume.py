@@ -22,7 +22,7 @@ from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
 from envlab.runs.checkpoints import Accept, Checkpoints
 from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.train.population.checkpoint import dealt
-from envlab.train.session import Session, check_origin, open_checkpoint
+from envlab.train.session import Session, check_origin, open_checkpoint, open_policy_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def continue_session(
     resumed = None
     if context.is_main:
         try:
-            continued = _go_on(session, compose, directories)
+            continued = _with_policy(_go_on(session, compose, directories))
         except EnvlabError as error:
             found = error
         else:
@@ -73,7 +73,10 @@ def continue_session(
 
 def _differences(continued: Session, session: Session) -> dict[str, Any]:
     """Return where a session that goes on differs from the command line's, its checkpoint apart."""
-    names = ("env_cfg", "agent_cfg", "population_cfg", "params", "checkpoint", "directory")
+    names = (
+        *("env_cfg", "agent_cfg", "population_cfg", "params"),
+        *("checkpoint", "directory", "given_policy"),
+    )
     parts = {name: getattr(continued, name) for name in names}
     return {name: part for name, part in parts.items() if part is not getattr(session, name)}
 
@@ -155,6 +158,17 @@ def _go_on(
     if session.params is None and (run / "params" / "env.yaml").is_file():
         session = compose(run)
     return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
+
+
+def _with_policy(session: Session | None) -> Session | None:
+    """Return the session with the policy that it begins with, unless it resumes. On rank 0."""
+    if session is None or session.resumed is not None or session.flags.resume:
+        return session
+    if session.flags.checkpoint is None:
+        return session
+    policy = open_policy_of(session)
+    logger.info("A new run begins with the policy of %s.", policy["path"])
+    return dataclasses.replace(session, given_policy=policy)
 
 
 def _go_on_in(directory: Path, session: Session, compose: Compose) -> Session | None:

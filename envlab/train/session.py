@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
 import secrets
@@ -69,6 +70,8 @@ class Session:
     """The checkpoint to resume."""
     resumed: dict[str, Any] | None = None
     """What it holds."""
+    given_policy: dict[str, Any] | None = None
+    """Content and ``path`` of the checkpoint that a new run begins with, such as a teacher's."""
     directory: Path | None = None
     """The run directory to go on in, after a restart of the same launch; None: a new one."""
     destination: Path | None = None
@@ -273,6 +276,35 @@ def open_checkpoint(
     return *Checkpoints(run / "checkpoints").find(selector, accept), run
 
 
+def open_policy_of(session: Session) -> dict[str, Any]:
+    """Return content and ``path`` of the checkpoint that a new run is to begin with.
+
+    It may be of another task. ``--checkpoint`` may also be a run's folder.
+
+    Raises:
+        EnvlabError: If there is none, it cannot be read, or is of another library.
+    """
+    flags = session.flags
+    if flags.checkpoint and (Path(flags.checkpoint) / "run.json").is_file():
+        flags = dataclasses.replace(flags, load_run=flags.checkpoint, checkpoint=None)
+
+    def accept(values: Mapping[str, Any], path: Path) -> None:
+        if values.get("library") != session.library.name:
+            raise CheckpointError(
+                f"The checkpoint {path} is of the library {values.get('library')!r}, but "
+                f"{session.library.name} can begin with policies of its own only. Choose one."
+            )
+        check_header(values, path)
+
+    path, values, _ = open_checkpoint(
+        dataclasses.replace(session, flags=flags),
+        accept,
+        tasks={session.task.id, session.task.trained_id},
+    )
+    kept = {name: values[name] for name in ("library", "task", "model")}
+    return {**kept, "path": str(path)}
+
+
 def check_origin(
     values: Mapping[str, Any], path: Path, *, session: Session, task_id: str | None = None
 ) -> None:
@@ -312,6 +344,7 @@ def _lay_given(
     env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
     if trained == task.id:  # else the environment to play in is another than that trained in
         env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run, trust=trust)
+    agent_cfg = agent_cfg.suited(load_yaml(agent) if of_run else facts.get("agent") or {})
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
 
 
@@ -359,7 +392,7 @@ def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) 
         )
     if values is None:
         logger.info("The task %s has no %s configuration; using the defaults.", task.id, name)
-    agent_cfg = agent_cfg.with_task_values(values or {})
+    agent_cfg = agent_cfg.suited(values or {}).with_task_values(values or {})
     if values is not None and not isinstance(task, GymTask):
         return agent_cfg
     return set_value(agent_cfg, agent_cfg.FLAGS["experiment_name"], task.experiment_name)

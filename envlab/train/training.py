@@ -223,6 +223,7 @@ def open_run(
         "swept": session.swept,
         "flags": flags.given(),
         "resumed_from": None if session.checkpoint is None else str(session.checkpoint),
+        "policy_from": None if session.given_policy is None else session.given_policy["path"],
         "services": (session.resumed or {}).get(
             "services", {}
         ),  # of sessions, their trial has none

@@ -100,7 +100,7 @@ def measure(task: Task, precision: str, num_envs: int, iterations: int) -> dict[
         with counter:
             return update()
 
-    learner.alg.update = counted
+    learner.alg.update = counted  # type: ignore[method-assign]
     learner.iterate(iterations + 2, lambda *ended: None)
     env.close()
     return medians | {"gflop": counter.get_total_flops() / 1e9}

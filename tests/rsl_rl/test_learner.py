@@ -18,6 +18,7 @@ from tests.launcher import run, torchrun
 from tests.learner_contract import OnPolicyContract
 from tests.rsl_rl.first_update import TASK, first_update
 from tests.trained import (
+    DISTILLATION,
     SMALL,
     Pair,
     checkpoint_of,
@@ -87,17 +88,20 @@ def test_time_outs_bootstrap_from_the_final_observation():
     env.close()
 
 
-def test_audit_stops_a_run_whose_ranks_differ(tmp_path: Path):
+@pytest.mark.parametrize(("words", "network"), [(SMALL, "actor"), (DISTILLATION, "student")])
+def test_audit_stops_a_run_whose_ranks_differ(tmp_path: Path, words: list[str], network: str):
     script = Path(__file__).with_name("worker_broken.py")
-    flags = [*SMALL, "--distributed", "--max_iterations=50", "agent.save_interval=3"]
+    flags = [*words, "--distributed", "--max_iterations=50", "agent.save_interval=3"]
     code, output = run(torchrun(2, script, *flags), tmp_path)
     assert code != 0
     assert [(tmp_path / f"exit_{rank}").read_text() for rank in range(2)] == ["2", "2"], output
     (error,) = re.findall(r"^error: .*", output, re.MULTILINE)
-    assert "by iteration 3: actor_state_dict.mlp.0.weight on rank 1 differs from rank 0." in error
+    assert (
+        f"by iteration 3: {network}_state_dict.mlp.0.weight on rank 1 differs from rank 0." in error
+    )
     manifest = manifest_of(only_run(tmp_path))
     assert manifest["status"] == "failed"
     assert "RankDivergenceError" in manifest["error"]
-    assert "actor_state_dict.mlp.0.weight on rank 1" in manifest["error"]
+    assert f"{network}_state_dict.mlp.0.weight on rank 1" in manifest["error"]
     with pytest.raises(FileNotFoundError):
         checkpoint_of(only_run(tmp_path), 3)

@@ -5,26 +5,34 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from envlab.rsl_rl import ppo as rsl_rl
+from envlab.rsl_rl.distillation import DistributedDistillation
+from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.train.launch import train
 
 
-def main() -> int:
-    update = rsl_rl.DistributedPPO.update
+def break_update(kind: Any) -> None:
+    """Have the second update of an algorithm go wrong on rank 1."""
+    update = kind.update
     num_updates = [0]
 
-    def broken_update(algorithm: rsl_rl.DistributedPPO) -> dict[str, float]:
-        losses = update(algorithm)
+    def broken_update(algorithm: Any) -> dict[str, float]:
+        losses: dict[str, float] = update(algorithm)
         num_updates[0] += 1
-        if num_updates[0] == 2 and algorithm._context.rank == 1:
+        if num_updates[0] == 2 and os.environ["RANK"] == "1":
             with torch.no_grad():
                 algorithm.get_policy().mlp[0].weight[0, 0] += 1e-6
         return losses
 
-    rsl_rl.DistributedPPO.update = broken_update  # type: ignore[method-assign]
+    kind.update = broken_update
+
+
+def main() -> int:
+    for kind in (DistributedPPO, DistributedDistillation):
+        break_update(kind)
     code = train("rsl_rl", sys.argv[1:])
     Path(f"exit_{os.environ['RANK']}").write_text(str(code))
     return code

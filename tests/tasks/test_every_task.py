@@ -33,7 +33,7 @@ from envlab.envs import (
 from envlab.envs.scene import load_model
 from envlab.registry import Task
 from envlab.rl_games.cfg import RlGamesCfg
-from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
 from envlab.sim import host
 from envlab.sim.mujoco_backend import route_mujoco_warnings
 from envlab.skrl.cfg import SkrlCfg
@@ -50,6 +50,7 @@ MULTI_AGENT_TASKS = [
 ]
 AGENT_CFGS: dict[str, Any] = {
     "rsl_rl": RslRlCfg,
+    "rsl_rl_distillation": DistillationCfg,
     "rl_games": RlGamesCfg,
     **dict.fromkeys(("skrl", "skrl_dqn", "skrl_ippo", "skrl_mappo"), SkrlCfg),
 }

@@ -26,6 +26,7 @@ AGENTS_ALONE = {
     ("Isaac-Ant-v0", "fast_sac"),
     ("Isaac-Cart-Double-Pendulum-Direct-v0", "rsl_rl"),
     ("Isaac-Cartpole-Depth-Camera-Direct-v0", "rsl_rl"),
+    ("Isaac-Cartpole-v0", "rsl_rl_distillation"),
     ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "rl_games"),
     ("Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", "skrl_dqn"),
     ("Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", "rl_games"),

@@ -19,6 +19,7 @@ from tests.launcher import Launch, torchrun
 from tests.live_values import live_digests
 from tests.rl_games.worker import CARTPOLE, CENTRAL, LSTM
 from tests.skrl.torch.worker import DQN, MAPPO, PPO, SAC
+from tests.trained import DISTILLATION
 
 HERE = Path(__file__).parent
 RND = (
@@ -32,6 +33,10 @@ KINDS = {
         "+agent.obs_groups.rnd_state=[policy]",
         "agent.actor.obs_normalization=true",
         "agent.critic.obs_normalization=true",
+    ],
+    "distillation": [
+        *("rsl_rl", *DISTILLATION),
+        *(f"agent.student.{word}" for word in ("class_name=RNNModel", "rnn_type=gru")),
     ],
     "rl_games": ["rl_games", *CARTPOLE, LSTM, *CENTRAL],
     "skrl_ppo": ["skrl", *PPO],

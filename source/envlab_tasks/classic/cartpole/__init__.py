@@ -13,6 +13,7 @@ gymnasium.register(
     kwargs={
         "env_cfg_entry_point": f"{__name__}.cartpole_env_cfg:CartpoleEnvCfg",
         "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": f"{_AGENTS}:rsl_rl_distillation_cfg.yaml",
         "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
         "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
         "description": "Balance a pole on a cart (manager-based).",

@@ -1,6 +1,7 @@
 """Terms of the manager-based Ant and Humanoid, with the names and formulas of Isaac Lab 2.3.2.
 
-``target_pos`` is a point in the world, in m; only its x and y count.
+``target_pos`` is a point in the world, in m; only its x and y count. A mirror takes it to
+be at y = 0, as that of Ant and Humanoid is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch
 from envlab.envs import SceneEntityCfg, mdp
 from envlab.envs.entities import SceneEntity, columns, joint_values
 from envlab.envs.math import euler_xyz_from_quat, wrap_to_pi, yaw_from_quat
+from envlab.envs.mirror import mirrored
 from envlab_tasks.classic.locomotion.geometry import heading, progress, to_target, uprightness
 
 if TYPE_CHECKING:
@@ -24,12 +26,14 @@ Point = tuple[float, float, float]
 # Observations -------------------------------------------------------------------------------------
 
 
+@mirrored(-1.0, -1.0)
 def base_yaw_roll(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the root's yaw and roll, in rad, in [-pi, pi], ``(num_envs, 2)``."""
     roll, _, yaw = euler_xyz_from_quat(mdp.root_quat_w(env, asset_cfg))
     return torch.stack((yaw, roll), dim=1)
 
 
+@mirrored(-1.0)
 def base_angle_to_target(
     env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:
@@ -40,11 +44,13 @@ def base_angle_to_target(
     return wrap_to_pi(angle).unsqueeze(1)
 
 
+@mirrored(1.0)
 def base_up_proj(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the cosine of the root's tilt, 1 when upright, ``(num_envs, 1)``."""
     return uprightness(mdp.root_quat_w(env, asset_cfg)).unsqueeze(1)
 
 
+@mirrored(1.0)
 def base_heading_proj(
     env: ManagerEnv, target_pos: Point, asset_cfg: SceneEntity = _ROBOT
 ) -> torch.Tensor:

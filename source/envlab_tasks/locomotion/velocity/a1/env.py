@@ -12,6 +12,7 @@ from envlab.envs.entities import SceneEntity, columns
 from envlab.envs.masks import clear
 from envlab.envs.mdp.root import origin_velocity
 from envlab.envs.mdp.velocity_command import UniformVelocityCommand
+from envlab.envs.mirror import mirrored
 from envlab.envs.random import RandomStream
 
 _ROBOT: Any = SceneEntityCfg("robot")
@@ -71,6 +72,7 @@ def push_robots(
     env.sim.set_velocity(mask, qvel)
 
 
+@mirrored(1.0, -1.0, -1.0)
 def scaled_commands(env: ManagerEnv, command_name: str) -> torch.Tensor:
     """Return the command, ``(num_envs, 3)``, in legged_gym's scales."""
     command = mdp.generated_commands(env, command_name)

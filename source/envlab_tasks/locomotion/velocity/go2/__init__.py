@@ -63,3 +63,35 @@ gymnasium.register(
         "description": "Go2 on rough ground with few robots and tiles, no noise, no curriculum.",
     },
 )
+
+gymnasium.register(
+    id="Envlab-Velocity-Flat-Blind-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.blind_env_cfg:Go2FlatBlindEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_flat_blind_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": (
+            f"{_AGENTS}:rsl_rl_flat_blind_distillation_cfg.yaml"
+        ),
+        "description": "Go2 follows commands on flat ground without its velocity; for students.",
+    },
+)
+
+gymnasium.register(
+    id="Envlab-Velocity-Rough-Blind-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.blind_env_cfg:Go2RoughBlindEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_rough_blind_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": (
+            f"{_AGENTS}:rsl_rl_rough_blind_distillation_cfg.yaml"
+        ),
+        "description": "Go2 follows commands on rough ground that it does not see; for students.",
+    },
+)

@@ -1,0 +1,109 @@
+"""rsl_rl's algorithms, built as its runners build them, for the ranks of a run."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import logging
+from collections.abc import Callable, Iterable
+from types import FunctionType, SimpleNamespace
+
+import torch
+from rsl_rl.modules import EmpiricalNormalization
+from torch import nn
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
+from envlab.errors import ConfigurationError
+from envlab.precision import compute_in, settle_precision
+from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
+from envlab.rsl_rl.distillation import DistributedDistillation
+from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.rsl_rl.symmetry import FUNCTION, symmetry_function
+
+logger = logging.getLogger(__name__)
+
+
+def _without_group(stock: Callable[..., None]) -> Callable[..., None]:
+    """Return a function to which torch shows no process group; its code stays the library's."""
+    seen = {name: getattr(torch, name) for name in stock.__code__.co_names if hasattr(torch, name)}
+    seen["distributed"] = SimpleNamespace(is_initialized=lambda: False)
+    own = FunctionType(stock.__code__, {**stock.__globals__, "torch": SimpleNamespace(**seen)})
+    return functools.update_wrapper(own, stock)
+
+
+class LocalNormalization(EmpiricalNormalization):
+    """rsl_rl's normaliser, over this process's samples alone whatever process group there is.
+
+    rsl_rl 5.5.1 reduces its samples over the default group whenever there is one.
+    """
+
+    update = _without_group(EmpiricalNormalization.update)
+
+
+Algorithm = DistributedPPO | DistributedDistillation
+
+
+def make_algorithm(
+    env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedContext, *, grad_sync: str
+) -> Algorithm:
+    """Build networks, optimizer and storage.
+
+    Args:
+        env: The environment.
+        cfg: The agent's configuration.
+        context: The process's context.
+        grad_sync: ``ddp`` or ``library``.
+
+    Raises:
+        ConfigurationError: If rsl_rl refuses the configuration.
+    """
+    algorithm = _construct(env, cfg, context)
+    dtype = settle_precision(cfg.precision, context)
+    for name in cfg.NETWORKS:
+        compute_in(algorithm.networks[name], dtype)
+    if torch.distributed.is_initialized() and not context.is_distributed:
+        _keep_normalisers(algorithm.networks.values())
+    if context.is_distributed and grad_sync == "ddp":
+        algorithm.wrap()
+    return algorithm
+
+
+def _construct(env: RslRlVecEnvWrapper, cfg: RunnerCfg, context: DistributedContext) -> Algorithm:
+    """Have the library build an algorithm of ours."""
+    values = cfg.for_library()
+    kind: type[Algorithm]
+    if isinstance(cfg, DistillationCfg):
+        kind, ours = DistributedDistillation, {}
+    else:
+        kind, ours = DistributedPPO, {"context": context}
+    values["algorithm"] |= {"class_name": kind, **ours}
+    symmetry = values["algorithm"].get("symmetry_cfg")
+    if symmetry is not None:
+        symmetry[FUNCTION] = symmetry_function(env, symmetry)
+    values["multi_gpu"] = None
+    if context.is_distributed:
+        values["multi_gpu"] = {"global_rank": context.rank, "world_size": context.world_size}
+    printed = io.StringIO()  # the library prints its networks
+    try:
+        with contextlib.redirect_stdout(printed):
+            algorithm = kind.construct_algorithm(
+                env.get_observations(), env, values, str(context.device)
+            )
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"rsl_rl refuses the agent's configuration ({type(error).__name__}: {error}). "
+            "Correct it by an override agent.<key>=<value>."
+        ) from error
+    logger.debug("%s", printed.getvalue().strip())
+    assert isinstance(algorithm, kind)
+    return algorithm
+
+
+def _keep_normalisers(networks: Iterable[nn.Module]) -> None:
+    """Have normalisers learn from this process alone, as one of a population."""
+    for network in networks:
+        for module in network.modules():
+            if type(module) is EmpiricalNormalization:
+                module.__class__ = LocalNormalization

@@ -1,0 +1,82 @@
+"""rsl_rl's distillation with the gradients of all ranks: a student imitates a frozen teacher.
+
+The student acts, and learns the actions that the teacher would have taken in the states it visits
+(DAgger: Ross et al. 2011).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import Distillation
+from torch import nn
+
+from envlab.distributed.ddp import wrap_model
+from envlab.rsl_rl.policies import load_policy
+
+
+class DistributedDistillation(Distillation):
+    """Distillation whose gradients are those of all ranks, and whose memories outlast updates."""
+
+    student: Any
+    teacher: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._uses_ddp = False
+
+    @property
+    def networks(self) -> dict[str, nn.Module]:
+        """The networks by name, the one that learns first."""
+        return {"student": self._raw_student, "teacher": self._raw_teacher}
+
+    def wrap(self) -> None:
+        """Have torch's DistributedDataParallel average the gradients, not the library.
+
+        The parameters of the student's exploration have no part in the loss, and are frozen.
+        """
+        obs = self.storage.observations[0]
+
+        def compute_loss(student: nn.Module) -> torch.Tensor:
+            actions: torch.Tensor = student(obs)
+            return actions.sum()
+
+        self.student = wrap_model(self._raw_student, compute_loss)
+        self.student.reset()
+        self._uses_ddp = True
+
+    def reduce_parameters(self) -> None:
+        if not self._uses_ddp:
+            super().reduce_parameters()
+
+    def begin(self, number: int) -> None:
+        """Prepare for an iteration."""
+
+    def begin_with(self, values: Mapping[str, Any], path: str) -> None:
+        """Take the policy of a checkpoint as the teacher.
+
+        Raises:
+            CheckpointError: If it does not fit the configured network, or the task.
+        """
+        load_policy(self._raw_teacher, values, path, "teacher")
+        self.teacher_loaded = True
+
+    def update(self) -> dict[str, float]:
+        """Learn from the rollout, and give the teacher its memory back, which rsl_rl forgets."""
+        memory = self.teacher.get_hidden_state()
+        losses: dict[str, float] = super().update()
+        self.teacher.reset(hidden_state=memory)
+        self.last_hidden_states = (self.student.get_hidden_state(), None)
+        return losses
+
+    def memories(self) -> dict[str, Any]:
+        """Return the memories of the networks, None for those that are not recurrent."""
+        return {name: model.get_hidden_state() for name, model in self.networks.items()}  # type: ignore[operator]
+
+    def set_memories(self, memories: Mapping[str, Any]) -> None:
+        """Restore what :meth:`memories` returned."""
+        for name, model in self.networks.items():
+            model.reset(hidden_state=memories[name])  # type: ignore[operator]
+        self.last_hidden_states = (memories["student"], None)

@@ -1,0 +1,78 @@
+"""FastSAC with every second transition in the robot's mirror."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.envs.mirror import Mirror
+from envlab.errors import ConfigurationError
+from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.learner import FastSacLearner
+from envlab.fast_sac.mirroring import check_mirror
+from envlab.fast_sac.replay import Batch
+from envlab.registry import get_task, load_env_cfg
+from tests.fast_sac.updates import SMALL
+
+
+def learner_of(task_id: str, *, symmetry: bool) -> FastSacLearner:
+    task = get_task(task_id)
+    context = DistributedContext.single("cpu")
+    env = task.make(load_env_cfg(task), context=context, num_envs=16, seed=1)
+    algorithm = {**SMALL["algorithm"], "symmetry": symmetry}
+    torch.manual_seed(1)
+    return FastSacLearner(
+        env, merge(FastSacCfg(), {**SMALL, "algorithm": algorithm}, "agent"), context
+    )
+
+
+def drawn(learner: FastSacLearner) -> Batch:
+    """Return what the learner draws and learns from next, raw."""
+    for _ in range(4):
+        learner._step(lambda rewards, ended, info: None)
+    torch.manual_seed(2)
+    with mock.patch.object(learner, "_scaled", wraps=learner._scaled) as scaled:
+        learner._learn()
+    return scaled.call_args.args[0]
+
+
+@pytest.mark.parametrize("task_id", ["Isaac-Ant-v0", "Envlab-Velocity-Flat-Blind-Unitree-Go2-v0"])
+def test_every_second_transition_is_learned_from_in_the_mirror(task_id: str):
+    """Also where critics observe more than the policy."""
+    learner = learner_of(task_id, symmetry=True)
+    with mock.patch("envlab.fast_sac.learner.mirrored", lambda batch, mirror, groups: batch):
+        plain = drawn(learner)
+    torch.manual_seed(2)
+    with mock.patch.object(learner, "_scaled", wraps=learner._scaled) as scaled:
+        learner._learn()
+    found = scaled.call_args.args[0]
+    mirror = Mirror(learner._env)
+    critic = mirror.obs["critic" if "critic" in mirror.obs else "policy"]
+    images = {"obs": mirror.obs["policy"], "next_obs": mirror.obs["policy"]}
+    images |= {"critic_obs": critic, "next_critic_obs": critic, "actions": mirror.actions}
+    for name, image in images.items():
+        values, expected = getattr(found, name), getattr(plain, name)
+        assert torch.equal(values[::2], expected[::2]), name
+        assert torch.equal(values[1::2], image(expected[1::2])), name
+        assert not torch.equal(values[1::2], expected[1::2]), name
+    assert torch.equal(found.rewards, plain.rewards)
+    learner._env.close()
+
+
+def test_it_is_off_by_default():
+    learner = learner_of("Isaac-Ant-v0", symmetry=FastSacCfg().algorithm.symmetry)
+    assert learner._mirror is None
+    learner._env.close()
+
+
+def test_bounds_that_are_others_in_the_mirror_are_refused():
+    learner = learner_of("Isaac-Ant-v0", symmetry=False)
+    half_width = learner.half_width.clone()
+    half_width[0] *= 2.0
+    with pytest.raises(ConfigurationError, match="bounds of the task's actions are others"):
+        check_mirror(Mirror(learner._env), half_width, learner.middle)
+    learner._env.close()

@@ -1,0 +1,381 @@
+"""A student that imitates a teacher, on two ranks and one; then PPO goes on with the student."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+import torch
+
+from envlab.config import load_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.envs import ManagerEnv
+from envlab.libraries import get_library
+from envlab.registry import get_task, load_agent_values
+from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
+from envlab.rsl_rl.play import RslRlPlayer
+from envlab.train.arguments import train_parser
+from envlab.train.session import compose_session
+from tests.launcher import TRAIN, Launch, torchrun
+from tests.learner_contract import LearnerContract, digests, timeless_digests
+from tests.rsl_rl.worker_distillation import first_update, make_learner
+from tests.trained import (
+    DISTILLATION,
+    TASK,
+    Pair,
+    checkpoint_of,
+    gradient_error,
+    launch_pair,
+    manifest_of,
+    metrics_of,
+    on_one_thread,
+    only_run,
+    train_in,
+)
+
+LSTM = ["class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1"]
+POLICIES = Path(__file__).parents[2] / "source/envlab_policies"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("distilled_pair")
+    flags = [*DISTILLATION, "--distributed", "--max_iterations=4"]
+    worker = Path(__file__).with_name("worker_distillation.py")
+    return launch_pair(folder, torchrun(2, worker, folder, *flags), ("ddp", "library"))
+
+
+@pytest.fixture(scope="module")
+def single_update() -> dict[str, Any]:
+    return on_one_thread(first_update)
+
+
+class TestDistillation(LearnerContract):
+    STATE = {
+        "ddp": ["student_state_dict.mlp", "teacher_state_dict", "exp_avg_sq", "obs_normalizer"],
+        "library": [],
+    }
+    TOLERANCE = 1e-6
+
+    def test_ddp_and_the_librarys_reduction_end_with_the_same_parameters(self, pair: Pair):
+        ends = [pair.ends[name][0] for name in ("ddp", "library")]
+        assert [end["wraps"] for end in ends] == ["PolicyDDP", "MLPModel"]
+        assert digests(ends[0]["model"]) == digests(ends[1]["model"])
+
+    def test_gradients_that_are_not_averaged_would_be_noticed(self, pair: Pair, single_update):
+        for update in pair.first_update:
+            gradients = update["local"]["gradients"]
+            error = gradient_error(single_update["gradients"], gradients)
+            assert error > 100 * self.TOLERANCE
+
+    def test_the_normaliser_is_that_of_one_process(self, pair: Pair, single_update):
+        for update in pair.first_update:
+            for name, values in single_update["buffers"].items():
+                found = update["pooled"]["buffers"][name]
+                torch.testing.assert_close(found, values, rtol=1e-4, atol=1e-5, msg=name)
+
+    def test_the_teacher_stays_as_it_came(self, pair: Pair):
+        teacher = torch.load(POLICIES / "Isaac-Cartpole-v0/rsl_rl/policy.pt", weights_only=True)
+        state = pair.ends["ddp"][0]["model"]["teacher_state_dict"]
+        assert digests(state) == digests(teacher["model"]["actor_state_dict"])
+
+
+def test_the_student_comes_nearer_to_the_teacher():
+    context = DistributedContext.single("cpu")
+    learner = make_learner(context, 64)
+    learner.alg.optimizer.param_groups[0]["lr"] = 0.01
+    losses = [
+        learner.iterate(number, lambda rewards, ended, info: None).losses["behavior"]
+        for number in range(1, 61)
+    ]
+    assert max(losses[-5:]) < 0.3 * min(losses[:5])
+    learner.env.close()
+
+
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a recurrent student, of 4 iterations, and beside it that of its teacher."""
+    folder = tmp_path_factory.mktemp("recurrent")
+    words = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in LSTM]
+    teacher = [TASK, "--device=cpu", "--num_envs=32", "--experiment_name=teacher", *words]
+    assert train_in(folder, *teacher, "--max_iterations=1") == 0
+    (taught_by,) = (folder / "logs/rsl_rl/teacher").iterdir()
+    assert train_in(folder, *_recurrent_words(taught_by), "--max_iterations=4") == 0
+    (run,) = (folder / "logs/rsl_rl/cartpole").iterdir()
+    return run
+
+
+def _recurrent_words(teacher: Path) -> list[str]:
+    networks = [f"agent.{name}.{word}" for name in ("student", "teacher") for word in LSTM]
+    words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
+    return [*words, f"--checkpoint={teacher}", *networks]
+
+
+def test_the_run_says_where_its_teacher_is_from(recurrent: Path):
+    (teacher,) = recurrent.parents[1].glob("teacher/*")
+    assert manifest_of(recurrent)["policy_from"] == f"{teacher}/checkpoints/model_1.pt"
+    assert manifest_of(recurrent)["resumed_from"] is None
+
+
+def test_a_distillation_that_was_killed_ends_as_the_unbroken_one(recurrent: Path, tmp_path: Path):
+    """Its memories go on as well: the student's, and the teacher's, which rsl_rl forgets."""
+    (teacher,) = recurrent.parents[1].glob("teacher/*")
+    words = _recurrent_words(teacher)
+    python, *_ = torchrun(1, TRAIN)
+    launch = Launch([python, TRAIN, *words, "--max_iterations=100000"], tmp_path)
+    try:
+        saved = "logs/rsl_rl/cartpole/*/checkpoints/model_2.pt"
+        launch.wait_until(lambda: list(tmp_path.glob(saved)))
+        os.kill(launch.process.pid, signal.SIGKILL)
+        launch.wait()
+    finally:
+        launch.close()
+    (checkpoint,) = tmp_path.glob(saved)
+    flags = [TASK, "--device=cpu", "--resume", f"--checkpoint={checkpoint}", "--max_iterations=4"]
+    assert train_in(tmp_path, *flags, "--run_name=again") == 0
+    (resumed,) = (path.parent for path in tmp_path.glob("logs/*/*/*_again/run.json"))
+    whole, again = (timeless_digests(checkpoint_of(run, 4)) for run in (recurrent, resumed))
+    assert again == whole
+    memories = [name for name in whole if ".teacher." in name or ".student." in name]
+    assert len(memories) == 4, memories
+
+
+def test_an_update_leaves_the_teacher_its_memory(recurrent: Path):
+    saved = checkpoint_of(recurrent, 4)["ranks"][0]["learner"]
+    assert all(float(part.abs().max()) > 0.0 for part in saved["teacher"])
+
+
+def test_a_student_forgets_the_episode_before(recurrent: Path, tmp_path: Path):
+    """In an episode's first step it acts as it would without a past."""
+    player, env = player_of(recurrent)
+    with torch.inference_mode():
+        for _ in range(3):
+            obs, *_ = env.step(player.act(env.obs_buf))
+        env.episode_length_buf = torch.tensor([0, 3])
+        actions = player.act(obs)
+        fresh, _ = player_of(recurrent)
+        expected = fresh.act(obs)
+    assert torch.allclose(actions[0], expected[0])
+    assert not torch.allclose(actions[1], expected[1])
+
+
+def test_a_policy_with_a_memory_is_exported_as_a_step(recurrent: Path, tmp_path: Path):
+    player, env = player_of(recurrent)
+    obs = [torch.randn(2, 4) for _ in range(3)]
+    with torch.inference_mode():
+        expected = [player.act({"policy": values}) for values in obs]
+    written = player.export(tmp_path)
+    assert [path.name for path in written] == ["policy.pt", "policy.onnx"]
+    step = torch.jit.load(str(tmp_path / "policy.pt"))
+    memory = [torch.zeros(2, 1, 8), torch.zeros(2, 1, 8)]
+    for values, wanted in zip(obs, expected, strict=True):
+        actions, *memory = step(values, *memory)
+        torch.testing.assert_close(actions, wanted, rtol=0.0, atol=1e-5)
+    env.close()
+
+
+def player_of(run: Path) -> tuple[RslRlPlayer, ManagerEnv]:
+    """Return a player of a run's last checkpoint, and its two environments, at episodes' starts."""
+    words = [f"--config={run}", TASK, "--device=cpu", "--num_envs=2"]
+    library = get_library("rsl_rl")
+    flags, overrides = train_parser(library).parse_with_overrides(words)
+    session = compose_session(flags, overrides, library, params=run)
+    context = DistributedContext.single("cpu")
+    env = session.task.make(session.env_cfg, context=context, num_envs=2, seed=4)
+    env.episode_length_buf = torch.ones(2, dtype=torch.long)
+    return RslRlPlayer(session, env, context, checkpoint_of(run, 4)), env
+
+
+def test_a_student_is_fine_tuned_with_a_critic_that_learns_first(recurrent: Path, tmp_path: Path):
+    student = checkpoint_of(recurrent, 4)["model"]["student_state_dict"]
+    networks = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in LSTM]
+    words = [TASK, "--device=cpu", "--num_envs=32", *networks, "agent.save_interval=1"]
+    tuning = ["agent.actor.obs_normalization=true", "agent.algorithm.critic_warmup=2"]
+    flags = [f"--checkpoint={recurrent}", "--max_iterations=3"]
+    assert train_in(tmp_path, *words, *tuning, *flags) == 0
+    run = only_run(tmp_path)
+    models = {number: checkpoint_of(run, number)["model"] for number in (1, 2, 3)}
+    actors = {number: digests(model["actor_state_dict"]) for number, model in models.items()}
+    assert actors[1] == actors[2] == digests(student)
+    assert [name for name, digest in actors[3].items() if digest == actors[2][name]] == []
+    critics = [digests(model["critic_state_dict"]) for model in models.values()]
+    assert critics[0] != critics[1]
+    assert [record["learning_rate"] for record in metrics_of(run)][:2] == [1e-3, 1e-3]
+
+
+class _Payload:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.mkdir, ("fired",)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "There is no teacher to distil. Give --checkpoint"),
+        (["--checkpoint=./none.pt"], "There is no checkpoint .*none.pt"),
+        (
+            ["--checkpoint=ant"],
+            r"observes 60 values, but agent.obs_groups.teacher \(policy\) has 4",
+        ),
+        (["--checkpoint=arms"], "has 2 actions, but the task has 1"),
+        (["--checkpoint=empty"], "empty.pt does not fit agent.teacher"),
+        (["--checkpoint=evil"], r"cannot be read \(UnpicklingError\)"),
+        (
+            ["--checkpoint=pretrained", "agent.obs_groups.teacher=[scan]"],
+            "agent.obs_groups.teacher names 'scan', but the task observes policy",
+        ),
+        (
+            ["--checkpoint=pretrained", "agent.teacher.hidden_dims=[32, 16]"],
+            "does not fit agent.teacher .*Give agent.teacher the network of the run",
+        ),
+        (
+            ["--checkpoint=pretrained", "agent.algorithm.gradient_length=7"],
+            "gradient_length is 7, but the 30 steps of an update",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path: Path, capsys, words: list[str], message: str):
+    ours = POLICIES / "Isaac-Cartpole-v0/rsl_rl/policy.pt"
+    arms = torch.load(ours, weights_only=True)
+    actor = arms["model"]["actor_state_dict"]
+    actor["mlp.4.weight"] = actor["mlp.4.weight"].repeat(2, 1)
+    torch.save(arms, tmp_path / "arms.pt")
+    empty = {**arms, "model": {"actor_state_dict": {"mlp": "nothing"}}}
+    torch.save(empty, tmp_path / "empty.pt")
+    torch.save({"format_version": 1, "model": _Payload()}, tmp_path / "evil.pt")
+    files = {
+        "--checkpoint=ant": f"--checkpoint={POLICIES}/Isaac-Ant-v0/rsl_rl/policy.pt",
+        "--checkpoint=arms": f"--checkpoint={tmp_path}/arms.pt",
+        "--checkpoint=empty": f"--checkpoint={tmp_path}/empty.pt",
+        "--checkpoint=evil": f"--checkpoint={tmp_path}/evil.pt",
+    }
+    rest = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
+    assert train_in(tmp_path, *rest, *(files.get(word, word) for word in words)) == 2
+    (error,) = re.findall(r"^error: .*", capsys.readouterr().err, re.MULTILINE)
+    assert re.search(message, error), error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["arms.pt", "empty.pt", "evil.pt"]
+
+
+def test_a_library_that_begins_with_no_policy_says_so(tmp_path: Path, capsys):
+    from envlab.train.launch import train
+
+    with contextlib.chdir(tmp_path):
+        assert train("rl_games", [TASK, "--checkpoint=pretrained"]) == 2
+    assert "--checkpoint has no effect on a new run" in capsys.readouterr().err
+
+
+def _configclass(**values: Any) -> Any:
+    """Return a dataclass as Isaac Lab's ``configclass`` makes them, MISSING values included."""
+    fields = [(name, Any, dataclasses.field(default=None)) for name in values]
+    cfg = dataclasses.make_dataclass("Cfg", fields)()
+    for name, value in values.items():
+        setattr(cfg, name, value)
+    return cfg
+
+
+def _anymal_model(init_std: float) -> Any:
+    return _configclass(
+        class_name="MLPModel",
+        hidden_dims=[128, 128, 128],
+        activation="elu",
+        obs_normalization=False,
+        distribution_cfg=_configclass(
+            class_name="GaussianDistribution",
+            init_std=init_std,
+            std_type="scalar",
+            std_range=(1e-6, 1e6),
+        ),
+        stochastic=dataclasses.MISSING,
+        init_noise_std=dataclasses.MISSING,
+        noise_std_type="scalar",
+        state_dependent_std=False,
+    )
+
+
+def _anymal_distillation() -> Any:
+    """Return Isaac Lab 3.0.0's ``AnymalDFlatDistillationRunnerCfg()``, field by field."""
+    return _configclass(
+        seed=42,
+        device="cuda:0",
+        num_steps_per_env=120,
+        init_at_random_ep_len=True,
+        max_iterations=300,
+        empirical_normalization=dataclasses.MISSING,
+        obs_groups={"student": ["policy"], "teacher": ["policy"]},
+        clip_actions=None,
+        check_for_nan=True,
+        save_interval=50,
+        experiment_name="anymal_d_flat",
+        run_name="",
+        logger="tensorboard",
+        neptune_project="isaaclab",
+        wandb_project="isaaclab",
+        resume=False,
+        load_run=".*",
+        load_checkpoint="model_.*.pt",
+        class_name="DistillationRunner",
+        student=_anymal_model(0.1),
+        teacher=_anymal_model(0.0),
+        algorithm=_configclass(
+            class_name="Distillation",
+            num_learning_epochs=2,
+            learning_rate=1e-3,
+            gradient_length=15,
+            max_grad_norm=None,
+            optimizer="adam",
+            loss_type="mse",
+        ),
+        policy=dataclasses.MISSING,
+    )
+
+
+def test_isaac_labs_configuration_of_anymal_is_read_as_it_is():
+    task = dataclasses.replace(
+        get_task("Isaac-Cartpole-v0"),
+        kwargs={"rsl_rl_distillation_cfg_entry_point": _anymal_distillation},
+    )
+    values = load_agent_values(task, "rsl_rl_distillation")
+    cfg = RslRlCfg().suited(values).with_task_values(values)
+    assert isinstance(cfg, DistillationCfg)
+    assert (cfg.num_steps_per_env, cfg.max_iterations) == (120, 300)
+    assert cfg.experiment_name == "anymal_d_flat"
+    assert cfg.teacher.hidden_dims == [128, 128, 128]
+    assert cfg.teacher.distribution_cfg["init_std"] == 0.0
+    assert (cfg.algorithm.num_learning_epochs, cfg.algorithm.gradient_length) == (2, 15)
+
+
+def test_every_tasks_distillation_is_read_as_one():
+    found = 0
+    for spec in list(gymnasium.registry.values()):
+        if "rsl_rl_distillation_cfg_entry_point" in spec.kwargs:
+            values = load_agent_values(get_task(spec.id), "rsl_rl_distillation")
+            assert isinstance(RslRlCfg().suited(values).with_task_values(values), DistillationCfg)
+            found += 1
+    assert found > 0
+
+
+def test_a_runs_configuration_is_that_of_its_algorithm(recurrent: Path):
+    assert load_yaml(recurrent / "params/agent.yaml")["algorithm"]["class_name"] == "Distillation"
+
+
+def test_go2s_student_sees_less_than_its_teacher(tmp_path: Path):
+    """The teacher is the policy that comes with envlab, on the group that it was trained with."""
+    teacher = POLICIES / "Isaac-Velocity-Flat-Unitree-Go2-v0/rsl_rl/policy.pt"
+    words = [
+        *("--task=Envlab-Velocity-Flat-Blind-Unitree-Go2-v0", "--device=cpu", "--num_envs=4"),
+        *("--agent=rsl_rl_distillation_cfg_entry_point", f"--checkpoint={teacher}"),
+        *("--max_iterations=2", "agent.num_steps_per_env=15"),
+    ]
+    assert train_in(tmp_path, *words) == 0
+    saved = checkpoint_of(only_run(tmp_path), 2)["model"]
+    assert saved["student_state_dict"]["rnn.rnn.weight_ih_l0"].shape[1] == 45
+    assert saved["teacher_state_dict"]["mlp.0.weight"].shape[1] == 48
+    own = torch.load(teacher, weights_only=True)["model"]["actor_state_dict"]
+    assert digests(saved["teacher_state_dict"]) == digests(own)

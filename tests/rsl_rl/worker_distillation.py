@@ -1,0 +1,128 @@
+"""What each of two ranks does for the tests of distillation, in one launch.
+
+Usage: worker_distillation.py FOLDER FLAGS...; it trains in FOLDER with the flags, once per
+``--grad_sync``, and writes ``first_update_rank<i>.pt`` and ``<grad_sync>_rank<i>.pt``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import InterruptFlag
+from envlab.distributed.log import configure_logging
+from envlab.distributed.seeding import seed_everything
+from envlab.registry import get_task, load_env_cfg
+from envlab.rsl_rl.cfg import DistillationCfg
+from envlab.rsl_rl.distillation import DistributedDistillation
+from envlab.rsl_rl.learner import RslRlLearner
+from envlab.train.launch import train_session
+from envlab.train.loop import Training
+from envlab.train.session import open_policy_of
+from tests.trained import session_of
+
+NUM_ENVS = 256
+MEMORY = {"class_name": "RNNModel", "rnn_type": "lstm", "rnn_hidden_dim": 8, "rnn_num_layers": 1}
+AGENT = {
+    "num_steps_per_env": 8,
+    "student": {**MEMORY, "hidden_dims": [16], "obs_normalization": True},
+    "teacher": {"hidden_dims": [16]},
+    "algorithm": {"num_learning_epochs": 1, "gradient_length": 8},
+}
+
+
+def make_learner(
+    context: DistributedContext, num_envs: int, grad_sync: str = "ddp"
+) -> RslRlLearner:
+    """Return a learner on this rank's part of the environments, whose teacher is random."""
+    task = get_task("Isaac-Cartpole-v0")
+    scene = {"num_envs": num_envs // context.world_size}
+    env_cfg = merge(load_env_cfg(task), {"scene": scene, "seed": 7}, "env")
+    seed_everything(7)
+    env = task.make(env_cfg, context=context)
+    cfg = merge(DistillationCfg(), AGENT, "agent")
+    return RslRlLearner(env, cfg, context, grad_sync=grad_sync)
+
+
+def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[str, Any]:
+    """Return gradients of the first step, and normalisers after it.
+
+    What the student explores with belongs to the environments, as in ``first_update.py``.
+    """
+    learner = make_learner(context, NUM_ENVS, grad_sync)
+    env = learner.env.env
+    env.episode_length_buf = env.random.stream("lengths").integers(280, env.max_episode_length)
+    algorithm = learner.alg
+    student = algorithm.get_policy()
+    distribution, noise = student.distribution, env.random.stream("test")
+    distribution.sample = lambda: (
+        distribution.mean + distribution.std * noise.normal(0.0, 1.0, distribution.mean.shape[1])
+    )
+    gradients: dict[str, torch.Tensor] = {}
+    step = algorithm.optimizer.step
+
+    def capture() -> None:
+        for name, parameter in student.named_parameters():
+            if parameter.grad is not None:
+                gradients[name] = parameter.grad.clone()
+        step()
+
+    algorithm.optimizer.step = capture  # type: ignore[method-assign]
+    learner.start(1)
+    learner.iterate(1, lambda rewards, ended, info: None)
+    env.close()
+    return {"gradients": gradients, "buffers": dict(student.named_buffers())}
+
+
+def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
+    """Train, and return what this rank ends with, and all observations that it learned from."""
+    found: dict[str, Any] = {"obs": []}
+    run, update = Training.run, DistributedDistillation.update
+
+    def watched_update(algorithm: DistributedDistillation) -> dict[str, float]:
+        found["obs"].append(algorithm.storage.observations["policy"].flatten(0, 1).clone())
+        return update(algorithm)
+
+    def watched_run(training: Training, done: int) -> None:
+        run(training, done)
+        algorithm = training._learner.alg  # type: ignore[attr-defined]
+        found["model"] = algorithm.save()
+        found["learning_rate"] = algorithm.learning_rate
+        found["wraps"] = type(algorithm.student).__name__
+
+    with (
+        mock.patch.object(DistributedDistillation, "update", watched_update),
+        mock.patch.object(Training, "run", watched_run),
+    ):
+        session = session_of("rsl_rl", arguments)
+        session.given_policy = open_policy_of(session)
+        train_session(session, context, InterruptFlag())
+    return found
+
+
+def main() -> None:
+    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
+    context = DistributedContext.create(distributed=True, device="cpu")
+    configure_logging(context.rank, context.world_size)
+    updates = {"pooled": first_update(context), "library": first_update(context, "library")}
+    with mock.patch.object(DistributedDistillation, "reduce_parameters", return_value=None):
+        updates["local"] = first_update(context, "library")
+    torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
+    for grad_sync in ("ddp", "library"):
+        (folder / grad_sync).mkdir(exist_ok=True)
+        context.gather(None)  # the folder exists
+        os.chdir(folder / grad_sync)
+        values = train(context, [*arguments, f"--grad_sync={grad_sync}"])
+        torch.save(values, folder / f"{grad_sync}_rank{context.rank}.pt")
+    context.close()
+
+
+if __name__ == "__main__":
+    main()
