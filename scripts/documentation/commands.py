@@ -51,7 +51,7 @@ SKIPPED = {
     r"^srun|scontrol": "needs Slurm; run by tests/cluster",
     r"^tensorboard|^envlab dashboard|^ssh -N": "is a server",
     r"--viz|^envlab view": "runs until somebody ends it; run by tests/web/viewer",
-    r"clip\.npz|walk\.(csv|npz)": "needs a clip",
+    r"clip\.npz|other\.npz|walk\.(csv|npz)": "needs a clip",
     r"benchmarks.distance": "needs root",
     r"benchmarks/(soak|libraries|hogwild)": "takes minutes",
 }

@@ -14,7 +14,9 @@ from envlab.envs import ManagerEnv
 from envlab.motion import fit_clip, read_clip
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools import motion as motion_tool
+from envlab.tools.deploy import Player
 from envlab.tools.motion import follow
+from tests.launcher import ROOT
 
 TASK = "Mjlab-Tracking-Flat-Unitree-G1"
 SQUAT = "envlab_assets:motions/g1_squat.npz"
@@ -133,6 +135,55 @@ def test_view_shows_frame_after_frame(monkeypatch):
     assert main(["motion", "view", SQUAT]) == 0
     expected = torch.as_tensor(read_clip(SQUAT).joint_pos, dtype=torch.float32)
     assert torch.allclose(torch.stack(seen), expected.repeat(2, 1), atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def exported(run: Path) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(run)
+        words = ["rsl_rl", f"--task={TASK}", "--checkpoint=latest", "--device=cpu"]
+        assert main(["export", *words]) == 0
+    return next(run.glob("logs/rsl_rl/g1_tracking/*/exported"))
+
+
+def test_the_bare_player_sees_what_the_environment_shows(exported):
+    task = get_task(f"{TASK}-Play")
+    cfg = load_env_cfg(task)
+    cfg.commands.motion.joint_position_range = (0.0, 0.0)
+    cfg.events.base_com = cfg.events.encoder_bias = cfg.events.foot_friction = None
+    cfg.scene.num_envs = 1
+    env = task.make(cfg, seed=0)
+    player = Player(exported)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        expected = env.obs_buf["policy"][0].numpy()
+        assert player.observe() == pytest.approx(expected, abs=2e-3)
+        action = 0.2 * rng.standard_normal(29).astype(np.float32)
+        player.step(action)
+        env.step(torch.as_tensor(action).unsqueeze(0))
+
+
+def test_a_policy_says_what_it_tracks_as_mjlabs_do(exported):
+    onnx = pytest.importorskip("onnx", reason="needs onnx: pip install -e '.[export]'")
+    network = onnx.load(str(exported / "policy.onnx"))
+    facts = {entry.key: entry.value for entry in network.metadata_props}
+    assert facts["anchor_body_name"] == "torso_link"
+    assert facts["body_names"].split(",")[:2] == ["pelvis", "left_hip_roll_link"]
+    assert facts["command_names"] == "motion"
+    assert read_clip(exported / "motion.npz").num_frames == 201
+
+
+def test_deploy_follows_another_clip_and_refuses_what_is_none(exported, tmp_path, capsys):
+    wave = "source/envlab_assets/motions/g1_wave.npz"
+    assert main(["deploy", str(exported), "--seconds=0.1", "--motion", str(ROOT / wave)]) == 0
+    assert "from where the motion has it" in capsys.readouterr().out
+    assert Player(exported, motion=ROOT / wave).motion.joint_pos.shape == (251, 29)
+    (tmp_path / "none.npz").write_text("nothing")
+    slow = str(tmp_path / "slow.npz")
+    assert main(["motion", "convert", SQUAT, "--output", slow, "--output_fps=25"]) == 0
+    for path, sentence in ((tmp_path / "none.npz", "cannot be read"), (slow, "has 25 frames")):
+        assert main(["deploy", str(exported), "--motion", str(path)]) == 2
+        assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
