@@ -33,7 +33,12 @@ def _offset(tick: int) -> int:
     return signed(tick * _DRAWS_PER_TICK * GAMMA)
 
 
-def _check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
+def check_bounds(bounds: Sequence[tuple[float, float]]) -> None:
+    """Refuse ranges whose ends are swapped.
+
+    Raises:
+        ConfigurationError: If there is such a range, or what is no range.
+    """
     for bound in bounds:
         if len(bound) != 2 or not bound[0] <= bound[1]:
             raise ConfigurationError(
@@ -226,7 +231,7 @@ class RandomStream:
             ConfigurationError: If a range's ends are swapped.
         """
         if bounds not in self._scales:
-            _check_bounds(bounds)
+            check_bounds(bounds)
             self._scales[bounds] = self._make_scale(bounds)
         return self._scales[bounds]
 

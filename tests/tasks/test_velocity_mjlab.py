@@ -14,6 +14,7 @@ from envlab_tasks.locomotion.velocity.g1_29.flat_env_cfg import (
     RUNNING,
     WALKING,
     G1FlatEnvCfg,
+    G1FlatPlayEnvCfg,
 )
 from envlab_tasks.tracking.g1.env_cfg import ACTION_SCALE as TRACKED
 
@@ -67,6 +68,15 @@ def test_commands_and_noise_are_mjlabs():
         "joint_pos": 0.01,
         "joint_vel": 1.5,
     }
+
+
+def test_speeds_grow_in_mjlabs_stages():
+    assert CFG["curriculum"]["command_vel"]["params"]["velocity_stages"] == [
+        {"step": 0, "lin_vel_x": [-1.0, 1.0], "ang_vel_z": [-0.5, 0.5]},
+        {"step": 120000, "lin_vel_x": [-1.5, 2.0], "ang_vel_z": [-0.7, 0.7]},
+        {"step": 240000, "lin_vel_x": [-2.0, 3.0]},
+    ]
+    assert G1FlatPlayEnvCfg().curriculum is None
 
 
 def test_widths_of_postures_are_mjlabs():

@@ -15,7 +15,7 @@ from envlab.envs.mdp.contacts import (
     self_collision_cost,
     undesired_contacts,
 )
-from envlab.envs.mdp.curriculums import modify_reward_weight
+from envlab.envs.mdp.curriculums import commands_vel, modify_reward_weight
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
 from envlab.envs.mdp.ema_action import EMAJointPositionToLimitsActionCfg
 from envlab.envs.mdp.events import (
@@ -179,6 +179,7 @@ __all__ = [
     "base_pose",
     "body_angular_velocity_penalty",
     "body_poses",
+    "commands_vel",
     "feet_air_time",
     "feet_air_time_positive_biped",
     "feet_clearance",

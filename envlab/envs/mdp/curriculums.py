@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+from envlab.envs.mdp.velocity_command import UniformVelocityCommand
+from envlab.envs.random import check_bounds
+from envlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from envlab.envs.manager_env import ManagerEnv
@@ -17,3 +22,57 @@ def modify_reward_weight(
     if env.common_step_counter > num_steps:
         env.reward_manager.set_weight(term_name, weight)
     return env.reward_manager.get_weight(term_name)
+
+
+def commands_vel(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    command_name: str,
+    velocity_stages: Sequence[Mapping[str, Any]],
+) -> float:
+    """Draw velocities from other ranges once the environment has made a stage's steps.
+
+    As mjlab 1.6.0's, which changes them at the first reset after these steps.
+
+    Args:
+        env: The environment.
+        mask: Environments whose episodes end, bool ``(num_envs,)``; not needed.
+        command_name: A velocity command.
+        velocity_stages: In the order of their steps. Each has ``step``, from which on it counts,
+            and any of ``lin_vel_x``, ``lin_vel_y`` (m/s) and ``ang_vel_z`` (rad/s), each
+            ``(lower, upper)``; what it does not have stays that of the stage before.
+
+    Returns:
+        The greatest forward velocity that is drawn now, in m/s.
+
+    Raises:
+        ConfigurationError: If the command is no velocity, or a stage has other keys or a range
+            whose ends are swapped.
+    """
+    term = env.command_manager.get_term(command_name)
+    if not isinstance(term, UniformVelocityCommand):
+        raise ConfigurationError(
+            f"Stages of velocities are for a UniformVelocityCommandCfg, but the command "
+            f"{command_name!r} is a {type(term.cfg).__name__}."
+        )
+    reached: dict[str, Any] = {}
+    for stage in velocity_stages:
+        _check_stage(stage)
+        if env.common_step_counter >= stage["step"]:
+            reached |= stage
+    reached.pop("step", None)
+    term.set_ranges(**reached)
+    return term.ranges.lin_vel_x[1]
+
+
+_STAGE_KEYS = ("step", "lin_vel_x", "lin_vel_y", "ang_vel_z")
+
+
+def _check_stage(stage: Mapping[str, Any]) -> None:
+    unknown = [name for name in stage if name not in _STAGE_KEYS]
+    if unknown or "step" not in stage:
+        wrong = f"has the key {unknown[0]!r}" if unknown else "has no 'step'"
+        raise ConfigurationError(
+            f"A stage of velocities {wrong}; it has step and any of {', '.join(_STAGE_KEYS[1:])}."
+        )
+    check_bounds([stage[name] for name in _STAGE_KEYS[1:] if name in stage])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -17,7 +18,7 @@ from envlab.envs.markers import add_arrow
 from envlab.envs.masks import assign
 from envlab.envs.math import quat_apply, wrap_to_pi, yaw_from_quat, yaw_quat
 from envlab.envs.mdp.root import base_lin_vel
-from envlab.envs.random import RandomStream
+from envlab.envs.random import RandomStream, check_bounds
 
 if TYPE_CHECKING:
     from envlab.envs.vector_env import VectorEnv
@@ -85,6 +86,10 @@ class UniformVelocityCommand(CommandTerm):
         """Directions in the world to look in, in rad."""
         self._is_of_kind = torch.zeros(env.num_envs, 2, dtype=torch.bool, device=env.device)
         self.is_heading_env, self.is_standing_env = self._is_of_kind.unbind(1)
+        self.ranges = cfg.ranges
+        """What is drawn from now."""
+        self._scale: torch.Tensor | None = None
+        self._turning_bounds: torch.Tensor | None = None
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
         self._ahead = torch.tensor([1.0, 0.0, 0.0], device=env.device)
@@ -95,11 +100,17 @@ class UniformVelocityCommand(CommandTerm):
         self._marker_height = 0.1 + _height_above_root(env.sim.model, self._robot.root_body)
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
-        ranges, unit = self.cfg.ranges, (0.0, 1.0)
-        bounds = [ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z, ranges.heading, unit, unit]
+        ranges, unit = self.ranges, (0.0, 1.0)
+        velocity = [ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z]
+        if self._scale is not None:
+            velocity = [unit] * 3
         goes_ahead = self.cfg.rel_forward_envs > 0.0
-        drawn = stream.ranges([*bounds, *[unit] * goes_ahead], mask)
+        bounds = [*velocity, ranges.heading, unit, unit, *[unit] * goes_ahead]
+        drawn = stream.ranges(bounds, mask)
         command = drawn[:, :3]
+        if self._scale is not None:
+            low, width = self._scale
+            command = command * width + low
         if goes_ahead:
             ahead = command * self._ahead
             ahead = ahead.abs().clamp(min=self._ahead_min)
@@ -108,6 +119,34 @@ class UniformVelocityCommand(CommandTerm):
         assign(self.command, mask, command)
         assign(self.heading_target, mask, drawn[:, 3])
         assign(self._is_of_kind, mask, drawn[:, 4:6] < self._shares)
+
+    def set_ranges(self, **ranges: Sequence[float]) -> None:
+        """Draw from other ranges from now on, as a curriculum has it.
+
+        The first call must come in the first step, before steps are recorded as graphs: these read
+        the ranges where it has put them.
+
+        Args:
+            ranges: Those that differ from ``cfg.ranges``, by their names there.
+
+        Raises:
+            ConfigurationError: If a range's ends are swapped.
+        """
+        pairs = {name: tuple(map(float, pair)) for name, pair in ranges.items()}
+        changed = dataclasses.replace(self.cfg.ranges, **pairs)
+        if self._scale is not None and changed == self.ranges:
+            return
+        velocity = [changed.lin_vel_x, changed.lin_vel_y, changed.ang_vel_z]
+        check_bounds([*velocity, changed.heading])
+        low, high = torch.tensor(velocity, dtype=torch.float64).T
+        scale = torch.stack((low, high - low)).float()
+        if self._scale is None or self._turning_bounds is None:
+            with torch.inference_mode(False):
+                self._scale = torch.empty(2, 3, device=self.command.device)
+                self._turning_bounds = self._scale.new_empty(2, dtype=torch.float64)
+        self._scale.copy_(scale)
+        self._turning_bounds.copy_(torch.stack((low[2], high[2])))
+        self.ranges = changed
 
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
@@ -122,13 +161,16 @@ class UniformVelocityCommand(CommandTerm):
             # place in the batch, is rounded away.
             yaw = yaw_from_quat(self.env.sim.data.qpos[:, self._robot.root_quat].double())
             left = wrap_to_pi(self.heading_target - yaw)
-            turn = (left * self.cfg.heading_control_stiffness).clamp(*self.cfg.ranges.ang_vel_z)
+            bounds: Any = self.ranges.ang_vel_z
+            if self._turning_bounds is not None:
+                bounds = self._turning_bounds
+            turn = (left * self.cfg.heading_control_stiffness).clamp(*bounds)
             turning = self.command[:, 2]
             torch.where(self.is_heading_env, turn.float(), turning, out=turning)
         self.command.masked_fill_(self.is_standing_env.unsqueeze(1), 0.0)
 
     def bounds(self) -> dict[str, tuple[float, float]]:
-        ranges = self.cfg.ranges
+        ranges = self.ranges
         return {
             "forward (m/s)": ranges.lin_vel_x,
             "left (m/s)": ranges.lin_vel_y,

@@ -2,8 +2,6 @@
 
 Differs from mjlab 1.6.0:
 
-- Commands stay those of the first of three stages; there, speeds grow after 120,000 and 240,000
-  steps, of 30,000 iterations of 24.
 - A foot touches with more than 1 N, there with any force, and with whatever it touches.
 - A play variant ends an episode after 20 s, and has an id of its own.
 """
@@ -26,6 +24,7 @@ from envlab.envs import (
 )
 from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.managers import (
+    CurriculumTermCfg,
     EventTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
@@ -323,6 +322,25 @@ class RewardsCfg:
 
 
 @dataclass(kw_only=True)
+class CurriculumCfg:
+    """Faster commands after 5,000 and 10,000 iterations of 24 steps."""
+
+    command_vel: CurriculumTermCfg | None = default(
+        CurriculumTermCfg(
+            func=mdp.commands_vel,
+            params={
+                "command_name": "twist",
+                "velocity_stages": [
+                    {"step": 0, "lin_vel_x": (-1.0, 1.0), "ang_vel_z": (-0.5, 0.5)},
+                    {"step": 5000 * 24, "lin_vel_x": (-1.5, 2.0), "ang_vel_z": (-0.7, 0.7)},
+                    {"step": 10000 * 24, "lin_vel_x": (-2.0, 3.0)},
+                ],
+            },
+        )
+    )
+
+
+@dataclass(kw_only=True)
 class TerminationsCfg:
     """The time is up, or the pelvis leans by more than 70 degrees."""
 
@@ -364,14 +382,16 @@ class G1FlatEnvCfg(ManagerEnvCfg):
     events: EventsCfg = field(default_factory=EventsCfg)
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
+    curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
     sensors: SensorsCfg = field(default_factory=SensorsCfg)
 
 
 @dataclass(kw_only=True)
 class G1FlatPlayEnvCfg(G1FlatEnvCfg):
-    """Few robots, no noise, no pushes, faster commands."""
+    """Few robots, no noise, no pushes, commands of the second stage from the first step on."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
     observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
     commands: CommandsCfg = field(default_factory=PlayCommandsCfg)
     events: EventsCfg = field(default_factory=PlayEventsCfg)
+    curriculum: CurriculumCfg | None = None

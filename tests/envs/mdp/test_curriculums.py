@@ -1,0 +1,116 @@
+"""Stages of velocities, whose ranges are seen in what is drawn."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.managers import CurriculumTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.hopper import make_env, step
+from tests.envs.sliders import terms
+
+STAGES = [
+    {"step": 0, "lin_vel_x": (-1.0, 1.0), "ang_vel_z": (-0.5, 0.5)},
+    {"step": 3, "lin_vel_x": (2.0, 3.0), "ang_vel_z": (-0.7, 0.7)},
+    {"step": 5, "lin_vel_x": (4.0, 5.0)},
+]
+
+
+def staged(stages=STAGES, num_envs: int = 64, **fields):
+    """Return robots whose commands are drawn anew in each step, from the ranges of ``stages``."""
+    params = {"command_name": "go", "velocity_stages": stages}
+    curriculum = CurriculumTermCfg(func=mdp.commands_vel, params=params)
+    cfg = mdp.UniformVelocityCommandCfg(
+        resampling_time_range=(0.0, 0.0), rel_standing_envs=0.0, **fields
+    )
+    return make_env(num_envs, commands=terms(go=cfg), curriculum=terms(speeds=curriculum))
+
+
+def bounds_of(values: torch.Tensor) -> tuple[float, float]:
+    return values.min().item(), values.max().item()
+
+
+def test_velocities_grow_in_the_step_of_their_stage():
+    env = staged(heading_command=False)
+    drawn = env.command_manager.get_command("go")
+    seen = []
+    for _ in range(6):
+        step(env)
+        seen.append(drawn.clone())
+    for early in seen[:2]:
+        low, high = bounds_of(early[:, 0])
+        assert -1.0 <= low < -0.7
+        assert 0.7 < high < 1.0
+        assert early[:, 2].abs().max() < 0.5
+    low, high = bounds_of(seen[2][:, 0])
+    assert 2.0 <= low < 2.3
+    assert 2.7 < high < 3.0
+    assert 0.5 < seen[2][:, 2].abs().max() < 0.7
+    # The third stage has no turning velocity of its own; the second's stays.
+    assert bounds_of(seen[4][:, 0])[0] >= 4.0
+    assert 0.5 < seen[4][:, 2].abs().max() < 0.7
+
+
+def test_stages_bound_how_fast_robots_turn_to_their_heading():
+    env = staged(heading_control_stiffness=1000.0)
+    turning = env.command_manager.get_command("go")[:, 2]
+    step(env)
+    assert turning.abs().tolist() == pytest.approx([0.5] * 64)
+    for _ in range(2):
+        step(env)
+    assert turning.abs().tolist() == pytest.approx([0.7] * 64)
+
+
+def test_a_stage_of_the_same_ranges_draws_what_no_stage_does():
+    ranges = mdp.VelocityRangesCfg(lin_vel_x=(-1.3, 0.7), ang_vel_z=(-0.3, 0.9))
+    fields = {"lin_vel_x": ranges.lin_vel_x, "ang_vel_z": ranges.ang_vel_z}
+    envs = [
+        staged(stages, ranges=ranges, heading_command=False)
+        for stages in ([], [{"step": 0, **fields}])
+    ]
+    plain = make_env(64, commands=terms(go=envs[0].cfg.commands.go), curriculum=None)
+    for env in (*envs, plain):
+        step(env)
+        step(env)
+    commands = [env.command_manager.get_command("go") for env in (*envs, plain)]
+    assert torch.equal(commands[0], commands[2])
+    assert torch.equal(commands[1], commands[2])
+
+
+def test_a_restored_state_has_the_stage_of_its_step():
+    env = staged(heading_command=False)
+    step(env)
+    state, before = env.state(), env.command_manager.get_command("go").clone()
+    step(env)
+    after = env.command_manager.get_command("go").clone()
+    for _ in range(4):
+        step(env)
+    env.set_state(state)
+    assert torch.equal(env.command_manager.get_command("go"), before)
+    step(env)
+    assert torch.equal(env.command_manager.get_command("go"), after)
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        ({"step": 9, "lin_vel": (0.0, 1.0)}, "key 'lin_vel'; it has step and any of lin_vel_x"),
+        ({"lin_vel_x": (0.0, 1.0)}, "has no 'step'"),
+        ({"step": 9, "lin_vel_x": (1.0, 0.0)}, r"\[1.0, 0.0\], but must be \[lower, upper\]"),
+    ],
+)
+def test_a_wrong_stage_is_refused_in_the_first_step(stage, message):
+    with pytest.raises(ConfigurationError, match=message):
+        step(staged([stage]))
+
+
+def test_stages_are_of_velocities_alone():
+    env = make_env(
+        commands=terms(
+            go=mdp.UniformCommandCfg(resampling_time_range=(1.0, 1.0), ranges=[(0.0, 1.0)])
+        )
+    )
+    with pytest.raises(ConfigurationError, match="'go' is a UniformCommandCfg"):
+        mdp.commands_vel(env, torch.ones(1, dtype=torch.bool), "go", STAGES)
