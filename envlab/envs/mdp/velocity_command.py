@@ -132,7 +132,7 @@ class UniformVelocityCommand(CommandTerm):
         Raises:
             ConfigurationError: If a range's ends are swapped.
         """
-        pairs = {name: tuple(map(float, pair)) for name, pair in ranges.items()}
+        pairs = {name: (float(low), float(high)) for name, (low, high) in ranges.items()}
         changed = dataclasses.replace(self.cfg.ranges, **pairs)
         if self._scale is not None and changed == self.ranges:
             return

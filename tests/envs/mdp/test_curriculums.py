@@ -8,8 +8,10 @@ import torch
 from envlab.envs import mdp
 from envlab.envs.managers import CurriculumTermCfg
 from envlab.errors import ConfigurationError
+from envlab.sim import host
 from tests.envs.hopper import make_env, step
 from tests.envs.sliders import terms
+from tests.graphs import record_steps
 
 STAGES = [
     {"step": 0, "lin_vel_x": (-1.0, 1.0), "ang_vel_z": (-0.5, 0.5)},
@@ -79,8 +81,28 @@ def test_a_stage_of_the_same_ranges_draws_what_no_stage_does():
     assert torch.equal(commands[1], commands[2])
 
 
+def test_steps_recorded_as_graphs_change_their_stage(monkeypatch):
+    """They are recorded in the sixth step; the second stage comes in the twelfth."""
+    stages = [STAGES[0], STAGES[1] | {"step": 12}]
+    fields = {"heading_control_stiffness": 1000.0, "rel_heading_envs": 0.5}
+    plain = staged(stages, **fields)
+    monkeypatch.setattr(host, "HOST", set())
+    recorded = staged(stages, **fields)
+    record_steps(recorded)
+    for env in (plain, recorded):
+        step(env, 11)
+    assert recorded._recording.is_made
+    for _ in range(3):
+        for env in (plain, recorded):
+            step(env)
+        commands = [env.command_manager.get_command("go") for env in (plain, recorded)]
+        assert torch.equal(*commands)
+        assert commands[1][:, 0].min() >= 2.0
+        assert commands[1][:, 2].max().item() == pytest.approx(0.7)
+
+
 def test_a_restored_state_has_the_stage_of_its_step():
-    env = staged(heading_command=False)
+    env = staged(STAGES[1:], heading_command=False)
     step(env)
     state, before = env.state(), env.command_manager.get_command("go").clone()
     step(env)
