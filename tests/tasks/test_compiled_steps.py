@@ -37,6 +37,7 @@ TASKS = [
     ("Isaac-Lift-Cube-Franka-v0", "mujoco"),
     ("Isaac-Repose-Cube-Allegro-v0", "mujoco"),
     ("Isaac-Velocity-Rough-Unitree-Go2-v0", "mujoco"),
+    ("Mjlab-Velocity-Flat-Unitree-G1", "mujoco"),
 ]
 
 

@@ -88,8 +88,8 @@ class UniformVelocityCommand(CommandTerm):
         self.is_heading_env, self.is_standing_env = self._is_of_kind.unbind(1)
         self.ranges = cfg.ranges
         """What is drawn from now."""
-        self._scale: torch.Tensor | None = None
-        self._turning_bounds: torch.Tensor | None = None
+        # Lower bounds, widths and upper bounds, where a curriculum sets them.
+        self._limits: torch.Tensor | None = None
         shares = [cfg.rel_heading_envs * cfg.heading_command, cfg.rel_standing_envs]
         self._ahead_min = torch.tensor([cfg.forward_speed_min, 0.0, 0.0], device=env.device)
         self._ahead = torch.tensor([1.0, 0.0, 0.0], device=env.device)
@@ -102,14 +102,14 @@ class UniformVelocityCommand(CommandTerm):
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         ranges, unit = self.ranges, (0.0, 1.0)
         velocity = [ranges.lin_vel_x, ranges.lin_vel_y, ranges.ang_vel_z]
-        if self._scale is not None:
+        if self._limits is not None:
             velocity = [unit] * 3
         goes_ahead = self.cfg.rel_forward_envs > 0.0
         bounds = [*velocity, ranges.heading, unit, unit, *[unit] * goes_ahead]
         drawn = stream.ranges(bounds, mask)
         command = drawn[:, :3]
-        if self._scale is not None:
-            low, width = self._scale
+        if self._limits is not None:
+            low, width, _ = self._limits
             command = command * width + low
         if goes_ahead:
             ahead = command * self._ahead
@@ -120,7 +120,7 @@ class UniformVelocityCommand(CommandTerm):
         assign(self.heading_target, mask, drawn[:, 3])
         assign(self._is_of_kind, mask, drawn[:, 4:6] < self._shares)
 
-    def set_ranges(self, **ranges: Sequence[float]) -> None:
+    def set_ranges(self, **ranges: tuple[float, float]) -> None:
         """Draw from other ranges from now on, as a curriculum has it.
 
         The first call must come in the first step, before steps are recorded as graphs: these read
@@ -132,21 +132,17 @@ class UniformVelocityCommand(CommandTerm):
         Raises:
             ConfigurationError: If a range's ends are swapped.
         """
-        pairs = {name: (float(low), float(high)) for name, (low, high) in ranges.items()}
-        changed = dataclasses.replace(self.cfg.ranges, **pairs)
-        if self._scale is not None and changed == self.ranges:
-            return
-        velocity = [changed.lin_vel_x, changed.lin_vel_y, changed.ang_vel_z]
-        check_bounds([*velocity, changed.heading])
-        low, high = torch.tensor(velocity, dtype=torch.float64).T
-        scale = torch.stack((low, high - low)).float()
-        if self._scale is None or self._turning_bounds is None:
+        self.ranges = dataclasses.replace(self.cfg.ranges, **ranges)
+        velocity = [self.ranges.lin_vel_x, self.ranges.lin_vel_y, self.ranges.ang_vel_z]
+        check_bounds([*velocity, self.ranges.heading])
+        if self._limits is None:
             with torch.inference_mode(False):
-                self._scale = torch.empty(2, 3, device=self.command.device)
-                self._turning_bounds = self._scale.new_empty(2, dtype=torch.float64)
-        self._scale.copy_(scale)
-        self._turning_bounds.copy_(torch.stack((low[2], high[2])))
-        self.ranges = changed
+                self._limits = torch.zeros(3, 3, device=self.command.device)
+        # Also where nothing changes: a step that is compiled is tried before, and what tensors had
+        # is put back. Number by number, since a GPU would wait for a tensor from the host.
+        for column, (low, high) in enumerate(velocity):
+            for row, value in enumerate((low, high - low, high)):
+                self._limits[row, column] = value
 
     def update(self) -> None:
         data, robot = self.env.sim.data, self._robot
@@ -162,8 +158,8 @@ class UniformVelocityCommand(CommandTerm):
             yaw = yaw_from_quat(self.env.sim.data.qpos[:, self._robot.root_quat].double())
             left = wrap_to_pi(self.heading_target - yaw)
             bounds: Any = self.ranges.ang_vel_z
-            if self._turning_bounds is not None:
-                bounds = self._turning_bounds
+            if self._limits is not None:
+                bounds = self._limits[::2, 2]
             turn = (left * self.cfg.heading_control_stiffness).clamp(*bounds)
             turning = self.command[:, 2]
             torch.where(self.is_heading_env, turn.float(), turning, out=turning)
