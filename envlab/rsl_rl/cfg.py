@@ -225,8 +225,9 @@ class RslRlCfg(RunnerCfg):
 
     def for_library(self) -> dict[str, Any]:
         values = super().for_library()
-        if not self.algorithm.share_cnn_encoders:  # PPO itself does not know this key
-            del values["algorithm"]["share_cnn_encoders"]
+        for key in ("share_cnn_encoders", "critic_warmup"):  # rsl_rl's PPO itself knows neither
+            if not values["algorithm"][key]:
+                del values["algorithm"][key]
         return values
 
 

@@ -109,6 +109,7 @@ def made(library: str, algorithm: str) -> tuple[Any, Callable[[], Any], Callable
         flags=train_parser(found).parse_args(["--task=Isaac-Cartpole-v0", "--device=cpu"]),
         task=SimpleNamespace(make=lambda *_, **__: env),
         env_cfg=env.cfg,
+        given_policy=None,
     )
     learner = found.load("build")(session, env, context)
     player = found.load("player")(session, env, context, {"model": learner.model_state()})

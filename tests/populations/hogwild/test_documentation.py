@@ -30,6 +30,7 @@ def test_slm_labs_specs_are_counted_by_what_becomes_of_them(
     page = tmp_path / "page.md"
     module = load("from_slm_lab")
     monkeypatch.setattr(module, "PAGE", page)
+    monkeypatch.setitem(module.FILLINGS, "env", {"mujoco": "CartPole-v1"})
     page.write_text(f"Before.\n{module.BEGIN}old\n{module.END}After.\n")
     assert module.main([str(tmp_path / "SLM-Lab")]) == 0
     kinds = ["is read", "Atari, which needs ale-py", "several environments at once (HydraDQN)"]
