@@ -217,12 +217,10 @@ def variable_posture(
         running_threshold: The same.
         asset_cfg: The joints.
     """
-    key = ("variable_posture", *asset_cfg.joint_names)
+    stds = (std_standing, std_walking, std_running)
+    key = ("variable_posture", repr(stds), *asset_cfg.joint_names)
     if key not in env.constants:
-        widths = [
-            joint_values(std, asset_cfg.joint_names)
-            for std in (std_standing, std_walking, std_running)
-        ]
+        widths = [joint_values(std, asset_cfg.joint_names) for std in stds]
         env.constants[key] = torch.tensor(widths, device=env.device).square().reciprocal()
     speed = _commanded(env, command_name)
     kind = (speed >= walking_threshold).long() + (speed >= running_threshold)
