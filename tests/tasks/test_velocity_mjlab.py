@@ -10,13 +10,11 @@ from envlab.config import to_dict
 from envlab.envs import ManagerEnv
 from envlab.registry import get_task, load_agent_values
 from envlab_tasks.locomotion.velocity.g1_29.flat_env_cfg import (
-    ACTION_SCALE,
     RUNNING,
     WALKING,
     G1FlatEnvCfg,
     G1FlatPlayEnvCfg,
 )
-from envlab_tasks.tracking.g1.env_cfg import ACTION_SCALE as TRACKED
 
 CFG = to_dict(G1FlatEnvCfg())
 
@@ -84,7 +82,6 @@ def test_widths_of_postures_are_mjlabs():
     assert (WALKING["waist_pitch_joint"], RUNNING["waist_pitch_joint"]) == (0.1, 0.2)
     assert (WALKING[".*_wrist_.*"], RUNNING[".*_wrist_.*"]) == (0.3, 0.3)
     assert RUNNING[".*_shoulder_pitch_joint"] == 0.5
-    assert ACTION_SCALE == TRACKED
 
 
 def test_observations_are_as_wide_as_mjlabs():

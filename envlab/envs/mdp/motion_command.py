@@ -12,7 +12,6 @@ After mjlab 1.6.0's ``MotionCommand`` and BeyondMimic (arXiv 2508.08241). Differ
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -21,6 +20,7 @@ import mujoco
 import numpy as np
 import torch
 
+from envlab.config import PositiveFloat, PositiveInt, UnitInterval
 from envlab.envs.entities import ALL, SceneEntityCfg, columns, resolve_entity
 from envlab.envs.managers.command import CommandTerm, CommandTermCfg
 from envlab.envs.markers import add_body
@@ -35,6 +35,7 @@ from envlab.envs.math import (
     yaw_quat,
 )
 from envlab.envs.mdp.events import joint_limits, six_ranges
+from envlab.envs.mdp.motion_bins import MotionBins, clip_weights
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.motion import MotionClip, fit_clip, read_clip, resample_clip
@@ -82,15 +83,15 @@ class MotionCommandCfg(CommandTermCfg):
     """The same of its velocity, in m/s and rad/s."""
     joint_position_range: tuple[float, float] = (-0.52, 0.52)
     """Bounds of what is added to joints at a reset, in rad, within their soft limits."""
-    soft_limit_factor: float = 0.9
+    soft_limit_factor: UnitInterval = 0.9
     """Share of a joint's range within which a reset puts it."""
     sampling_mode: Literal["adaptive", "uniform", "start"] = "adaptive"
     """Where in a clip episodes start: more often where they failed, anywhere, or at its start."""
-    adaptive_kernel_size: int = 1
+    adaptive_kernel_size: PositiveInt = 1
     """Bins of about a second, from that of a failure backwards, that are drawn more often."""
-    adaptive_lambda: float = 0.8
+    adaptive_lambda: UnitInterval = 0.8
     """By which the share of each earlier bin of the kernel decays."""
-    adaptive_uniform_ratio: float = 0.1
+    adaptive_uniform_ratio: PositiveFloat = 0.1
     """Failures that are added in all, spread evenly over the bins."""
     adaptive_alpha: float = 0.001
     """Weight of a step's failures in their moving average."""
@@ -123,7 +124,11 @@ class MotionCommand(CommandTerm):
         self._anchor = bodies.index(cfg.anchor_body_name)
         self._reference = _Reference(self.clips, bodies, model.body(self._robot.root_body).name)
         self._reference.to(device)
-        self._bins = _Bins(self.clips, cfg, env.step_dt, device)
+        weights = clip_weights(cfg.motion_weights, len(self.clips))
+        kernel = cfg.adaptive_lambda ** np.arange(cfg.adaptive_kernel_size)
+        self._bins = MotionBins(
+            self.clips, weights, kernel, cfg.adaptive_uniform_ratio, env.step_dt, device
+        )
         self.frames = torch.zeros(env.num_envs, dtype=torch.int64, device=device)
         self._ends = torch.ones_like(self.frames)
         self.bin_failed_count = torch.zeros(self._bins.num, device=device)
@@ -348,10 +353,10 @@ class MotionCommand(CommandTerm):
                 f"resampling_time_range of the motion command is {cfg.resampling_time_range}, but "
                 "a motion is followed to its end; leave it at 1e9."
             )
-        if not 0.0 < cfg.adaptive_alpha <= 1.0 or not cfg.adaptive_uniform_ratio > 0.0:
+        if not 0.0 < cfg.adaptive_alpha <= 1.0:
             raise ConfigurationError(
-                f"adaptive_alpha is {cfg.adaptive_alpha} and adaptive_uniform_ratio "
-                f"{cfg.adaptive_uniform_ratio}; the first must be in (0, 1], the second above 0."
+                f"adaptive_alpha of the motion command is {cfg.adaptive_alpha}, but must be in "
+                "(0, 1]."
             )
 
     def _listed_bodies(self, known: Sequence[str]) -> list[str]:
@@ -526,74 +531,6 @@ class _Reference:
             setattr(self, name, values.to(device))
 
 
-class _Bins:
-    """Parts of about a second, into which clips are divided to count failures.
-
-    Attributes:
-        num: How many, of all clips.
-        of_frame: The bin of each frame, int64 ``(T,)``.
-    """
-
-    def __init__(
-        self,
-        clips: Sequence[MotionClip],
-        cfg: MotionCommandCfg,
-        step_dt: float,
-        device: torch.device,
-    ) -> None:
-        counts = [int(clip.num_frames // (1.0 / step_dt)) + 1 for clip in clips]
-        starts = np.cumsum([0, *(clip.num_frames for clip in clips)])
-        self.num = sum(counts)
-        weights = _weights(cfg, clips)
-        first, of_frame, table = 0, [], []
-        smoothing = np.zeros((self.num, self.num))
-        kernel = cfg.adaptive_lambda ** np.arange(cfg.adaptive_kernel_size)
-        for clip, count, start, weight in zip(clips, counts, starts[:-1], weights, strict=True):
-            frames = np.arange(clip.num_frames)
-            of_frame.append(first + np.minimum(frames * count // clip.num_frames, count - 1))
-            for index in range(count):
-                table.append((start, clip.num_frames, index, count, weight))
-                for offset, share in enumerate(kernel / kernel.sum()):
-                    smoothing[first + index, first + min(index + offset, count - 1)] += share
-            first += count
-        self.of_frame = torch.as_tensor(np.concatenate(of_frame), device=device)
-        self._smoothing = torch.as_tensor(smoothing, dtype=torch.float64, device=device)
-        columns_ = torch.tensor(table, dtype=torch.float64, device=device).unbind(1)
-        self._start, self._frames, self._index, self._count, self._weight = columns_
-        self._uniform = cfg.adaptive_uniform_ratio / self.num
-
-    def shares(self, failed: torch.Tensor, mode: str) -> torch.Tensor:
-        """Return how often each bin is drawn, float64 ``(num,)``, of sum 1."""
-        if mode == "adaptive":
-            shares = self._smoothing @ (failed.double() + self._uniform)
-        elif mode == "uniform":
-            shares = self._frames / self._count
-        else:
-            shares = (self._index == 0).double()
-        shares = shares * self._weight
-        return shares / shares.sum()
-
-    def frames(
-        self, shares: torch.Tensor, which: torch.Tensor, where: torch.Tensor, mode: str
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return frames, int64, and the ends of their clips, of two draws from [0, 1)."""
-        bins = torch.searchsorted(shares.cumsum(0), which.double(), right=True)
-        bins = bins.clamp(max=self.num - 1)
-        place = (self._index[bins] + where.double() * (mode != "start")) / self._count[bins]
-        # The frame after it is the first that the robot is compared with.
-        frame = (place * (self._frames[bins] - 1)).long().clamp(max=(self._frames[bins] - 2).long())
-        start = self._start[bins].long()
-        return start + frame, start + self._frames[bins].long()
-
-    def statistics(self, shares: torch.Tensor) -> torch.Tensor:
-        """Return the entropy of ``shares`` over its maximum, the greatest, and its place, (3,)."""
-        entropy = -(shares * (shares + 1e-12).log()).sum() / max(math.log(self.num), 1e-12)
-        most, index = shares.max(dim=0)
-        if self.num == 1:
-            entropy = torch.ones_like(entropy)
-        return torch.stack((entropy, most, index / self.num)).float()
-
-
 def _sources(cfg: MotionCommandCfg) -> list[str]:
     sources = [cfg.motion_file] if isinstance(cfg.motion_file, str) else list(cfg.motion_file)
     if not sources or not all(sources):
@@ -602,16 +539,6 @@ def _sources(cfg: MotionCommandCfg) -> list[str]:
             "env.commands.motion.motion_file=clip.npz"
         )
     return sources
-
-
-def _weights(cfg: MotionCommandCfg, clips: Sequence[MotionClip]) -> list[float]:
-    weights = [1.0] * len(clips) if cfg.motion_weights is None else list(cfg.motion_weights)
-    if len(weights) != len(clips) or min(weights) < 0.0 or not sum(weights) > 0.0:
-        raise ConfigurationError(
-            f"motion_weights is {weights}, but must have {len(clips)} values, one a motion, of 0 "
-            "or more and not all 0."
-        )
-    return weights
 
 
 def _fitting(source: str, env: VectorEnv) -> MotionClip:

@@ -290,6 +290,8 @@ def test_a_clip_of_another_rate_is_resampled(clip, tmp_path, caplog):
         ({"body_names": ["FL_foot"]}, "must be one of body_names"),
         ({"resampling_time_range": (0.5, 1.0)}, "followed to its end"),
         ({"adaptive_alpha": 0.0}, "must be in (0, 1]"),
+        ({"adaptive_kernel_size": 0}, "adaptive_kernel_size"),
+        ({"adaptive_uniform_ratio": 0.0}, "adaptive_uniform_ratio"),
         ({"pose_range": {"w": (0.0, 1.0)}}, "pose_range has the key 'w'"),
     ],
 )

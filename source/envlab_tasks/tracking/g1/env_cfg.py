@@ -29,8 +29,8 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 
-MODEL = "envlab_assets:robots/g1_29.xml"
 MOTION = "envlab_assets:motions/g1_squat.npz"
 BODIES = [
     "pelvis",
@@ -44,7 +44,6 @@ FEET_AND_HANDS = [
     *("left_ankle_roll_link", "right_ankle_roll_link"),
     *("left_wrist_yaw_link", "right_wrist_yaw_link"),
 ]
-SOLES = "(left|right)_foot[1-7]_collision"
 VELOCITIES = {
     "x": (-0.5, 0.5),
     "y": (-0.5, 0.5),
@@ -53,14 +52,6 @@ VELOCITIES = {
     "pitch": (-0.52, 0.52),
     "yaw": (-0.78, 0.78),
 }
-ACTION_SCALE = {
-    ".*_(shoulder_(pitch|roll|yaw)|elbow|wrist_roll)_joint": 0.438577,
-    "(.*_hip_(pitch|yaw)|waist_yaw)_joint": 0.547546,
-    ".*_(hip_roll|knee)_joint": 0.350661,
-    ".*_wrist_(pitch|yaw)_joint": 0.0745009,
-    "(waist_(pitch|roll)|.*_ankle_(pitch|roll))_joint": 0.438577,
-}
-"""A quarter of the torque limit over the stiffness, in rad, by motor."""
 
 
 def followed(func: Callable[..., Any], noise: float | None = None) -> ObservationTermCfg:

@@ -32,20 +32,11 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 
-MODEL = "envlab_assets:robots/g1_29.xml"
 FEET = SceneEntityCfg("feet")
 TOUCHES = SceneEntityCfg("contact_forces", body_names=".*_ankle_roll_link")
 TORSO = SceneEntityCfg("robot", body_names="torso_link")
-SOLES = SceneEntityCfg("robot", geom_names="(left|right)_foot[1-7]_collision")
-ACTION_SCALE = {
-    ".*_(shoulder_(pitch|roll|yaw)|elbow|wrist_roll)_joint": 0.438577,
-    "(.*_hip_(pitch|yaw)|waist_yaw)_joint": 0.547546,
-    ".*_(hip_roll|knee)_joint": 0.350661,
-    ".*_wrist_(pitch|yaw)_joint": 0.0745009,
-    "(waist_(pitch|roll)|.*_ankle_(pitch|roll))_joint": 0.438577,
-}
-"""A quarter of the torque limit over the stiffness, in rad, by motor."""
 WALKING = {
     ".*_hip_pitch_joint": 0.3,
     ".*_hip_(roll|yaw)_joint": 0.15,
@@ -238,7 +229,10 @@ class EventsCfg:
         EventTermCfg(
             func=mdp.randomize_rigid_body_material,
             mode="startup",
-            params={"asset_cfg": SOLES, "friction_range": (0.3, 1.2)},
+            params={
+                "asset_cfg": SceneEntityCfg("robot", geom_names=SOLES),
+                "friction_range": (0.3, 1.2),
+            },
         )
     )
     encoder_bias: EventTermCfg | None = default(

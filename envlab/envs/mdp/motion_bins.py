@@ -1,0 +1,108 @@
+"""Where in clips episodes start: parts of about a second, drawn by how often robots failed in them.
+
+After mjlab 1.6.0's adaptive sampling, for several clips and any number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from envlab.errors import ConfigurationError
+from envlab.motion import MotionClip
+
+
+class MotionBins:
+    """Parts of about a second, into which clips are divided to count failures.
+
+    Attributes:
+        num: How many, of all clips.
+        of_frame: The bin of each frame, int64 ``(T,)``.
+    """
+
+    def __init__(
+        self,
+        clips: Sequence[MotionClip],
+        weights: Sequence[float],
+        kernel: np.ndarray,
+        uniform: float,
+        step_dt: float,
+        device: torch.device,
+    ) -> None:
+        """Divide clips.
+
+        Args:
+            clips: At the environment's rate.
+            weights: How often each is drawn, beside its length.
+            kernel: Shares of a bin, the next one and so on, in how often the bin is drawn.
+            uniform: Failures that are added in all, spread evenly over the bins.
+            step_dt: Time between two frames, in s.
+            device: Where to draw.
+        """
+        counts = [int(clip.num_frames // (1.0 / step_dt)) + 1 for clip in clips]
+        starts = np.cumsum([0, *(clip.num_frames for clip in clips)])
+        self.num = sum(counts)
+        first, of_frame, table = 0, [], []
+        smoothing = np.zeros((self.num, self.num))
+        for clip, count, start, weight in zip(clips, counts, starts[:-1], weights, strict=True):
+            frames = np.arange(clip.num_frames)
+            of_frame.append(first + np.minimum(frames * count // clip.num_frames, count - 1))
+            for index in range(count):
+                table.append((start, clip.num_frames, index, count, weight))
+                for offset, share in enumerate(kernel / kernel.sum()):
+                    smoothing[first + index, first + min(index + offset, count - 1)] += share
+            first += count
+        self.of_frame = torch.as_tensor(np.concatenate(of_frame), device=device)
+        self._smoothing = torch.as_tensor(smoothing, dtype=torch.float64, device=device)
+        columns = torch.tensor(table, dtype=torch.float64, device=device).unbind(1)
+        self._start, self._frames, self._index, self._count, self._weight = columns
+        self._uniform = uniform / self.num
+
+    def shares(self, failed: torch.Tensor, mode: str) -> torch.Tensor:
+        """Return how often each bin is drawn, float64 ``(num,)``, of sum 1."""
+        if mode == "adaptive":
+            shares = self._smoothing @ (failed.double() + self._uniform)
+        elif mode == "uniform":
+            shares = self._frames / self._count
+        else:
+            shares = (self._index == 0).double()
+        shares = shares * self._weight
+        return shares / shares.sum()
+
+    def frames(
+        self, shares: torch.Tensor, which: torch.Tensor, where: torch.Tensor, mode: str
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return frames, int64, and the ends of their clips, of two draws from [0, 1)."""
+        bins = torch.searchsorted(shares.cumsum(0), which.double(), right=True)
+        bins = bins.clamp(max=self.num - 1)
+        place = (self._index[bins] + where.double() * (mode != "start")) / self._count[bins]
+        # The frame after it is the first that the robot is compared with.
+        frame = (place * (self._frames[bins] - 1)).long().clamp(max=(self._frames[bins] - 2).long())
+        start = self._start[bins].long()
+        return start + frame, start + self._frames[bins].long()
+
+    def statistics(self, shares: torch.Tensor) -> torch.Tensor:
+        """Return the entropy of ``shares`` over its maximum, the greatest, and its place, (3,)."""
+        entropy = -(shares * (shares + 1e-12).log()).sum() / max(math.log(self.num), 1e-12)
+        most, index = shares.max(dim=0)
+        if self.num == 1:
+            entropy = torch.ones_like(entropy)
+        return torch.stack((entropy, most, index / self.num)).float()
+
+
+def clip_weights(weights: Sequence[float] | None, num_clips: int) -> list[float]:
+    """Return a weight for each clip; None: 1.
+
+    Raises:
+        ConfigurationError: If there are others than ``num_clips``, or they are no weights.
+    """
+    chosen = [1.0] * num_clips if weights is None else list(weights)
+    if len(chosen) != num_clips or min(chosen) < 0.0 or not sum(chosen) > 0.0:
+        raise ConfigurationError(
+            f"motion_weights is {chosen}, but must have {num_clips} values, one a motion, of 0 or "
+            "more and not all 0."
+        )
+    return chosen
