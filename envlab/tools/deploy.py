@@ -157,9 +157,11 @@ class Player:
     def _start_motion(self, motion: Motion) -> None:
         """Put the robot into the first frame; what it does is compared with the next one."""
         motion.frame = 1
-        start = self.model.jnt_qposadr[self.model.body(self.cfg["root_body"]).jntadr[0]]
-        self.data.qpos[start : start + 3] = motion.positions[0, motion.root]
-        self.data.qpos[start + 3 : start + 7] = motion.orientations[0, motion.root]
+        position, orientation, velocity, turning = self.root()
+        position[:] = motion.positions[0, motion.root]
+        orientation[:] = motion.orientations[0, motion.root]
+        velocity[:] = motion.velocities[0, motion.root]
+        turning[:] = self.in_root(motion.turning[0, motion.root])
         for column, joint in enumerate(motion.joints):
             self.data.joint(joint).qpos = motion.joint_pos[0, column]
             self.data.joint(joint).qvel = motion.joint_vel[0, column]
@@ -288,6 +290,7 @@ class Motion:
                 arrays = {name: file[name] for name in file.files}
             self.joint_pos, self.joint_vel = arrays["joint_pos"], arrays["joint_vel"]
             self.positions, self.orientations = arrays["body_pos_w"], arrays["body_quat_w"]
+            self.velocities, self.turning = arrays["body_lin_vel_w"], arrays["body_ang_vel_w"]
             fps = float(arrays["fps"].reshape(-1)[0])
         except (OSError, ValueError, KeyError, EOFError) as error:
             raise DeployError(f"{path} cannot be read as a motion ({error}).") from None

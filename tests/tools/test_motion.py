@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 
 from envlab.cli import main
 from envlab.envs import ManagerEnv
-from envlab.motion import fit_clip, read_clip
+from envlab.motion import fit_clip, read_clip, write_clip
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools import motion as motion_tool
 from envlab.tools.deploy import Player
@@ -146,14 +147,25 @@ def exported(run: Path) -> Path:
     return next(run.glob("logs/rsl_rl/g1_tracking/*/exported"))
 
 
-def test_the_bare_player_sees_what_the_environment_shows(exported):
+def test_the_bare_player_sees_what_the_environment_shows(exported, tmp_path):
+    # The squat begins after 20 frames; with what comes before, an observation that stays would do.
+    moving = replace(
+        (squat := read_clip(SQUAT)),
+        **{
+            name: values[40:]
+            for name, values in vars(squat).items()
+            if isinstance(values, np.ndarray)
+        },
+    )
+    write_clip(moving, tmp_path / "moving.npz")
     task = get_task(f"{TASK}-Play")
     cfg = load_env_cfg(task)
+    cfg.commands.motion.motion_file = str(tmp_path / "moving.npz")
     cfg.commands.motion.joint_position_range = (0.0, 0.0)
     cfg.events.base_com = cfg.events.encoder_bias = cfg.events.foot_friction = None
     cfg.scene.num_envs = 1
     env = task.make(cfg, seed=0)
-    player = Player(exported)
+    player = Player(exported, motion=tmp_path / "moving.npz")
     rng = np.random.default_rng(0)
     for _ in range(20):
         expected = env.obs_buf["policy"][0].numpy()

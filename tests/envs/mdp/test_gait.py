@@ -12,8 +12,8 @@ from envlab.envs import ManagerEnv, mdp
 from envlab.envs.math import quat_from_euler_xyz
 from envlab_tasks.locomotion.velocity.g1_29.flat_env_cfg import G1FlatEnvCfg
 
-MOVING, STANDING = [0.3, -0.4, 0.1], [0.0, 0.03, 0.01]
-"""Commands: 0.6 and 0.04 in all."""
+MOVING, STANDING, TURNING = [0.3, -0.4, 0.1], [0.0, 0.03, 0.01], [0.0, 0.03, -0.04]
+"""Commands: 0.6, 0.04 and 0.07 in all."""
 ON = {"command_name": "twist", "command_threshold": 0.05}
 
 
@@ -88,27 +88,27 @@ def test_body_and_momentum_penalties_are_squares():
 
 def test_steps_cost_by_height_slip_and_impact_while_moving():
     feet = SimpleNamespace(
-        heights=torch.tensor([[0.1, 0.04]] * 2),
-        speeds=torch.tensor([[2.0, 0.5]] * 2),
-        landing_heights=torch.tensor([[0.15, 0.0]] * 2),
+        heights=torch.tensor([[0.1, 0.04]] * 3),
+        speeds=torch.tensor([[2.0, 0.5]] * 3),
+        landing_heights=torch.tensor([[0.15, 0.0]] * 3),
     )
     touches = SimpleNamespace(
-        first_contact=torch.tensor([[True, False]] * 2),
-        in_contact=torch.tensor([[False, True]] * 2),
-        net_forces_w=torch.tensor([[[3.0, 0.0, 4.0], [0.0, 0.0, 90.0]]] * 2),
-        current_air_time=torch.tensor([[0.2, 0.0]] * 2),
+        first_contact=torch.tensor([[True, False]] * 3),
+        in_contact=torch.tensor([[False, True]] * 3),
+        net_forces_w=torch.tensor([[[-3.0, 0.0, 4.0], [0.0, 0.0, 90.0]]] * 3),
+        current_air_time=torch.tensor([[0.2, 0.0]] * 3),
     )
-    env = commanded(MOVING, STANDING)
+    env = commanded(MOVING, STANDING, TURNING)
     clearance = mdp.feet_clearance(env, 0.1, feet_cfg=feet, **ON)
-    assert clearance.tolist() == pytest.approx([0.06 * 0.5, 0.0])
+    assert clearance.tolist() == pytest.approx([0.06 * 0.5, 0.0, 0.06 * 0.5])
     swing = mdp.feet_swing_height(env, 0.1, sensor_cfg=touches, feet_cfg=feet, **ON)
-    assert swing.tolist() == pytest.approx([0.25, 0.0])
+    assert swing.tolist() == pytest.approx([0.25, 0.0, 0.25])
     slip = mdp.feet_slip(env, sensor_cfg=touches, feet_cfg=feet, **ON)
-    assert slip.tolist() == pytest.approx([0.25, 0.0])
+    assert slip.tolist() == pytest.approx([0.25, 0.0, 0.25])
     landing = mdp.soft_landing(env, sensor_cfg=touches, **ON)
-    assert landing.tolist() == pytest.approx([5.0, 0.0])
+    assert landing.tolist() == pytest.approx([5.0, 0.0, 5.0])
     seen = mdp.foot_contact_forces(env, touches)[0]
-    assert seen.tolist() == pytest.approx([math.log(4), 0, math.log(5), 0, 0, math.log(91)])
+    assert seen.tolist() == pytest.approx([-math.log(4), 0, math.log(5), 0, 0, math.log(91)])
     assert mdp.foot_contact(env, touches)[0].tolist() == [0.0, 1.0]
     assert mdp.foot_air_time(env, touches)[0].tolist() == pytest.approx([0.2, 0.0])
     assert mdp.foot_height(env, feet) is feet.heights
@@ -121,10 +121,10 @@ def env() -> ManagerEnv:
     return ManagerEnv(cfg, num_envs=2, seed=0)
 
 
-def lift(env: ManagerEnv, height: float, speed: float = 0.0) -> None:
+def lift(env: ManagerEnv, height: float, speed: float = 0.0, turning: float = 0.0) -> None:
     qpos, qvel = env.default_qpos.repeat(2, 1), torch.zeros_like(env.sim.data.qvel)
     qpos[:, 2] += height
-    qvel[:, 0] = speed
+    qvel[:, 0], qvel[:, 5] = speed, turning
     env.sim.reset(torch.ones(2, dtype=torch.bool), qpos, qvel)
 
 
@@ -136,6 +136,9 @@ def test_feet_are_as_high_and_fast_as_the_robot_that_is_lifted(env):
     lift(env, 0.3, speed=1.5)
     assert torch.allclose(feet.heights, start + 0.3, atol=1e-6)
     assert torch.allclose(feet.speeds, torch.full((2, 2), 1.5), atol=1e-6)
+    lift(env, 0.3, turning=2.0)  # about the vertical through the pelvis
+    away = env.sim.data.site_xpos[:, feet._sites, :2] - env.sim.data.qpos[:, None, :2]
+    assert torch.allclose(feet.speeds, 2.0 * away.norm(dim=2), atol=1e-5)
 
 
 def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
@@ -159,6 +162,9 @@ def test_the_highest_point_of_a_swing_is_known_when_it_ends(env):
     assert torch.allclose(feet.landing_heights, low + 0.12, atol=1e-6)
     move(0.0, True)
     assert not feet.landing_heights.any()
+    move(0.04, False)
+    move(0.0, True)  # after a lower swing
+    assert torch.allclose(feet.landing_heights, low + 0.04, atol=1e-6)
     feet.set_state(state)
     assert torch.allclose(feet.peak_heights, low + 0.12, atol=1e-6)
     feet.reset(torch.tensor([True, False]))

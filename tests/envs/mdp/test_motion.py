@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -332,3 +333,14 @@ def test_a_reset_turns_the_angular_velocity_into_the_robots_frame(file):
     turning = env.sim.data.qvel[0, 3:6]
     expected = [0.0, 2.5 * math.sin(1.0), 2.5 * math.cos(1.0)]
     assert turning.tolist() == pytest.approx(expected, abs=1e-2)
+
+
+def test_the_reference_is_a_ghost_without_shapes_that_only_collide(file):
+    env = make(file)
+    show(env, 30)
+    model = env.sim.model
+    scene = mujoco.MjvScene(model, maxgeom=500)
+    env.command_manager.get_term("motion").add_markers(scene)
+    assert scene.ngeom == int(((model.geom_bodyid > 0) & (model.geom_group < 3)).sum()) > 0
+    colours = {tuple(scene.geoms[i].rgba.round(2).tolist()) for i in range(scene.ngeom)}
+    assert len(colours) == 1
