@@ -1,4 +1,4 @@
-"""What mkdocs.yml does not say: pages of the root, and links that lead out of docs/."""
+"""What mkdocs.yml does not say: pages of the root, the notebook, and links out of docs/."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -29,12 +30,22 @@ def on_files(files: Files, config: Any) -> Files:
             text = text.replace(f"]({other}", f"]({called}")
         text = re.sub(r'(\]\(|src=")docs/', r"\1", text)
         files.append(File.generated(config, page, content=text))
+    _add_notebook(files, config)
     template = ROOT / "envlab/tools/template"
     for path in (*template.rglob("*.py"), *template.rglob("*.yaml")):
         name = path.relative_to(ROOT).as_posix()
         files.append(File.generated(config, name, abs_src_path=str(path)))
     files.append(File.generated(config, "LICENSE", abs_src_path=str(ROOT / "LICENSE")))
     return files
+
+
+def _add_notebook(files: Files, config: Any) -> None:
+    """Add the notebook as a page, and its pictures."""
+    text, resources = MarkdownExporter().from_filename(str(ROOT / "docs/notebook.ipynb"))
+    for name, picture in resources["outputs"].items():
+        text = text.replace(f"]({name})", f"](images/notebook/{name})")
+        files.append(File.generated(config, f"images/notebook/{name}", content=picture))
+    files.append(File.generated(config, "notebook.md", content=text))
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -53,7 +53,7 @@ class AgentCfg:
     lr_scaling: Literal["none", "linear", "sqrt"] = "none"
     """Factor of the learning rates: 1, the number of processes, or its square root."""
     logger: str = "tensorboard"
-    """``tensorboard``, ``wandb`` or ``neptune``."""
+    """``tensorboard``, ``wandb``, ``mlflow`` or ``trackio``."""
     log_project_name: str | None = None
     """Project at the service; null: its own environment variable, or the experiment's name."""
     wandb_entity: str | None = None

@@ -12,16 +12,17 @@ from envlab.arguments import ArgumentParser
 from envlab.commands import commands
 from envlab.distributed.program import run_script
 from envlab.errors import ConfigurationError, did_you_mean
-from envlab.libraries import get_library, libraries
+from envlab.libraries import default_library, get_library, libraries
 from envlab.registry import get_task, load_entry_point
-from envlab.runs.manifest import LOG_ROOT, read_manifest, read_manifests
-from envlab.runs.pretrained import SELECTOR
-from envlab.train.arguments import read_words
+from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.run.pretrained import SELECTOR
+from envlab.run.remote import fetch, is_remote
+from envlab.training.arguments import read_words
 
 OF_LIBRARIES = {
-    "play": "envlab.train.play:run_playing",
-    "config": "envlab.train.config:run_config",
-    "export": "envlab.train.play:run_export",
+    "play": "envlab.training.play:run_playing",
+    "config": "envlab.training.config:run_config",
+    "export": "envlab.training.play:run_export",
 }
 """What runs a command that a library's name follows, beside ``train``."""
 NAMES = ("train", *OF_LIBRARIES, "view")
@@ -104,6 +105,8 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
                 "latest, or leave the library out."
             )
         return "zero", rest
+    if is_remote(flags.checkpoint):
+        flags.checkpoint = str(fetch(flags.checkpoint))
     library = flags.rl_library or _library_of(flags.checkpoint, flags.task)
     chosen = [] if library is None else [f"--rl_library={library}"]
     return "play", [*chosen, *rest, f"--checkpoint={flags.checkpoint}", "--no_export"]
@@ -111,7 +114,7 @@ def _viewing(words: Sequence[str]) -> tuple[str, list[str]]:
 
 def _library_of(checkpoint: str, task_id: str) -> str | None:
     """Return what trained a checkpoint: that of its run, or of the task's newest run."""
-    from envlab.runs.pretrained import policies
+    from envlab.run.pretrained import policies
 
     run = Path(checkpoint).parent.parent
     if (run / "run.json").is_file():
@@ -147,8 +150,7 @@ def _library_first(command: str, words: Sequence[str]) -> tuple[str, list[str], 
     rest = [f"--task={flags.task}", *rest]
     if flags.rl_library is not None:
         return flags.rl_library, rest, ""
-    configured = get_task(flags.task).libraries
-    library = next((name for name in configured if name in libraries()), "rsl_rl")
+    library = default_library(get_task(flags.task))
     return library, rest, f"No library was named; taking {library} (--rl_library {library})."
 
 
@@ -166,7 +168,7 @@ def _run(command: str, name: str, words: Sequence[str], choice: str = "") -> int
     """Train, play or export with a library, or print a configuration."""
     library = get_library(name)
     if command == "train":
-        from envlab.train.launch import train_with
+        from envlab.training.launch import train_with
 
         return train_with(library, words, choice)
     flags, overrides = read_words(command, library, words, choice)

@@ -72,13 +72,19 @@ CORE = (
     ),
     Command(
         name="validate",
-        main="envlab.train.validate:main",
+        main="envlab.training.validate:main",
         usage="validate RUN",
         description="judge a run's checkpoints by episodes it was not trained in",
     ),
     Command(
+        name="push",
+        main="envlab.tools.push:main",
+        usage="push RUN hf:OWNER/NAME",
+        description="a policy to a Hugging Face repository, with a model card",
+    ),
+    Command(
         name="compare",
-        main="envlab.runs.compare.command:main",
+        main="envlab.run.compare.command:main",
         usage="compare RUN...",
         description="runs of any library as a table and a picture, over seeds",
     ),

@@ -11,7 +11,7 @@ from envlab.commands import commands
 from envlab.errors import ConfigurationError
 from envlab.libraries import libraries
 from envlab.registry import list_tasks
-from envlab.train.arguments import agent_parser, export_parser, play_parser, train_parser
+from envlab.training.arguments import agent_parser, export_parser, play_parser, train_parser
 
 SHELLS = ("bash", "zsh")
 _START_ZSH = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -u -D }"

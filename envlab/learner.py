@@ -1,6 +1,6 @@
 """What a way to train implements: a :class:`Learner` to train with, a :class:`Player` to play with.
 
-The loop around the iterations stands once, in :mod:`envlab.train.loop`; a library's folder
+The loop around the iterations stands once, in :mod:`envlab.training.loop`; a library's folder
 says what happens within one.
 """
 
@@ -94,7 +94,7 @@ class Learner(abc.ABC):
     """Frames of all ranks to end at, where iterations may differ in frames; None: iterations are
     counted."""
     tracker: Any = None
-    """An :class:`~envlab.train.metrics.EpisodeTracker` that counts this rank's episodes in place
+    """An :class:`~envlab.training.metrics.EpisodeTracker` that counts this rank's episodes in place
     of the loop's own, where these are not those of one batch of environments."""
     steps_alike = True
     """Whether the environments of all ranks make the same number of steps."""

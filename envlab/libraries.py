@@ -14,6 +14,7 @@ from typing import Any
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.plugins import load_plugins
 from envlab.registry import load_entry_point, packages_of, without_guests
+from envlab.task import Task
 
 ENTRY_POINT_GROUP = "envlab.libraries"
 
@@ -36,13 +37,13 @@ class Library:
     """Packages it trains with, of which all ranks need the same versions; and the module of each
     that is imported to see whether it loads, or nothing."""
     flags: str | None = None
-    """A subclass of :class:`envlab.train.flags.Flags` that adds the library's own."""
+    """A subclass of :class:`envlab.training.flags.Flags` that adds the library's own."""
     has_members: bool = False
     """Whether ``--population_size`` trains several learners of it at once, see
-    :mod:`envlab.train.population`."""
+    :mod:`envlab.training.population`."""
     takes_policies: bool = False
     """Whether ``--checkpoint`` without ``--resume`` gives a new run a policy to begin with, such as
-    a teacher: :attr:`envlab.train.session.Session.given_policy`."""
+    a teacher: :attr:`envlab.training.session.Session.given_policy`."""
     prepare: str | None = None
     """``(command, words, num_nodes=None) -> words``: the flags and overrides that the words after
     ``train``, ``play`` or ``config LIBRARY`` stand for, where a file says what to train."""
@@ -171,3 +172,9 @@ def get_library(name: str) -> Library:
             f"{', '.join(known)}.{did_you_mean(name, known)}"
         )
     return known[name]
+
+
+def default_library(task: Task) -> str:
+    """Return what a task is trained with where no library is named: the first it is set up for."""
+    known = libraries()
+    return next((name for name in task.libraries if name in known), "rsl_rl")

@@ -36,6 +36,13 @@ TERMS = "envlab.envs.mdp"
 CONTENT = "envlab_tasks"
 """Where envlab's tasks are."""
 AGENT_SUFFIX = "_cfg_entry_point"
+_ISAAC_LAB_3 = {
+    "IsaacContrib-": "Isaac-",
+    "-Reorient-": "-Repose-",
+    "-UnitreeGo2": "-Unitree-Go2",
+    "-Pendulum-MARL-": "-Cart-Double-Pendulum-",
+}
+"""What Isaac Lab 3.0.0 calls parts of ids, and what 2.3.2 did."""
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"
 """What finds ``gym:<id>``; by name, because it lies above this file."""
 
@@ -105,7 +112,9 @@ def get_task(task_id: str) -> Task:
                 f"{error}."
             ) from error
     tasks = {task.id: task for task in list_tasks()}
-    older = name.replace("IsaacContrib-", "Isaac-").replace("-Reorient-", "-Repose-")
+    older = name
+    for newer_part, older_part in _ISAAC_LAB_3.items():
+        older = older.replace(newer_part, older_part)
     for candidate in (name, f"{name}-v0", older, f"{older}-v0"):
         if candidate in tasks:
             return tasks[candidate]

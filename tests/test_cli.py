@@ -102,7 +102,7 @@ def test_a_librarys_flags_are_shown_without_a_task(capsys, words: list[str]):
 
 def test_an_unknown_task_is_refused_before_the_library_loads(tmp_path):
     code = (
-        "import sys; from envlab.train.launch import train\n"
+        "import sys; from envlab.training.launch import train\n"
         "code = train('rsl_rl', ['--task=Nope'])\n"
         "raise SystemExit(code if 'rsl_rl' not in sys.modules else 'rsl_rl was loaded')"
     )

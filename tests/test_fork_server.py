@@ -18,7 +18,7 @@ from pathlib import Path
 
 words = Path("/proc/self/cmdline").read_text().rstrip("\\0").split("\\0")
 variables = Path("/proc/self/environ").read_text().split("\\0")
-print(json.dumps({
+line = json.dumps({
     "argv": sys.argv,
     "name": __name__,
     "first path": sys.path[0],
@@ -43,7 +43,8 @@ print(json.dumps({
     "rank": os.environ.get("RANK"),
     "is below torchrun": "torch.distributed.run"
     in Path(f"/proc/{os.getppid()}/cmdline").read_text(),
-}))
+})
+os.write(1, f"{line}\\n".encode())  # in one write: two ranks share the pipe
 sys.exit(int(sys.argv[2]))
 """
 BOTH = pytest.mark.parametrize("execute", [False, True], ids=["forked", "executed"])

@@ -13,7 +13,7 @@ from envlab.distributed.seeding import seed_everything
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
 from envlab.precision import compute_in, settle_precision
-from envlab.train.training import make_env
+from envlab.training.preparation import make_env
 from tests.trained import TASK, session_of
 
 BATCH = 64

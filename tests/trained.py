@@ -17,9 +17,9 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.libraries import get_library
-from envlab.train.arguments import train_parser
-from envlab.train.launch import train
-from envlab.train.session import Session, compose_session
+from envlab.training.arguments import train_parser
+from envlab.training.launch import train
+from envlab.training.session import Session, compose_session
 from tests.launcher import TRAIN, Launch, run, torchrun
 
 HERE = Path(__file__).parent

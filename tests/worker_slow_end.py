@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from envlab.train.launch import train
-from envlab.train.loop import Training
+from envlab.training.launch import train
+from envlab.training.loop import Training
 
 SECONDS = 6.0
 """The other rank is gone by then, and torchrun has sent SIGTERM."""

@@ -64,6 +64,9 @@ def packages() -> list[Package]:
         Package("av", "--video", extra="video"),
         Package("matplotlib", "compare", extra="compare"),
         Package("wandb", "--logger wandb", extra="pip install wandb"),
+        Package("mlflow-skinny", "--logger mlflow", extra="pip install mlflow"),
+        Package("trackio", "--logger trackio", extra="pip install trackio"),
+        Package("huggingface_hub", "hf:OWNER/NAME, push", extra="pip install huggingface_hub"),
     ]
 
 

@@ -16,7 +16,7 @@ def make(
     overrides: Sequence[str] = (),
     device: str | None = None,
     seed: int | None = None,
-    render_mode: str | None = None,
+    render_mode: str | None = "rgb_array",
 ) -> Any:
     """Return the environments of a task, such as ``envlab.make("Isaac-Ant-v0", num_envs=64)``.
 
@@ -26,7 +26,7 @@ def make(
         overrides: Changes of the configuration, as on the command line: ``["env.decimation=2"]``.
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
         seed: Base seed; None: a random one.
-        render_mode: ``rgb_array`` for pictures by ``render()``.
+        render_mode: ``rgb_array``: ``render()`` makes pictures, without a window; None: none.
 
     Raises:
         EnvlabError: If there is no such task, or a value makes no environment.

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from envlab.agent_cfg import BasicAgentCfg
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError
-from envlab.train.flags import Flags
+from envlab.training.flags import Flags
 
 
 @dataclass(kw_only=True)

@@ -31,7 +31,7 @@ from envlab.fast_sac.objective import (
 from envlab.fast_sac.replay import Batch, Replay
 from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
-from envlab.train.session import Session
+from envlab.training.session import Session
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from envlab.envs import BatchedEnv
 from envlab.fast_sac.cfg import ReplayCfg
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.networks import Actor
-from envlab.train.export import export_policy
-from envlab.train.session import Session
+from envlab.training.export import export_policy
+from envlab.training.session import Session
 
 
 class FastSacPlayer:

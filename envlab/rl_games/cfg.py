@@ -25,7 +25,7 @@ from envlab.config import (
     UnitInterval,
     merge,
 )
-from envlab.train.flags import Flags
+from envlab.training.flags import Flags
 
 SAC = "sac"
 

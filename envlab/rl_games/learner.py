@@ -26,7 +26,7 @@ from envlab.rl_games.env import RlGamesVecEnv, make_agent
 from envlab.rl_games.normalisers import pool_normalisers
 from envlab.rl_games.ppo import ContinuousAgent, DiscreteAgent
 from envlab.rl_games.sac import SacLearner
-from envlab.train.session import Session
+from envlab.training.session import Session
 
 logger = logging.getLogger(__name__)
 

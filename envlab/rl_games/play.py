@@ -16,8 +16,8 @@ from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_model, fitting_checkpoint, supported_configuration
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.normalisers import normalise_groups, pool_normalisers
-from envlab.train.export import export_policy
-from envlab.train.session import Session
+from envlab.training.export import export_policy
+from envlab.training.session import Session
 
 
 class RlGamesPolicy(nn.Module):

@@ -5,7 +5,7 @@ checkpoints are not. Gaps of rsl_rl 5.5.1 that this folder closes:
 
 - Its runner hard-codes NCCL and requires ``cuda:LOCAL_RANK``, its logger sees rank 0's environments
   only, and it resumes at the iteration it had finished, with counters and generators lost: loop,
-  metrics and checkpoints are envlab's (:mod:`envlab.train`).
+  metrics and checkpoints are envlab's (:mod:`envlab.training`).
 - It averages gradients by hand after the backward pass; the policy is wrapped in
   ``DistributedDataParallel`` instead (``--grad_sync library`` keeps its own way, with the same
   result).

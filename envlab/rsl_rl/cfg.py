@@ -20,7 +20,7 @@ from envlab.config import (
     leaves,
     merge,
 )
-from envlab.train.flags import Flags
+from envlab.training.flags import Flags
 
 LayerSize = Annotated[int, Range(above=0, also=-1)]
 

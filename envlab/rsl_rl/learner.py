@@ -18,7 +18,7 @@ from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
-from envlab.train.session import Session
+from envlab.training.session import Session
 
 
 class RslRlLearner(Learner):

@@ -13,8 +13,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import pack
 from envlab.rsl_rl.learner import RslRlLearner
-from envlab.train.export import ChannelsFirst, export_policy, export_steps
-from envlab.train.session import Session
+from envlab.training.export import ChannelsFirst, export_policy, export_steps
+from envlab.training.session import Session
 
 
 class RslRlPlayer:

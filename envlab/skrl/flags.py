@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envlab.skrl.library import ALGORITHMS
-from envlab.train.flags import Flags, flag
+from envlab.training.flags import Flags, flag
 
 FRAMEWORKS = ("torch", "jax")
 

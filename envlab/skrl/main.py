@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from envlab.errors import ConfigurationError
 from envlab.skrl.cfg import SkrlCfg
-from envlab.train.flags import Flags
+from envlab.training.flags import Flags
 
 if TYPE_CHECKING:
     from envlab.distributed.context import DistributedContext
     from envlab.learner import Learner, Player
-    from envlab.train.session import Session
+    from envlab.training.session import Session
 
 _JAX_PACKAGES = ("jax", "flax", "optax")
 

@@ -19,7 +19,7 @@ from torch import fx, nn
 
 from envlab.skrl.env import ObservationPacker, joined
 from envlab.skrl.learner import SkrlLearner
-from envlab.train.export import export_policy
+from envlab.training.export import export_policy
 
 
 class BestActions(nn.Module):

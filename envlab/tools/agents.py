@@ -11,8 +11,8 @@ from gymnasium import spaces
 
 from envlab.config import compose, merge
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import agent_parser
-from envlab.train.viewing import NUM_WATCHED, check_viewing, start_viewing
+from envlab.training.arguments import agent_parser
+from envlab.training.viewing import NUM_WATCHED, check_viewing, start_viewing
 
 if TYPE_CHECKING:  # torch is loaded once the words have been read
     import torch

@@ -12,8 +12,8 @@ from typing import Any
 from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError, RunDirectoryError
 from envlab.foreign import parse_json, printable, read_text
-from envlab.runs.compare.picture import choose_path, write
-from envlab.runs.compare.statistics import require
+from envlab.run.compare.picture import choose_path, write
+from envlab.run.compare.statistics import require
 
 FILE = "lineage.json"
 DEFAULT_PATH = "lineage.png"

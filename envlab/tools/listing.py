@@ -8,7 +8,7 @@ from tabulate import tabulate
 
 from envlab.arguments import ArgumentParser
 from envlab.registry import Task, list_tasks
-from envlab.runs.pretrained import policies
+from envlab.run.pretrained import policies
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -29,9 +29,9 @@ from envlab.motion import (
     write_clip,
 )
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import agent_parser, play_parser
-from envlab.train.play import OpenedPolicy, open_policy
-from envlab.train.viewing import check_viewing, start_viewing
+from envlab.training.arguments import agent_parser, play_parser
+from envlab.training.play import OpenedPolicy, open_policy
+from envlab.training.viewing import check_viewing, start_viewing
 
 if TYPE_CHECKING:
     import mujoco

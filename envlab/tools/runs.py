@@ -12,10 +12,9 @@ from typing import Any
 from tabulate import tabulate
 
 from envlab.arguments import ArgumentParser
-from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
-from envlab.runs.manifest import read_manifests
-from envlab.runs.records import Standing, read_standing
+from envlab.run.records import Standing
+from envlab.run.training_run import runs
 
 SILENT_S = 3600.0
 """A run that is said to be running and has written nothing for so long has probably died."""
@@ -65,17 +64,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--library", metavar="NAME", help="only runs of this library")
     parser.add_argument("--json", action="store_true", help="for scripts: a list of objects")
     flags = parser.parse_args(list(arguments))
-    folder = Path(flags.folder)
-    if not folder.is_dir():
-        raise RunDirectoryError(
-            f"There is no folder {flags.folder!r}. Give one that contains runs; training makes "
-            "'logs' where it is started."
-        )
+    found = runs(flags.folder, task=flags.task or "", library=flags.library)
     rows = [
-        row(directory, manifest, read_standing(directory), last_writes(directory))
-        for directory, manifest in read_manifests(folder, "**").items()
-        if (flags.task or "").lower() in str(manifest.get("task")).lower()
-        and flags.library in (None, manifest.get("library"))
+        row(run.directory, run.manifest, run.standing, last_writes(run.directory)) for run in found
     ]
     if flags.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
@@ -87,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def row(
-    directory: Path, manifest: dict[str, Any], at: Standing, writes: Mapping[str, float]
+    directory: Path, manifest: Mapping[str, Any], at: Standing, writes: Mapping[str, float]
 ) -> Row:
     """Return what is listed of a run.
 

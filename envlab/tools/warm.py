@@ -9,9 +9,9 @@ from typing import Any
 from envlab.config import compose, merge
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
-from envlab.runs.pretrained import SELECTOR, policies
+from envlab.run.pretrained import SELECTOR, policies
 from envlab.task import Task
-from envlab.train.arguments import TrainingParser, play_parser
+from envlab.training.arguments import TrainingParser, play_parser
 
 NUM_ENVS, NUM_STEPS = 64, 200
 """Of a measurement."""
@@ -74,7 +74,7 @@ def _measure(task: Task, words: Sequence[str], device: str) -> None:
     from envlab.distributed.context import DistributedContext
     from envlab.libraries import get_library
     from envlab.tools.agents import draw_actions
-    from envlab.train.play import open_policy
+    from envlab.training.play import open_policy
 
     overrides = [*words, "env.sim.backend=mujoco_warp"]
     cfg = compose({"env": load_env_cfg(task)}, overrides)["env"]

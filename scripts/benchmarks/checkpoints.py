@@ -28,8 +28,8 @@ from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.distributed.ranks import launched_rank
 from envlab.learner import IterationRecord
-from envlab.train.launch import train
-from envlab.train.saver import Saver
+from envlab.training.launch import train
+from envlab.training.saver import Saver
 
 MINUTES = 10.0
 """Default of ``agent.save_interval_minutes``."""

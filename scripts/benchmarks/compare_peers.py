@@ -32,7 +32,7 @@ import torch
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
-from envlab.train.evaluation import write_json
+from envlab.training.evaluation import write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs/performance.md", ROOT / "docs/evolve.md"]

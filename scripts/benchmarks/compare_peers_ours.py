@@ -33,9 +33,9 @@ from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl_games.env import Packed, RlGamesVecEnv
 from envlab.skrl.env import final_values
-from envlab.train.arguments import train_parser
-from envlab.train.launch import train as train_library
-from envlab.train.session import compose_session
+from envlab.training.arguments import train_parser
+from envlab.training.launch import train as train_library
+from envlab.training.session import compose_session
 from envlab_populations.evolution.population import make_population
 from envlab_populations.evolution.replay import ReplayMemory
 from scripts.benchmarks.compare_peers_others import (

@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from envlab.runs.records import Records
+from envlab.run.records import Records
 from tests.agents import agent, end
 from tests.launcher import ROOT, Launch
 from tests.nodes import Nodes, why_not

@@ -32,10 +32,10 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import interruptible
 from envlab.distributed.program import guarded
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
-from envlab.runs.records import Records
+from envlab.run.records import Records
 from envlab.skrl.agents import agent_class, make_agent
 from envlab.skrl.env import Spaces
-from envlab.train.training import make_env, settle
+from envlab.training.preparation import make_env, settle
 from envlab_populations.hogwild.agents import make_session_agent
 from envlab_populations.hogwild.cfg import HogwildCfg
 from envlab_populations.hogwild.networks import make_networks

@@ -37,7 +37,7 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
-from envlab.train.evaluation import write_json
+from envlab.training.evaluation import write_json
 from envlab_navigation.geodesics import distance_fields
 from envlab_navigation.house import make_house
 from envlab_navigation.nav_cfg import ACTIONS, NavEnvCfg

@@ -35,8 +35,8 @@ from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import libraries
 from envlab.registry import get_task, load_env_cfg
-from envlab.runs.compare.statistics import require
-from envlab.runs.records import Records
+from envlab.run.compare.statistics import require
+from envlab.run.records import Records
 
 WORKER = Path(__file__).with_name("scaling_worker.py")
 AUDIT_INTERVAL = 50

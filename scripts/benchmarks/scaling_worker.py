@@ -29,9 +29,9 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import read_ranks
 from envlab.learner import IterationRecord
-from envlab.train.launch import train
-from envlab.train.loop import Training
-from envlab.train.metrics import ProgressLine
+from envlab.training.launch import train
+from envlab.training.loop import Training
+from envlab.training.metrics import ProgressLine
 
 COLLECTIVES = (
     "all_reduce",

@@ -29,7 +29,7 @@ import psutil
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.processes import state_of
 from envlab.errors import CheckpointError
-from envlab.runs.records import METRICS, Records
+from envlab.run.records import METRICS, Records
 
 ROOT = Path(__file__).parents[2]
 TRAIN = ROOT / "scripts/reinforcement_learning/rsl_rl/train.py"

@@ -30,7 +30,7 @@ from envlab.envs import VectorEnv
 from envlab.registry import Task, get_task, load_env_cfg
 from envlab.sim.analytic_backend import AnalyticSimulation
 from envlab.sim.simulation import copy_model, create_simulation
-from envlab.train.arguments import TrainingParser
+from envlab.training.arguments import TrainingParser
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,9 +22,9 @@ from websockets.sync.client import connect
 
 from envlab.distributed.context import DistributedContext
 from envlab.libraries import get_library
-from envlab.train.arguments import train_parser
-from envlab.train.session import compose_session
-from envlab.train.training import make_env
+from envlab.training.arguments import train_parser
+from envlab.training.preparation import make_env
+from envlab.training.session import compose_session
 from envlab_web.viewer.web import WebViewer
 
 

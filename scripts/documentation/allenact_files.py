@@ -21,7 +21,7 @@ from pathlib import Path
 from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_navigation.ddppo import build, experiment_words
 from envlab_navigation.ddppo.allenact.packages import prepare_packages
 from envlab_navigation.ddppo.pipeline import TrainingPipeline

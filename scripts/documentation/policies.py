@@ -12,7 +12,6 @@ and how it did when played::
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,16 +27,16 @@ if __name__ == "__main__":
 
 from envlab.arguments import ArgumentParser
 from envlab.cli import play
-from envlab.distributed.checkpoint import load_checkpoint, save_checkpoint
+from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
 from envlab.registry import get_task, list_tasks
-from envlab.runs.checkpoints import Checkpoints
-from envlab.runs.manifest import read_manifest
-from envlab.runs.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
-from envlab.train.arguments import play_parser
-from envlab.train.play import open_policy
+from envlab.run.manifest import read_manifest
+from envlab.run.packing import pack as pack_policy
+from envlab.run.pretrained import EVALUATION, FILE, SELECTOR, Policy, policies
+from envlab.training.arguments import play_parser
+from envlab.training.play import open_policy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/policies.md"
@@ -46,8 +45,6 @@ LARGEST = 3 << 20
 """Bytes of a policy, at most."""
 NUM_EPISODES = 64
 NUM_NAVIGATED = 1024
-PRIVATE = ("host", "pid", "launch", "flags", "services", "resumed_from")
-"""What a manifest says of the machine and the moment, which is nothing to others."""
 SIZE, FRAMES_PER_S, SECONDS = (288, 162), 12.5, 3.2
 HEAD = """# Pretrained policies
 
@@ -68,8 +65,8 @@ houses. No policy is played in states that it was trained in. Each is one seed.
 |---|---|---|---|---|---|---|
 """
 TAIL = """
-What is missing here was not learned in the hours of CPU that we had: rough ground, H1 and G1,
-lifting and turning cubes need Isaac Lab's 50 to 300 million frames, that is, a GPU. A policy that
+What is missing here was not learned in the hours of CPU that we had: rough ground, G1, lifting and
+turning cubes need Isaac Lab's 50 to 300 million frames, that is, a GPU. A policy that
 does not do its task is not shipped.
 
 A package of your own can bring policies, too, in a folder `TASK/LIBRARY` for each, as
@@ -114,19 +111,11 @@ def pack(run: Path, selector: str, package: Path) -> None:
     task, library = manifest["task"], manifest["library"]
     name = f"{library}_{manifest['algorithm']}" if "algorithm" in manifest else library
     folder = package / task / name
-    folder.mkdir(parents=True, exist_ok=True)
-    _, values = Checkpoints(run / "checkpoints").find(selector, lambda *_: None)
-    values |= {"ranks": [{}] * values["world_size"], "services": {}, "metrics": {}}
-    values["model"] = _without_moments(values["model"])
-    save_checkpoint(folder / FILE, {k: v for k, v in values.items() if k != "format_version"})
+    pack_policy(run, selector, folder, FILE)
     size = (folder / FILE).stat().st_size
     if size > LARGEST:
         shutil.rmtree(folder)
         raise ConfigurationError(f"{run} has {size} bytes; a policy has at most {LARGEST}.")
-    shutil.copytree(run / "params", folder / "params", dirs_exist_ok=True)
-    public = {key: value for key, value in manifest.items() if key not in PRIVATE}
-    public["command"] = re.sub(r"(?<!\S)/\S*/(?=scripts/|envlab\s)", "", manifest["command"])
-    (folder / "run.json").write_text(json.dumps(public, indent=2) + "\n")
 
 
 def evaluate(policy: Policy) -> None:
@@ -154,15 +143,6 @@ def _played_in(task: str) -> str:
     """Return the task's variant for playing, where there is one."""
     variant = task.replace("-v0", "-Play-v0")
     return variant if any(known.id == variant for known in list_tasks()) else task
-
-
-def _without_moments(value: Any) -> Any:
-    """Return a model's state whose optimizers remember nothing, which makes it a third as large."""
-    if isinstance(value, dict):
-        if set(value) == {"state", "param_groups"}:
-            return {"state": {}, "param_groups": value["param_groups"]}
-        return type(value)({key: _without_moments(item) for key, item in value.items()})
-    return value
 
 
 def page() -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from gymnasium import spaces
 
-from envlab.runs.records import METRICS, Records
+from envlab.run.records import METRICS, Records
 from envlab.sim.opengl import choose_opengl
 
 if __name__ == "__main__":

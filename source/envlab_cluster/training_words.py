@@ -11,7 +11,7 @@ from envlab.arguments import ArgumentParser
 from envlab.errors import ConfigurationError
 from envlab.libraries import Library, get_library, libraries
 from envlab.registry import get_task
-from envlab.train.arguments import train_parser
+from envlab.training.arguments import train_parser
 from envlab_cluster.snapshot import Snapshot
 
 SCRIPT = "scripts/reinforcement_learning/{library}/train.py"

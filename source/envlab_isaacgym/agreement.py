@@ -18,7 +18,7 @@ from typing import Any
 from envlab.commit import code_digests
 from envlab.distributed.agreement import require_agreement
 from envlab.libraries import packages_alike
-from envlab.train.agreement import of_any_node
+from envlab.training.agreement import of_any_node
 from envlab_isaacgym.ranks import context
 
 _OF_A_RANK = {"seed", "device", "gpu", "rank", "path", "dir", "logdir", "run", "experiment"}

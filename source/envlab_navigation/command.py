@@ -13,7 +13,7 @@ from tabulate import tabulate
 from envlab.config import compose, merge
 from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.arguments import TrainingParser
+from envlab.training.arguments import TrainingParser
 from envlab_navigation import missing_extra
 
 if TYPE_CHECKING:  # torch is loaded once the words have been read
@@ -138,8 +138,8 @@ def evaluate(arguments: Sequence[str]) -> int:
         )
     from envlab.distributed.context import DistributedContext
     from envlab.distributed.log import configure_logging
-    from envlab.train.evaluation import evaluate as run_episodes
-    from envlab.train.evaluation import write_json
+    from envlab.training.evaluation import evaluate as run_episodes
+    from envlab.training.evaluation import write_json
     from envlab_navigation.metrics import summarise, table
 
     configure_logging()

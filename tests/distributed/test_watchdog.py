@@ -1,6 +1,6 @@
 """The watchdog of one rank, whose peer only another part of this test knows.
 
-What it does to real jobs is in ``tests/train/test_watchdog.py``.
+What it does to real jobs is in ``tests/training/test_watchdog.py``.
 """
 
 from __future__ import annotations

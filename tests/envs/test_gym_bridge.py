@@ -14,7 +14,7 @@ from envlab.envs.gym_bridge import GymEnv, GymEnvCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools.agents import draw_actions
-from envlab.train.evaluation import evaluate
+from envlab.training.evaluation import evaluate
 from tests.host.gym_envs import Counting
 
 MODULE = "tests.host.gym_envs"

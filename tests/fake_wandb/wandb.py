@@ -24,5 +24,8 @@ def log(values: dict[str, float], step: int) -> None:
     _write("log", step=step, values=values)
 
 
+def save(path: str, *, base_path: str, policy: str) -> None: ...
+
+
 def finish() -> None:
     _write("finish")

@@ -13,12 +13,12 @@ from envlab.cli import play
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.fast_sac.updates import NUM_ENVS, SMALL, first_gradients, make_learner, observed
 from tests.launcher import run, torchrun
 from tests.learner_contract import LearnerContract
 from tests.rsl_rl.test_resume import digests
-from tests.runs.test_directory import timeless
+from tests.run.test_directory import timeless
 from tests.trained import (
     Pair,
     checkpoint_of,

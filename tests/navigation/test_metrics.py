@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from envlab.train.evaluation import Evaluation
+from envlab.training.evaluation import Evaluation
 from envlab_navigation import metrics
 from envlab_navigation.metrics import MEASURES, summarise, table
 

@@ -8,7 +8,7 @@ import pytest
 
 from envlab.cli import main
 from envlab.errors import CheckpointError
-from envlab.runs.pretrained import find_policy
+from envlab.run.pretrained import find_policy
 
 
 def test_a_task_with_policies_of_two_libraries_names_both():

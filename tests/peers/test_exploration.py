@@ -20,7 +20,7 @@ from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rsl_rl.cfg import RslRlCfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.library import ALGORITHMS
-from envlab.train.arguments import train_parser
+from envlab.training.arguments import train_parser
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_populations.evolution import cfg as evolution
 from envlab_populations.hogwild import cfg as hogwild

@@ -17,7 +17,7 @@ from envlab.registry import get_task, load_agent_values, load_env_cfg
 from envlab.rl_games.cfg import RlGamesCfg
 from envlab.rl_games.checks import check_supported
 from envlab.rl_games.learner import RlGamesLearner
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.rl_games.first_update import agent_cfg
 
 TASK = "Isaac-Cartpole-v0"

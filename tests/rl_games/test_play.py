@@ -15,7 +15,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.learner import RlGamesLearner
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
 from tests.rl_games.first_update import agent_cfg
 from tests.rl_games.worker import CARTPOLE, SMALL
@@ -59,7 +59,7 @@ def test_exported_policies_act_like_the_trained_one(tmp_path: Path):
     large = [f"{space}.mu_init.name=const_initializer", f"+{space}.mu_init.val=0.5"]
     bound = "agent.params.env.clip_actions=0.05"
     run, text = train_and_play(tmp_path, *CARTPOLE, *large, bound)
-    assert "(iteration 2, 1024 frames)" in text
+    assert "model_2.pt: iteration 2, 1,024 frames" in text
     assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 8 episodes$", text, re.M)
     state = checkpoint_of(run, 2)["model"]["networks"]
     mean = hidden_of(state, OBS) @ state["a2c_network.mu.weight"].T + state["a2c_network.mu.bias"]

@@ -16,11 +16,11 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.sac import SacLearner
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.learner_contract import timeless_digests
 from tests.rl_games.first_update import TASK, agent_cfg
 from tests.rl_games.worker import CARTPOLE, CENTRAL, CONFIG, LSTM, SMALL
-from tests.runs.test_directory import timeless
+from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, metrics_of, only_run
 
 SAC = [

@@ -26,8 +26,8 @@ from envlab.rl_games import learner, ppo
 from envlab.rl_games.env import RlGamesVecEnv
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rl_games.ppo import DistributedAgent
-from envlab.train.launch import train_session
-from envlab.train.loop import Training
+from envlab.training.launch import train_session
+from envlab.training.loop import Training
 from tests.rl_games.first_update import first_update
 from tests.trained import SEER, session_of
 

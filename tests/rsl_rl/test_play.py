@@ -35,7 +35,7 @@ def played(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_returns_lengths_and_joints_are_printed(played: Path):
     text = (played / "out.txt").read_text()
-    assert "(iteration 4, 2048 frames)" in text
+    assert "model_4.pt: iteration 4, 2,048 frames" in text
     assert re.search(r"^Mean return -?\d+\.\d+ \(std \d+\.\d+\) over 8 episodes$", text, re.M)
     assert re.search(r"^Mean episode length \d+\.\d of 300 steps$", text, re.M)
     assert re.search(r"slider_to_cart \d+\.\d+, cart_to_pole \d+\.\d+$", text, re.M)

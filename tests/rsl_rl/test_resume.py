@@ -12,9 +12,9 @@ from envlab.config import load_yaml
 from envlab.distributed.audit import flatten
 from envlab.distributed.digest import digest
 from envlab.errors import ConfigurationError
-from envlab.train.training import total_iterations
+from envlab.training.preparation import total_iterations
 from tests.launcher import TRAIN, run, torchrun
-from tests.runs.test_directory import timeless
+from tests.run.test_directory import timeless
 from tests.trained import (
     SMALL,
     TASK,

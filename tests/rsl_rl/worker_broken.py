@@ -11,7 +11,7 @@ import torch
 
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.train.launch import train
+from envlab.training.launch import train
 
 
 def break_update(kind: Any) -> None:

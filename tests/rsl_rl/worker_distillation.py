@@ -23,9 +23,9 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.rsl_rl.cfg import DistillationCfg
 from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.learner import RslRlLearner
-from envlab.train.launch import train_session
-from envlab.train.loop import Training
-from envlab.train.session import open_policy_of
+from envlab.training.launch import train_session
+from envlab.training.loop import Training
+from envlab.training.session import open_policy_of
 from tests.trained import session_of
 
 NUM_ENVS = 256

@@ -19,8 +19,8 @@ from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.rsl_rl import ppo
 from envlab.rsl_rl.ppo import DistributedPPO
-from envlab.train.launch import train_session
-from envlab.train.loop import Training
+from envlab.training.launch import train_session
+from envlab.training.loop import Training
 from tests.rsl_rl.first_update import first_update
 from tests.trained import session_of
 

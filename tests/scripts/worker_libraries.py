@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from envlab.train.launch import train
+from envlab.training.launch import train
 
 MINIBATCH = "agent.params.config.minibatch_size=64"
 

@@ -19,7 +19,7 @@ from envlab.registry import get_task, load_env_cfg
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.env import Transition
 from envlab.skrl.learner import SkrlLearner
-from envlab.train.launch import train_session
+from envlab.training.launch import train_session
 from tests.trained import session_of
 
 NUM_STEPS = 16

@@ -13,7 +13,7 @@ import pytest
 
 from envlab.cli import play
 from envlab.skrl import main as skrl_main
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.launcher import ROOT, run, torchrun
 from tests.trained import manifest_of, only_run, session_of
 

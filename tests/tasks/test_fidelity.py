@@ -16,7 +16,7 @@ import pytest
 from envlab.config import load_yaml, to_dict
 from envlab.libraries import libraries
 from envlab.registry import get_task, list_tasks, load_agent_values, load_env_cfg
-from envlab.train.flags import Flags
+from envlab.training.flags import Flags
 
 TABLE = load_yaml(Path(__file__).with_name("isaac_lab.yaml"))
 TASKS, AGENTS = TABLE["environments"], TABLE["agents"]

@@ -20,7 +20,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools import deploy
 from envlab.tools.deploy import Player
-from envlab.train.deployment import NotDeployable, write_deployment
+from envlab.training.deployment import NotDeployable, write_deployment
 
 CARTPOLE, ANT = "Isaac-Cartpole-v0", "Isaac-Ant-v0"
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from envlab.errors import ConfigurationError
-from envlab.runs.compare.statistics import difference_interval, improvement_interval
-from envlab.runs.manifest import write_json
-from envlab.runs.records import METRICS, line_of
+from envlab.run.compare.statistics import difference_interval, improvement_interval
+from envlab.run.manifest import write_json
+from envlab.run.records import METRICS, line_of
 from envlab.tools.evidence.command import main
 from envlab.tools.evidence.experiment import PLAYED, Experiment, names, read
 from envlab.tools.evidence.page import page, sides_of, verdict

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envlab import cli
-from envlab.runs.records import read_standing
+from envlab.run.records import read_standing
 from tests.fake_run import write_run
 
 

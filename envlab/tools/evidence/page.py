@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from envlab.runs.compare.groups import Group
-from envlab.runs.compare.picture import draw, write
-from envlab.runs.compare.results import find_results
-from envlab.runs.compare.statistics import (
+from envlab.run.compare.groups import Group
+from envlab.run.compare.picture import draw, write
+from envlab.run.compare.results import find_results
+from envlab.run.compare.statistics import (
     bootstrap_interval,
     difference_interval,
     improvement_interval,

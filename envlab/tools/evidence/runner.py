@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.runs.compare.results import RunResult, find_results, join_resumed, with_values
-from envlab.runs.manifest import write_json
-from envlab.runs.records import METRICS, line_of
+from envlab.run.compare.results import RunResult, find_results, join_resumed, with_values
+from envlab.run.manifest import write_json
+from envlab.run.records import METRICS, line_of
 from envlab.tools.evidence.experiment import PLAYED, Contender, Experiment
 
 MANIFEST = "run.json"

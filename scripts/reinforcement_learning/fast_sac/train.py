@@ -1,10 +1,10 @@
 """Train a task with FastSAC, on one process or, under torch.distributed.run, on many; see --help.
 
-The training loop is ``Training.run`` in envlab/train/loop.py, the same for every library;
+The training loop is ``Training.run`` in envlab/training/loop.py, the same for every library;
 what FastSAC does within an iteration is ``iterate`` in envlab/fast_sac/learner.py.
 """
 
-from envlab.train.launch import train
+from envlab.training.launch import train
 
 if __name__ == "__main__":
     raise SystemExit(train("fast_sac"))

@@ -13,7 +13,7 @@ from envlab.distributed.preemption import Preemption
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.precision import settle_precision
-from envlab.train.session import Session
+from envlab.training.session import Session
 from envlab_navigation.ddppo.auxiliary import AuxiliaryLoss, InverseDynamics
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.checks import check_pipeline, check_supported

@@ -20,7 +20,7 @@ from envlab.config import PositiveInt
 from envlab.distributed.ranks import read_ranks
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task
-from envlab.train.flags import add_flags
+from envlab.training.flags import add_flags
 from envlab_navigation.ddppo.experiment import ExperimentConfig, MachineParams, Mode
 from envlab_navigation.ddppo.experiment_file import calling, load_experiment
 from envlab_navigation.ddppo.flags import DdppoFlags

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from envlab.train.flags import Flags, flag, switch
+from envlab.training.flags import Flags, flag, switch
 
 _ALL = "train play export experiment"
 

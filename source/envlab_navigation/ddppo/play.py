@@ -12,8 +12,8 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.errors import CheckpointError
-from envlab.train.export import export_steps
-from envlab.train.session import Session
+from envlab.training.export import export_steps
+from envlab.training.session import Session
 from envlab_navigation.ddppo.build import make_model
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.distributions import Choices

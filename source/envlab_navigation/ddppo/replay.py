@@ -6,7 +6,7 @@ from pathlib import Path
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.runs.records import METRICS, Records, value_at
+from envlab.run.records import METRICS, Records, value_at
 
 
 def read_rank_steps(run: str | None, context: DistributedContext) -> dict[int, list[int]] | None:

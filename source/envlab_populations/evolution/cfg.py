@@ -19,7 +19,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg, known_algorithm
 from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import ON_POLICY
-from envlab.train.flags import Flags, flag
+from envlab.training.flags import Flags, flag
 from envlab_populations.evolution.architecture import NetworkCfg
 
 ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")

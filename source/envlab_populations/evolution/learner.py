@@ -21,8 +21,8 @@ from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.learner import UNEQUAL, summary
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
-from envlab.train.population import lineage
-from envlab.train.session import Session
+from envlab.training.population import lineage
+from envlab.training.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import check_actions

@@ -21,7 +21,7 @@ from envlab.skrl.torch.learner import TorchLearner, averaging
 from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
-from envlab.train.evaluation import evaluate
+from envlab.training.evaluation import evaluate
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.cfg import ALIASES, EvolutionCfg
@@ -208,7 +208,7 @@ class Member:
         return self.fitness[-1]
 
     def told(self) -> dict[str, Any]:
-        """Return what is told of it, see :mod:`envlab.train.population.lineage`."""
+        """Return what is told of it, see :mod:`envlab.training.population.lineage`."""
         return {
             "index": self.index,
             "parent": self.parent,

@@ -12,7 +12,7 @@ import torch
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.train.population.exploration import scaled
+from envlab.training.population.exploration import scaled
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
 from envlab_populations.evolution.cfg import ALIASES, BoundsCfg, EvolutionCfg

@@ -9,7 +9,7 @@ from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.torch.ranks import join_ranks
-from envlab.train.session import Session
+from envlab.training.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.models import check_actions

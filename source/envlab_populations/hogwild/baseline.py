@@ -12,8 +12,8 @@ import torch
 from gymnasium import spaces
 
 from envlab.foreign import parse_json, read_text
-from envlab.runs.manifest import LOG_ROOT, write_json
-from envlab.train.evaluation import evaluate
+from envlab.run.manifest import LOG_ROOT, write_json
+from envlab.training.evaluation import evaluate
 
 logger = logging.getLogger(f"envlab.{__name__}")
 

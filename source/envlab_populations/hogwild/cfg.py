@@ -12,7 +12,7 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.flags import algorithm_flag
 from envlab.skrl.library import OFF_POLICY
-from envlab.train.flags import Flags
+from envlab.training.flags import Flags
 
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""

@@ -17,9 +17,9 @@ from envlab.config import write_yaml
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.libraries import get_library
-from envlab.runs.commands import typed
-from envlab.runs.manifest import LOG_ROOT, read_manifest
-from envlab.train.arguments import play_parser
+from envlab.run.commands import typed
+from envlab.run.manifest import LOG_ROOT, read_manifest
+from envlab.training.arguments import play_parser
 from envlab_populations.hogwild.environments import read_heirs, with_heir
 from envlab_populations.hogwild.spec import Spec, load_spec, make_spec, read_specs
 
@@ -180,7 +180,7 @@ def _search(flags: argparse.Namespace, place: str) -> int:
     for key in search.without_effect:
         logger.info("%s has no effect here.", key)
     if directory is None:
-        from envlab.runs.directory import make_directory
+        from envlab.run.directory import make_directory
 
         directory = make_directory(Path(LOG_ROOT, "hogwild", spec.name).absolute(), "search")
         write_yaml(directory / "params" / "spec.yaml", spec.values())
@@ -222,7 +222,7 @@ def _directory(flags: argparse.Namespace, place: str) -> Path:
         EnvlabError: If it is none, or has no model.
     """
     if place == "latest":
-        from envlab.runs.find import find_run
+        from envlab.run.find import find_run
 
         return find_run("hogwild", flags.name)
     directory = Path(place)
@@ -242,7 +242,7 @@ def _directory(flags: argparse.Namespace, place: str) -> Path:
 
 def _enjoy(directory: Path) -> int:
     """Play a trial's policy."""
-    from envlab.train.play import run_playing
+    from envlab.training.play import run_playing
 
     manifest, library = read_manifest(directory), get_library("hogwild")
     words = [f"--task={manifest['task']}", f"--algorithm={manifest['algorithm']}"]

@@ -27,10 +27,10 @@ from envlab.distributed.interrupt import Interrupted, interruptible
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.log import configure_logging
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.runs.directory import LOG_ROOT
-from envlab.runs.lock import hold_lock
-from envlab.runs.manifest import read_manifest
-from envlab.runs.records import cut_metrics
+from envlab.run.directory import LOG_ROOT
+from envlab.run.lock import hold_lock
+from envlab.run.manifest import read_manifest
+from envlab.run.records import cut_metrics
 from envlab_populations.hogwild.figures import curve_of, moving_average
 from envlab_populations.hogwild.preparation import Options
 from envlab_populations.hogwild.records import Running, newest_iteration

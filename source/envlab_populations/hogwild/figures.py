@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from envlab.runs.records import METRICS, Records, number_at
+from envlab.run.records import METRICS, Records, number_at
 from envlab_populations.hogwild.learner import GRADIENT_STEPS
 
 WINDOW = 100

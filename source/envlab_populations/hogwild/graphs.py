@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from envlab.errors import ConfigurationError
-from envlab.runs.manifest import finite, read_manifest, write_json
-from envlab.runs.records import METRICS
+from envlab.run.manifest import finite, read_manifest, write_json
+from envlab.run.records import METRICS
 from envlab_populations.hogwild.figures import (
     Curve,
     aligned,

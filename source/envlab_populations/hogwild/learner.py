@@ -22,7 +22,7 @@ from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 
 if TYPE_CHECKING:
     from envlab.learner import Player
-    from envlab.train.session import Session
+    from envlab.training.session import Session
 
 GRADIENT_STEPS = "gradient_steps"
 """A record's detail: a session's gradient steps so far, by which efficiency is measured."""

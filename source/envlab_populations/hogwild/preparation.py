@@ -13,8 +13,8 @@ from envlab.distributed.context import DistributedContext, resolve_device
 from envlab.distributed.limits import usable_cores
 from envlab.distributed.seeding import seed_everything
 from envlab.errors import ConfigurationError
-from envlab.runs.checkpoints import Checkpoints
-from envlab.train.training import make_env
+from envlab.run.checkpoints import Checkpoints
+from envlab.training.preparation import make_env
 from envlab_populations.hogwild.baseline import random_baseline
 from envlab_populations.hogwild.learner import make_learner
 from envlab_populations.hogwild.records import newest_iteration

@@ -11,8 +11,8 @@ from typing import Any
 
 from envlab.errors import ConfigurationError
 from envlab.learner import IterationRecord
-from envlab.runs.checkpoints import Checkpoints
-from envlab.runs.records import METRICS, Records
+from envlab.run.checkpoints import Checkpoints
+from envlab.run.records import METRICS, Records
 
 
 @dataclass(kw_only=True)

@@ -15,8 +15,8 @@ from optuna.trial import TrialState
 from tabulate import tabulate
 
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.runs.commands import typed
-from envlab.runs.manifest import finite, read_manifest, write_json
+from envlab.run.commands import typed
+from envlab.run.manifest import finite, read_manifest, write_json
 from envlab_populations.hogwild.experiment import Experiment
 from envlab_populations.hogwild.figures import trial_figures
 from envlab_populations.hogwild.graphs import draw_experiment, draw_trials, read_curves

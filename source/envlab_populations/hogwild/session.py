@@ -19,12 +19,12 @@ from envlab.distributed.watchdog import Watchdog
 from envlab.errors import ConfigurationError, EnvlabError
 from envlab.libraries import get_library
 from envlab.registry import get_task, load_env_cfg
-from envlab.runs.checkpoints import Checkpoints
-from envlab.runs.manifest import record_end
-from envlab.train.flags import Flags
-from envlab.train.launch import train_prepared
-from envlab.train.session import Session
-from envlab.train.training import prepare
+from envlab.run.checkpoints import Checkpoints
+from envlab.run.manifest import record_end
+from envlab.training.flags import Flags
+from envlab.training.launch import train_prepared
+from envlab.training.preparation import prepare
+from envlab.training.session import Session
 from envlab_populations.hogwild.learner import HogwildLearner, make_learner
 from envlab_populations.hogwild.sharing import Shared, optimizers, parameters_of
 from envlab_populations.hogwild.translation import Plan

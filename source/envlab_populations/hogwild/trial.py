@@ -28,10 +28,10 @@ from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.distributed.watchdog import FALLBACK_AFTER_S, HUNG_EXIT_CODE, STACKS_SIGNAL
 from envlab.errors import EnvlabError
 from envlab.learner import IterationRecord
-from envlab.runs.directory import Run
-from envlab.runs.records import cut_metrics
-from envlab.train.metrics import ProgressLine
-from envlab.train.training import open_run, settle
+from envlab.run.directory import Run
+from envlab.run.records import cut_metrics
+from envlab.training.metrics import ProgressLine
+from envlab.training.preparation import open_run, settle
 from envlab_populations.hogwild.graphs import draw_trial
 from envlab_populations.hogwild.preparation import (
     Options,

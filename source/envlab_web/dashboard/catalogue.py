@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from envlab.errors import RunDirectoryError
-from envlab.runs.manifest import MANIFEST_VERSION, read_manifest
-from envlab.runs.records import Standing, read_standing
+from envlab.run.manifest import MANIFEST_VERSION, read_manifest
+from envlab.run.records import Standing, read_standing
 from envlab.tools.runs import FILES, Row, row
 from envlab_web.dashboard.ranks import RankRow, read_ranks
 

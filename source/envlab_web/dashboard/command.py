@@ -9,8 +9,8 @@ from pathlib import Path
 
 from envlab.arguments import ArgumentParser
 from envlab.errors import RunDirectoryError
-from envlab.runs.compare.statistics import require
-from envlab.runs.manifest import LOG_ROOT
+from envlab.run.compare.statistics import require
+from envlab.run.manifest import LOG_ROOT
 from envlab_web.address import take_address
 
 PORT = 8600

@@ -19,10 +19,10 @@ from pathlib import Path
 import psutil
 
 from envlab.errors import RunDirectoryError
-from envlab.runs.checkpoints import Checkpoints
-from envlab.runs.commands import resume_words
-from envlab.runs.lock import LOCK
-from envlab.runs.manifest import LOG_ROOT
+from envlab.run.checkpoints import Checkpoints
+from envlab.run.commands import resume_words
+from envlab.run.lock import LOCK
+from envlab.run.manifest import LOG_ROOT
 from envlab_web.dashboard.catalogue import Listed
 
 logger = logging.getLogger(f"envlab.{__name__}")

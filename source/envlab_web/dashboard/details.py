@@ -10,8 +10,8 @@ from typing import Any
 
 from envlab.errors import RunDirectoryError
 from envlab.foreign import printable
-from envlab.runs.checkpoints import Checkpoints
-from envlab.runs.commands import play_words, resume_words, typed
+from envlab.run.checkpoints import Checkpoints
+from envlab.run.commands import play_words, resume_words, typed
 from envlab_web.dashboard.catalogue import Listed, is_inside
 
 TAIL_BYTES = 2**14

@@ -26,8 +26,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.templating import Jinja2Templates
 
 from envlab.errors import EnvlabError
-from envlab.runs.commands import short
-from envlab.runs.manifest import finite
+from envlab.run.commands import short
+from envlab.run.manifest import finite
 from envlab_web.address import FORBIDDEN, REFUSAL, Address
 from envlab_web.dashboard import control, details
 from envlab_web.dashboard.catalogue import Catalogue, Listed

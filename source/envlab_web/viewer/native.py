@@ -10,7 +10,7 @@ import mujoco
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
 from envlab.tools.deploy import DeployError, open_window
-from envlab.train.viewing import Pace
+from envlab.training.viewing import Pace
 from envlab_web.viewer.messages import RATE_HZ
 
 SPACE, RIGHT = 32, 262
@@ -18,7 +18,7 @@ SPACE, RIGHT = 32, 262
 
 
 class NativeViewer:
-    """See :class:`envlab.train.viewing.Viewer`; it takes no reset."""
+    """See :class:`envlab.training.viewing.Viewer`; it takes no reset."""
 
     def __init__(self, env: BatchedEnv, *, title: str, port: int, is_played: bool) -> None:
         """Open the window.

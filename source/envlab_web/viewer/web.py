@@ -10,7 +10,7 @@ import time
 from envlab.child import Child, ChildError
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError, EnvlabError
-from envlab.train.viewing import NUM_WATCHED, Pace
+from envlab.training.viewing import NUM_WATCHED, Pace
 from envlab_web.viewer.messages import RATE_HZ, Frame, Markers, Stage, Wishes
 from envlab_web.viewer.steering import Steering, marker_geoms, rewards_of, shown_commands
 
@@ -25,7 +25,7 @@ CLOSE_S = 5.0
 
 
 class WebViewer:
-    """See :class:`envlab.train.viewing.Viewer`.
+    """See :class:`envlab.training.viewing.Viewer`.
 
     Attributes:
         address: What to open in a browser.

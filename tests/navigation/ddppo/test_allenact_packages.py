@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from envlab.errors import ConfigurationError
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_navigation.ddppo import experiment_file
 from envlab_navigation.ddppo.allenact import gym_stand_in, packages
 from envlab_navigation.ddppo.experiment_file import load_experiment

@@ -13,7 +13,7 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.preemption import Preemption, needed
 from envlab.registry import get_task, load_env_cfg
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_navigation.ddppo.build import model_of, pipeline_of
 from envlab_navigation.ddppo.cfg import DdppoCfg
 from envlab_navigation.ddppo.learner import DdppoLearner

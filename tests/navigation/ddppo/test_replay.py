@@ -9,7 +9,7 @@ import pytest
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.runs.records import METRICS, line_of
+from envlab.run.records import METRICS, line_of
 from envlab_navigation.ddppo.replay import read_rank_steps
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.navigation.ddppo.test_learner import SMALL
-from tests.train.test_restart import NAMES, check_restart
+from tests.training.test_restart import NAMES, check_restart
 
 
 @pytest.mark.slow

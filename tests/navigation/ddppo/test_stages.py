@@ -9,7 +9,7 @@ import pytest
 
 from envlab.distributed.audit import flatten
 from envlab.distributed.digest import digest
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.navigation.houses import FOLDER
 from tests.trained import checkpoint_of, manifest_of, metrics_of, only_run
 

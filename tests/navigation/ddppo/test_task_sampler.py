@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envlab.cli import play
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.trained import metrics_of, only_run
 
 EXPERIMENT = '''

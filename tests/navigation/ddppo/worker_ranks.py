@@ -23,11 +23,11 @@ from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
 from envlab.distributed.preemption import Preemption
 from envlab.libraries import get_library
-from envlab.train.arguments import train_parser
-from envlab.train.launch import train_session
-from envlab.train.loop import Training
-from envlab.train.resume import continue_session
-from envlab.train.session import Session, compose_session
+from envlab.training.arguments import train_parser
+from envlab.training.launch import train_session
+from envlab.training.loop import Training
+from envlab.training.resume import continue_session
+from envlab.training.session import Session, compose_session
 from envlab_navigation.ddppo.experiment_words import prepare
 from envlab_navigation.ddppo.objective import Gradients
 from tests.navigation.ddppo.unequal import batch_of, make_objective, share_of, terms

@@ -10,7 +10,7 @@ import pytest
 
 from envlab.config import compose, load_yaml
 from envlab.errors import ConfigurationError
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_populations.evolution.agilerl_words import prepare
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member

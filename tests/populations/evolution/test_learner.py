@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from envlab.cli import play
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_populations.evolution.learner import EvolutionLearner
 from tests.launcher import run, torchrun
 from tests.populations.evolution.worker_pair import DISCRETE, SMALL, first_gradient

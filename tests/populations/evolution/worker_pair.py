@@ -20,8 +20,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
-from envlab.train.launch import train_session
-from envlab.train.training import prepare
+from envlab.training.launch import train_session
+from envlab.training.preparation import prepare
 from envlab_populations.evolution import member as module
 from envlab_populations.evolution.accelerator import make_accelerator
 from envlab_populations.evolution.member import Member
@@ -144,7 +144,7 @@ def resume(context: DistributedContext, folder: Path, path: Path, flags: list[st
     """Train on from a checkpoint, each rank with its own part of it."""
     context.once(lambda: folder.mkdir(exist_ok=True))
     os.chdir(folder)
-    from envlab.train.launch import train as command
+    from envlab.training.launch import train as command
 
     words = [*SMALL, "agent.audit_interval=1", "agent.save_interval=1", *flags]
     with (

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.train.training import prepare
+from envlab.training.preparation import prepare
 from envlab_populations.hogwild.learner import HogwildLearner, build
 from envlab_populations.hogwild.rewards import RewardNormaliser
 from envlab_populations.hogwild.session import check_learned, compose_session, trained_values

@@ -18,13 +18,13 @@ import torch
 from envlab.cli import main
 from envlab.config import load_yaml
 from envlab.errors import ConfigurationError
-from envlab.train.launch import train
+from envlab.training.launch import train
 from envlab_populations.hogwild.learner import GRADIENT_STEPS
 from envlab_populations.hogwild.records import mean_record
 from envlab_populations.hogwild.session import check_learned
 from tests.launcher import ROOT, Launch, run
 from tests.learner_contract import timeless_digests
-from tests.runs.test_directory import timeless
+from tests.run.test_directory import timeless
 from tests.trained import checkpoint_of, manifest_of, metrics_of, metrics_so_far, only_run
 
 DEADLINE_S = 240.0

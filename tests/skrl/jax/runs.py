@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 import psutil
 
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.agents import ADDRESS, free_port
 from tests.launcher import ROOT, Launch
 

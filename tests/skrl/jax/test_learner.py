@@ -21,7 +21,7 @@ from envlab.skrl.jax.learner import make_learner
 from tests.launcher import run, torchrun
 from tests.learner_contract import OnPolicyContract
 from tests.rsl_rl.test_resume import digests as all_digests
-from tests.runs.test_directory import timeless
+from tests.run.test_directory import timeless
 from tests.skrl.jax.first_update import first_update
 from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, train_in
 from tests.skrl.jobs import step_to_a_time_limit

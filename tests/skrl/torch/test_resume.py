@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from envlab.train.launch import train
+from envlab.training.launch import train
 from tests.learner_contract import timeless_digests
-from tests.runs.test_directory import timeless
+from tests.run.test_directory import timeless
 from tests.skrl.torch.worker import DQN, MAPPO, PPO, SAC
 from tests.trained import checkpoint_of, only_run
 

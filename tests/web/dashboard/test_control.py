@@ -154,7 +154,7 @@ def test_what_cannot_be_resumed_is_said(tmp_path: Path, reason: str):
 
 def test_commands_play_and_resume_from_where_the_dashboard_was_started(tmp_path, monkeypatch):
     from envlab.libraries import get_library
-    from envlab.train.arguments import play_parser, train_parser
+    from envlab.training.arguments import play_parser, train_parser
 
     monkeypatch.delenv("ENVLAB_SH", raising=False)
     monkeypatch.chdir(tmp_path)

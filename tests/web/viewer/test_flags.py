@@ -7,10 +7,10 @@ import pytest
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.libraries import get_library
-from envlab.train.arguments import play_parser, train_parser
-from envlab.train.flags import Flags
-from envlab.train.isaac_lab import without_effect_line
-from envlab.train.viewing import check_viewing
+from envlab.training.arguments import play_parser, train_parser
+from envlab.training.flags import Flags
+from envlab.training.isaac_lab import without_effect_line
+from envlab.training.viewing import check_viewing
 
 TASK = "--task=Isaac-Cartpole-v0"
 

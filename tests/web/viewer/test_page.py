@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -14,8 +16,9 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 from playwright import sync_api as api
 
 from envlab.libraries import get_library
-from envlab.train.arguments import play_parser
-from envlab.train.play import open_policy
+from envlab.prompt import framed
+from envlab.training.arguments import play_parser
+from envlab.training.play import open_policy
 from envlab_web.viewer.web import WebViewer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -81,6 +84,26 @@ def wait_for(page: api.Page, is_so: Callable[[], bool]) -> None:
         page.wait_for_timeout(50)
 
 
+@contextlib.contextmanager
+def notebook(html: str) -> Iterator[str]:
+    """Serve a page under the name that Jupyter's have, which is not the viewer's own."""
+
+    class Page(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(html.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Page) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}/"
+        server.shutdown()
+
+
 @pytest.mark.timeout(300)
 def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp_path: Path):
     pictures = Path(request.config.getoption("--screenshots") or tmp_path) / "viewer"
@@ -93,6 +116,11 @@ def test_a_visitor_sees_it_move_and_steers_and_holds_it(show: Show, request, tmp
         page.set_default_timeout(DEADLINE_MS)
         page.add_init_script(GAMEPAD)
         page.on("request", lambda request: requests.append(request.url))
+        with notebook(framed(show.viewer.address)) as address:
+            page.goto(address)
+            inside = page.frame_locator("iframe")
+            inside.get_by_role("button", name="Pause").wait_for()
+        requests.clear()
         page.goto(show.viewer.address)
         page.locator("canvas").first.wait_for()
         page.locator(".mantine-Notification-closeButton").click()  # a CPU draws, says viser

@@ -1,0 +1,306 @@
+"""What ``import envlab`` offers at a Python prompt beside :func:`envlab.make`: train, and play.
+
+Both do what the command line does, by its own words: flags have the same names and are refused by
+the same sentences, here as an :class:`~envlab.errors.EnvlabError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import secrets
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envlab.distributed.interrupt import SIGNALS
+from envlab.errors import CheckpointError, ConfigurationError, EnvlabError
+from envlab.interrupts import INTERRUPTED
+from envlab.libraries import default_library, get_library
+from envlab.registry import get_task
+from envlab.run.commands import library_words
+from envlab.run.manifest import LOG_ROOT
+from envlab.run.pretrained import SELECTOR, policies
+from envlab.run.remote import fetch, is_remote
+from envlab.run.training_run import TrainingRun, runs
+from envlab.training.flags import PORT
+
+if TYPE_CHECKING:  # which loads torch
+    from envlab.training.play import OpenedPolicy
+
+_WITHOUT_A_RUN = ("dry_run", "multirun", "distributed")
+"""Flags of ``envlab train`` that do not end in one run."""
+
+
+def train(
+    task_id: str,
+    *,
+    library: str | None = None,
+    overrides: Sequence[str] = (),
+    num_envs: int | None = None,
+    max_iterations: int | None = None,
+    seed: int | None = None,
+    device: str | None = None,
+    nproc: int | None = None,
+    **flags: Any,
+) -> TrainingRun:
+    """Train a task to the end, as ``envlab train`` does, and return the run.
+
+    ``envlab.train("Isaac-Cartpole-v0", max_iterations=50).mean_return``. It trains in this process,
+    so that tasks registered here can be trained, or in several that ``nproc`` starts, which know
+    installed tasks only. Ctrl-C saves, as it does there, before KeyboardInterrupt is raised.
+
+    Args:
+        task_id: As ``envlab.list_tasks()`` has it.
+        library: ``rsl_rl``, ``skrl``, ...; None: the first that the task has a configuration for.
+        overrides: Changes of the configuration: ``["agent.algorithm.gamma=0.98"]``.
+        num_envs: Environments of each process; None: the task's; on a CPU, what suits the machine.
+        max_iterations: Iterations in all; None: the agent's.
+        seed: Base seed; None: the agent's.
+        device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
+        nproc: How many processes to start on this machine; None: none.
+        flags: Any other of ``envlab train LIBRARY --help``: ``run_name="a", resume=True``.
+
+    Raises:
+        EnvlabError: For bad input, before anything is written, or if processes end in an error,
+            which they print.
+        KeyboardInterrupt: After Ctrl-C, when the run is saved.
+    """
+    from envlab.training.arguments import read_words
+    from envlab.training.launch import run_training, train_with
+
+    way = get_library(library or default_library(get_task(task_id)))
+    given = {
+        **{"task": task_id, "num_envs": num_envs, "max_iterations": max_iterations},
+        **{"seed": seed, "device": device, "nproc": nproc, **flags},
+    }
+    for name in _WITHOUT_A_RUN:
+        if given.get(name):
+            raise ConfigurationError(
+                f"envlab.train returns one run, which {name} does not end in. Use the command "
+                "line for it."
+            )
+    words = [*_words(given), *overrides]
+    start = datetime.now().astimezone()
+    with _as_command("train", way.name, *words):
+        if nproc is not None:
+            code = train_with(way, words)
+            directory = _newest_since(start, way.name)
+        else:
+            found: list[Path | None] = []
+            code = run_training(way, *read_words("train", way, words), found)
+            directory = next(iter(found), None)
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    if code or directory is None:
+        raise EnvlabError(
+            f"Training {task_id} with {way.name} ended with exit code {code}, and without a "
+            "finished run. What was printed says why."
+        )
+    return TrainingRun.open(directory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedPolicy:
+    """A trained policy, which maps observations to actions: ``policy(obs)``."""
+
+    env: Any = field(repr=False)
+    """The environments it plays in, made as its run had them; yours to reset, step and close."""
+    task: str
+    """Id of their task."""
+    checkpoint: Path
+    """Its file."""
+    _opened: OpenedPolicy = field(repr=False)
+
+    def __call__(self, obs: Mapping[str, Any]) -> Any:
+        """Return the best actions, ``(num_envs, num_actions)``, for what :attr:`env` observed."""
+        import torch
+
+        with torch.inference_mode():
+            return self._opened.player.act(dict(obs))
+
+    def evaluate(self, num_episodes: int | None = None) -> dict[str, Any]:
+        """Play whole episodes; return their mean return, its deviation, and their mean length.
+
+        Args:
+            num_episodes: How many at least: each environment plays as many. None: one in each.
+        """
+        import torch
+
+        from envlab.training.evaluation import evaluate
+
+        per_env = math.ceil((num_episodes or self.env.num_envs) / self.env.num_envs)
+        with torch.inference_mode():
+            return evaluate(self.env, self._opened.player.act, per_env).as_dict()
+
+    def view(self, *, seconds: float | None = None, port: int = PORT) -> None:
+        """Play live in the browser, in a notebook below the cell, as ``envlab view`` does.
+
+        Args:
+            seconds: How long, in seconds of the simulation; None: until the page's "End", or
+                Ctrl-C.
+            port: The port of this machine, or the next free one.
+
+        Raises:
+            ConfigurationError: If the viewer is not installed, or the task has nothing to show.
+        """
+        import torch
+
+        from envlab.training.play_watched import play_watched
+        from envlab.training.viewing import check_viewing, start_viewing
+
+        flags = dataclasses.replace(self._opened.session.flags, viz="web", viz_port=port)
+        check_viewing(flags, self._opened.env)
+        viewer = start_viewing(
+            flags, self._opened.env, title=f"{self.task}, played", is_played=True
+        )
+        assert viewer is not None, "this process has no other ranks"
+        viewer.told = self._opened.told
+        num_steps = math.inf if seconds is None else math.ceil(seconds / self.env.step_dt)
+        try:
+            _show_below(viewer)
+            with torch.inference_mode(), contextlib.suppress(KeyboardInterrupt):
+                play_watched(self.env, self._opened.player, viewer, None, num_steps)
+        finally:
+            viewer.close()
+
+
+def load_policy(
+    source: str | Path | TrainingRun,
+    *,
+    checkpoint: str = "latest",
+    num_envs: int = 1,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    device: str | None = None,
+) -> LoadedPolicy:
+    """Return a trained policy in environments of its own.
+
+    ``policy = envlab.load_policy("Isaac-Ant-v0", num_envs=16)``, then ``policy.evaluate()``, or
+    ``obs, _ = policy.env.reset()`` and ``policy.env.step(policy(obs))``.
+
+    Args:
+        source: A run, its directory, a checkpoint's file, ``hf:OWNER/NAME`` or
+            ``wandb:ENTITY/PROJECT/RUN`` (docs/trackers.md), or the id of a task for which a policy
+            is installed (docs/policies.md).
+        checkpoint: Of a run: ``latest``, ``best``, or a file's name.
+        num_envs: How many environments.
+        overrides: Changes of their configuration: ``["env.decimation=2"]``.
+        seed: Base seed; None: the agent's.
+        device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: a GPU if there is one.
+
+    Raises:
+        EnvlabError: If there is no such policy, or it cannot be read or played.
+    """
+    from envlab.training.arguments import read_words
+    from envlab.training.play import open_policy
+
+    manifest, path = _find(source, checkpoint)
+    name, *choices = library_words(manifest)
+    flags = {"task": manifest["task"], "checkpoint": path, "num_envs": num_envs}
+    words = [*choices, *_words({**flags, "seed": seed, "device": device}), *overrides]
+    library = get_library(name)
+    flags_read, read = read_words("play", library, words)
+    opened = open_policy(library, flags_read, read, num_envs, renders=True)
+    return LoadedPolicy(
+        env=opened.team(),
+        task=opened.session.task.id,
+        checkpoint=opened.checkpoint,
+        _opened=opened,
+    )
+
+
+def _show_below(viewer: Any) -> None:
+    """Show the viewer's page below the cell of a notebook, if this is one."""
+    if "ipykernel" in sys.modules:
+        from IPython.display import HTML, display
+
+        display(HTML(framed(viewer.address)))
+
+
+def framed(address: str) -> str:
+    """Return HTML that shows a page of this machine within another one.
+
+    The page is asked for by the name that the outer one has, localhost or 127.0.0.1: between the
+    two, a browser keeps back the cookie that lets a visitor in.
+    """
+    name = f"envlab-{secrets.token_hex(4)}"
+    return (
+        f'<iframe id="{name}" width="100%" height="480" style="border:0"></iframe><script>'
+        f'{{const page = new URL("{address}"), here = location.hostname; '
+        'if (["localhost", "127.0.0.1"].includes(here)) page.hostname = here; '
+        f'document.getElementById("{name}").src = page}}</script>'
+    )
+
+
+def _find(source: str | Path | TrainingRun, checkpoint: str) -> tuple[Mapping[str, Any], str]:
+    """Return the manifest of the run that a policy is of, and what ``--checkpoint`` is then.
+
+    Raises:
+        EnvlabError: If there is none.
+    """
+    if isinstance(source, TrainingRun):
+        return source.manifest, str(source.checkpoint(checkpoint))
+    path = fetch(str(source)) if is_remote(str(source)) else Path(source)
+    if (path / "run.json").is_file():
+        return _find(TrainingRun.open(path), checkpoint)
+    if path.is_file():
+        return TrainingRun.open(path.parent.parent).manifest, str(path)
+    if isinstance(source, Path) or path.exists() or len(path.parts) > 1:
+        raise CheckpointError(
+            f"{source} is neither a run directory nor a checkpoint. Give one that 'envlab.runs()' "
+            "has, or the id of a task."
+        )
+    task = get_task(str(source))
+    of_task = policies({task.id, task.trained_id})
+    if not of_task:
+        known = sorted({str(policy.manifest["task"]) for policy in policies()})
+        raise CheckpointError(
+            f"No policy of {task.id} is installed; there are some of {', '.join(known)}. Train "
+            "one, and give its run."
+        )
+    return {**of_task[0].manifest, "task": task.id}, SELECTOR
+
+
+def _words(flags: Mapping[str, Any]) -> list[str]:
+    """Return flags as words of the command line; those that are None or False are left out."""
+    return [
+        f"--{name}" if each is True else f"--{name}={each}"
+        for name, value in flags.items()
+        for each in (value if isinstance(value, list) else [value])
+        if each is not None and each is not False
+    ]
+
+
+@contextlib.contextmanager
+def _as_command(*words: str) -> Iterator[None]:
+    """Have a run's manifest name the command that does the same, for its resume.
+
+    A command that is interrupted ignores further signals until its process ends; this one stays.
+    """
+    before, handlers = sys.argv, {number: signal.getsignal(number) for number in SIGNALS}
+    sys.argv = ["envlab", *words]
+    try:
+        yield
+    finally:
+        sys.argv = before
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _newest_since(start: datetime, library: str) -> Path | None:
+    """Return the directory of the newest run of a library that other processes have begun."""
+    if not Path(LOG_ROOT).is_dir():
+        return None
+    found = [
+        run.directory
+        for run in runs(library=library)
+        if datetime.fromisoformat(run.manifest["created_at"]).astimezone()
+        >= start.replace(microsecond=0)
+    ]
+    return found[-1] if found else None

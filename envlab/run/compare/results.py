@@ -1,0 +1,216 @@
+"""Results of runs of any library: found, read, and joined where one continues another."""
+
+from __future__ import annotations
+
+import glob
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from envlab.errors import ConfigurationError, RunDirectoryError, did_you_mean
+from envlab.run.compare.events import event_folders, read_folder
+from envlab.run.manifest import read_manifest
+from envlab.run.records import METRICS, Records, dotted_names, number_at
+
+
+@dataclass(kw_only=True)
+class RunResult:
+    """A run's manifest, and one metric of it per iteration."""
+
+    directory: Path
+    """The run directory, as it was given."""
+    manifest: dict[str, Any]
+    """What ``run.json`` holds."""
+    frames: np.ndarray
+    """Global environment frames, ``(num_records,)``, rising."""
+    wall_s: np.ndarray
+    """Wall time in seconds, ``(num_records,)``."""
+    values: np.ndarray
+    """The metric, ``(num_records,)``; NaN where an iteration has none."""
+    names: set[str]
+    """All metrics that it recorded, dotted as in ``losses.value``."""
+    cut_file: Path | None = None
+    """The file whose last line is cut off, as by a kill, and does not count."""
+    continues: Path | None = None
+    """The run whose records come first here, because this one was resumed from it."""
+
+    @property
+    def has_value(self) -> np.ndarray:
+        """Which records have a value of the metric, bool ``(num_records,)``."""
+        return ~np.isnan(self.values)
+
+
+def find_results(places: Sequence[str], metric: str) -> list[RunResult]:
+    """Read the runs at some places, each once, oldest first.
+
+    Args:
+        places: Run directories, folders that contain some at any depth, or glob patterns.
+        metric: A field of :class:`envlab.learner.IterationRecord`, or dotted as in
+            ``losses.value``.
+
+    Raises:
+        RunDirectoryError: If a place holds no run, or a run cannot be read.
+    """
+    directories: dict[Path, Path] = {}
+    for place in places:
+        found = list(_run_directories(place))
+        if not found:
+            raise RunDirectoryError(
+                f"There is no run at {place!r}. Give a run directory or one with TensorBoard's "
+                "event files, a folder that contains some (as logs/rsl_rl/cartpole), or a pattern "
+                "in quotes ('logs/*/cartpole/*')."
+            )
+        directories |= {directory.resolve(): directory for directory in found}
+    runs = [read_result(directory, metric) for directory in directories.values()]
+    return sorted(runs, key=lambda run: (run.manifest.get("created_at") or "", run.directory))
+
+
+def _run_directories(place: str) -> Iterator[Path]:
+    for path in [place] if Path(place).exists() else sorted(glob.glob(place, recursive=True)):
+        if (Path(path) / "run.json").is_file():
+            yield Path(path)
+        else:
+            found = sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
+            # A trial's record is its sessions' mean; these are compared where they are named.
+            yield from (run for run in found if not set(run.parents) & set(found))
+            yield from event_folders(Path(path))
+
+
+def read_result(directory: Path, metric: str) -> RunResult:
+    """Read a run; one that died before its first iteration has no records.
+
+    Raises:
+        RunDirectoryError: If it is no run directory, or its records are damaged.
+    """
+    points: list[tuple[float, float, float | None]] = []
+    names: set[str] = set()
+    cut_file = None
+    if (directory / "run.json").is_file():
+        manifest = _manifest_of(directory)
+        name, prefix = _file_of(metric)
+        records = Records(directory / name)
+        for record in records.read():
+            value = number_at(record, metric.removeprefix(prefix))
+            points.append((record["frames"], record["wall_s"], value))
+            names.update(f"{prefix}{name}" for name in dotted_names(record))
+        points.sort(key=lambda point: point[0])  # validation follows the order of the judging
+        cut_file = records.path if records.is_cut else None
+    else:
+        manifest, points, names = read_folder(directory, metric)
+    frames, wall_s, values = np.array(points, dtype=float).reshape(-1, 3).T
+    return RunResult(
+        directory=directory,
+        manifest=manifest,
+        frames=frames,
+        wall_s=wall_s,
+        values=values,
+        names=names,
+        cut_file=cut_file,
+    )
+
+
+def _manifest_of(directory: Path) -> dict[str, Any]:
+    """Return a run's manifest; that of a population's member has the population's status."""
+    manifest = read_manifest(directory)
+    population = directory.resolve().parent.parent
+    if "member" in manifest and (population / "run.json").is_file():
+        manifest["status"] = read_manifest(population).get("status")
+    if manifest.get("task") is None:
+        raise RunDirectoryError(
+            f"{directory} is no run directory: its run.json names no task. Leave it out."
+        )
+    return manifest
+
+
+def _file_of(metric: str) -> tuple[str, str]:
+    """Return the file that has a metric, and what of the metric's name is the file's."""
+    for prefix in ("validation.", "test."):
+        if metric.startswith(prefix):
+            return f"{prefix}jsonl", prefix
+    return METRICS, ""
+
+
+def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
+    """Join each resumed run with the one it continues, if that is among ``runs`` too.
+
+    Otherwise the two would count as two seeds. Records of the earlier run after the checkpoint are
+    dropped, as the later run repeats them.
+
+    Args:
+        runs: Oldest first.
+    """
+    joined = {run.directory.resolve(): run for run in runs}
+    continued = set()
+    for directory, run in joined.items():
+        origin = next((place for place in _origins(run) if place in joined), directory)
+        if origin == directory:
+            continue
+        earlier = joined[origin]
+        keep = earlier.frames < (run.frames[0] if len(run.frames) else math.inf)
+        joined[directory] = replace(
+            run,
+            frames=np.concatenate([earlier.frames[keep], run.frames]),
+            wall_s=np.concatenate([earlier.wall_s[keep], run.wall_s]),
+            values=np.concatenate([earlier.values[keep], run.values]),
+            names=earlier.names | run.names,
+            continues=earlier.continues or earlier.directory,
+        )
+        continued.add(origin)
+    return [run for directory, run in joined.items() if directory not in continued]
+
+
+def _origins(run: RunResult) -> list[Path]:
+    """Return where the run may lie that this one was resumed from: there, or moved along."""
+    checkpoint = run.manifest.get("resumed_from")
+    if not checkpoint:
+        return []
+    directory = Path(checkpoint).parent.parent
+    logs = run.directory.resolve() / "../../.."
+    return [directory.resolve(), logs.joinpath(*directory.parts[-3:]).resolve()]
+
+
+def check_one_task(runs: Sequence[RunResult]) -> str:
+    """Return the task of all runs.
+
+    Raises:
+        ConfigurationError: If there are several.
+    """
+    by_task = {run.manifest["task"]: run.directory for run in runs}
+    if len(by_task) > 1:
+        named = " and ".join(f"{task} ({directory})" for task, directory in by_task.items())
+        raise ConfigurationError(
+            f"The runs are of {len(by_task)} tasks, whose curves cannot be compared: {named}. "
+            "Give runs of one task."
+        )
+    return next(iter(by_task))
+
+
+def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
+    """Return the runs that have a value of the metric that was read.
+
+    Raises:
+        ConfigurationError: If no run knows the metric.
+        RunDirectoryError: If no run has a value.
+    """
+    kept = [run for run in runs if run.has_value.any()]
+    if not kept and metric.partition(".")[0] in ("validation", "test"):
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is not of training. "
+            f"Run 'envlab validate {runs[0].directory}' first, or let --validate do so beside it."
+        )
+    names = {name for run in runs for name in run.names}
+    if names and metric not in names:
+        raise ConfigurationError(
+            f"--metric is {metric!r}, which no run has recorded.{did_you_mean(metric, names)} "
+            f"There are {', '.join(sorted(names))}."
+        )
+    if not kept:
+        raise RunDirectoryError(
+            f"None of the runs ({len(runs)}) has a value of {metric}: they ended before the first "
+            "iteration, or before an episode did. Give runs that trained for longer."
+        )
+    return kept

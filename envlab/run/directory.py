@@ -1,0 +1,260 @@
+"""The run directory: one per run, decided by rank 0, with a manifest that always tells the status.
+
+``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest),
+``params/``, ``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0
+writes it all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from filelock import FileLock
+
+from envlab.config import write_yaml
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.disk import RecordFile, surviving_disk_errors
+from envlab.distributed.interrupt import Interrupted, Preempted
+from envlab.distributed.progress import LostPeerError
+from envlab.errors import RunDirectoryError
+from envlab.run.event_file import cut_events
+from envlab.run.lock import hold_lock
+from envlab.run.manifest import (
+    LOG_ROOT,
+    new_manifest,
+    now,
+    reopened_manifest,
+    write_json,
+)
+from envlab.run.records import METRICS, cut_metrics, line_of
+
+logger = logging.getLogger(__name__)
+
+EVENTS_TAG = "envlab/wall_s"
+"""What event files hold of every iteration, and first."""
+
+
+class Run:
+    """A run directory and its manifest. A context manager: leaving it writes the final status.
+
+    The status is ``running``, then ``finished``, ``failed`` (with the error), ``interrupted``, or
+    ``preempted``: ended by a signal after its state was saved.
+    """
+
+    def __init__(
+        self, directory: Path, context: DistributedContext, manifest: dict[str, Any]
+    ) -> None:
+        self.directory = directory
+        self._context = context
+        self._manifest = manifest
+        self._metrics = RecordFile(directory / METRICS, "metrics")
+        self._lock: FileLock | None = None
+        self.interrupt_signal: Callable[[], int | None] = lambda: None
+        """Returns the signal that ended this process, if any: an error may just follow from it."""
+
+    @classmethod
+    def create(
+        cls,
+        context: DistributedContext,
+        *,
+        library: str,
+        experiment: str,
+        run_name: str = "",
+        facts: dict[str, Any],
+        configs: dict[str, Any],
+        root: str = LOG_ROOT,
+        directory: Path | None = None,
+    ) -> Run:
+        """Make a new directory on rank 0 and tell the others; every rank must call this.
+
+        Args:
+            context: The process's context.
+            library: RL library, the first folder.
+            experiment: Experiment name, the second folder.
+            run_name: Appended to the timestamp.
+            facts: What the manifest shall hold beside versions, command line and world.
+            configs: Written to ``params/<name>.yaml``.
+            root: Folder of all runs.
+            directory: The directory to make, in place of one in a folder of the experiment.
+
+        Raises:
+            RunDirectoryError: On every rank, if the directory cannot be made.
+        """
+        parent = Path(root).absolute() / library / experiment
+        wanted = directory
+
+        def make() -> Path:
+            try:
+                directory = make_directory(parent, run_name) if wanted is None else wanted
+                for folder in ("params", "checkpoints"):
+                    (directory / folder).mkdir(parents=True)
+                for name, cfg in configs.items():
+                    write_yaml(directory / "params" / f"{name}.yaml", cfg)
+            except OSError as error:
+                raise RunDirectoryError(
+                    f"The run directory under {parent} cannot be made ({error.strerror}: "
+                    f"{error.filename}). Run from a folder that you may write to, and where there "
+                    "is room."
+                ) from error
+            return directory
+
+        run = cls(context.once(make), context, new_manifest(context, library, facts))
+        run._lock = hold_lock(run.directory) if context.is_main else None
+        run.update(status="running")
+        return run
+
+    @classmethod
+    def reopen(
+        cls,
+        context: DistributedContext,
+        directory: Path,
+        *,
+        library: str,
+        facts: dict[str, Any],
+        iteration: int,
+        frames: int,
+    ) -> Run:
+        """Go on in a run's directory; every rank must call this.
+
+        The manifest tells of the restart, and metrics and curves of iterations that will be done
+        again go.
+
+        Args:
+            context: The process's context.
+            directory: The run directory, which rank 0 can see.
+            library: RL library.
+            facts: See :meth:`create`.
+            iteration: The iteration from which the run goes on, 0 for its beginning.
+            frames: The environment steps of all ranks until then.
+
+        Raises:
+            RunDirectoryError: On every rank, if the directory cannot be written, another launch
+                writes it, or a link in it leads elsewhere.
+        """
+        run = cls(directory, context, new_manifest(context, library, facts))
+
+        def go_on() -> None:
+            refuse_links(directory)
+            try:
+                run._lock = hold_lock(directory)
+                run._manifest = reopened_manifest(directory, run._manifest, iteration)
+                cut_metrics(directory, iteration)
+                cut_events(directory, EVENTS_TAG, frames)
+                write_json(directory / "run.json", run._manifest)
+            except OSError as error:
+                raise RunDirectoryError(
+                    f"The run {directory} cannot be continued ({error.strerror}: {error.filename})."
+                    " Make its folder writable, and see that there is room."
+                ) from error
+
+        context.once(go_on)
+        return run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._finish(error)
+        except Interrupted:  # raised once per process, so the second attempt is not cut short
+            self._finish(error)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _finish(self, error: BaseException | None) -> None:
+        number = self.interrupt_signal()
+        if error is None:
+            self.update(status="finished")
+        elif isinstance(error, Preempted) and error.signal_number != signal.SIGINT:
+            self.update(status="preempted", error=str(error))
+        elif isinstance(error, LostPeerError):
+            self.update(status="failed", error=str(error))
+        elif number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
+            reason = str(error if number is None else Interrupted(number))
+            self.update(status="interrupted", error=reason or type(error).__name__)
+        else:
+            self.update(status="failed", error=f"{type(error).__name__}: {error}")
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.directory / "checkpoints"
+
+    def update(self, **values: Any) -> None:
+        """Change the manifest's values and write it, on rank 0."""
+        if not self._context.is_main:
+            return
+        self._manifest |= values | {"updated_at": now()}
+        self._write(self._manifest)
+
+    def append_metrics(self, record: dict[str, Any]) -> None:
+        """Append a line to ``metrics.jsonl``, on rank 0.
+
+        Raises:
+            RunDirectoryError: If the run directory is gone.
+        """
+        if self._context.is_main:
+            self._metrics.append(line_of(record))
+
+    @property
+    def services(self) -> dict[str, str]:
+        """What logging services call this run, or the one that it continues, by their names."""
+        return dict(self._manifest.get("services", {}))
+
+    def _write(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest, unless the directory is gone: whoever writes next says so."""
+        path = self.directory / "run.json"
+        so = f"It still tells an earlier state, and not that the run is {manifest['status']}."
+        with surviving_disk_errors(path, f"The manifest {path} could not be written", so):
+            try:
+                write_json(path, manifest)
+            except FileNotFoundError:
+                if self.directory.is_dir():
+                    raise
+
+
+def refuse_links(directory: Path) -> None:
+    """Refuse a run directory in which a link leads out of it, before anything is written there.
+
+    A run that somebody else made could have us overwrite any file of ours. The directory itself
+    may be a link.
+
+    Raises:
+        RunDirectoryError: Naming the link.
+    """
+    inside = directory.resolve()
+    for folder, folders, names in os.walk(directory):
+        for path in (Path(folder, name) for name in (*folders, *names)):
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise RunDirectoryError(
+                    f"{path} is a link that leads out of the run directory, to {path.resolve()}, "
+                    "which a run would overwrite. Remove the link, or put a copy in its place."
+                )
+
+
+def make_directory(parent: Path, run_name: str) -> Path:
+    """Make a folder that did not exist: a second run in the same second gets a number."""
+    name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S") + (f"_{run_name}" if run_name else "")
+    for attempt in range(1000):
+        directory = parent / (name if attempt == 0 else f"{name}_{attempt}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            if directory.exists():
+                continue
+            raise
+        return directory
+    raise FileExistsError(0, "1000 runs in one second", str(parent / name))

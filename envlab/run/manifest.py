@@ -1,0 +1,202 @@
+"""The manifest of a run, ``run.json``: what was run, where, and its status."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+import math
+import os
+import platform
+import shlex
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envlab import __version__
+from envlab.commit import git_state
+from envlab.distributed.disk import is_disk_error, overwrite, whole_file
+from envlab.errors import RunDirectoryError
+from envlab.foreign import parse_json, read_text
+from envlab.libraries import ENGINE_PACKAGES, libraries
+from envlab.run.commands import started_with
+
+if TYPE_CHECKING:  # which loads torch
+    from envlab.distributed.context import DistributedContext
+
+logger = logging.getLogger(__name__)
+
+LOG_ROOT = "logs"
+"""Folder of all runs, below the one where training is started."""
+MANIFEST_VERSION = 1
+REPORT = "stall.txt"
+_TYPES: dict[type, tuple[str, ...]] = {
+    str: ("task", "library", "status", "created_at", "resumed_from", "algorithm", "ml_framework"),
+    int: ("seed", "global_num_envs", "num_envs", "total_iterations", "version", "pid"),
+    dict: ("world", "launch", "services", "audit", "versions", "git"),
+    list: ("restarts",),
+}
+"""Of what commands read; each may be absent or null."""
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Return a run's manifest.
+
+    Raises:
+        RunDirectoryError: If there is none, or it is damaged.
+    """
+    path = directory / "run.json"
+    try:
+        manifest = parse_json(read_text(path))
+        _check_types(manifest)
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(
+            f"{directory} is no run directory: {path} cannot be read ({error})."
+        ) from error
+    return dict(manifest)
+
+
+def _check_types(manifest: Any) -> None:
+    """Raise ValueError for what envlab never writes into a manifest."""
+    if not isinstance(manifest, dict):
+        raise ValueError(f"it holds {type(manifest).__name__}, not a manifest")
+    for wanted, names in _TYPES.items():
+        for name in names:
+            value = manifest.get(name)
+            if value is None:
+                continue
+            if type(value) is not wanted or (isinstance(value, str) and "\0" in value):
+                raise ValueError(f"{name} must be {wanted.__name__}, but is {value!r:.80}")
+
+
+def read_manifests(
+    root: Path, pattern: str = "*", *, level: int = logging.DEBUG
+) -> dict[Path, dict[str, Any]]:
+    """Return the run directories below a folder, the oldest first, and their manifests.
+
+    Args:
+        root: The folder.
+        pattern: Which directories below it.
+        level: At which level to log that one is passed over because its manifest is damaged.
+    """
+    found: list[tuple[datetime, str, Path, dict[str, Any]]] = []
+    for directory in (path.parent for path in root.glob(f"{pattern}/run.json")):
+        try:
+            manifest = read_manifest(directory)
+            moment = datetime.fromisoformat(manifest["created_at"]).astimezone()
+        except (RunDirectoryError, KeyError, TypeError, ValueError, OverflowError) as error:
+            logger.log(level, "The run %s is passed over: %s", directory, error)
+        else:
+            found.append((moment, directory.name, directory, manifest))
+    return {directory: manifest for *_, directory, manifest in sorted(found, key=lambda f: f[:2])}
+
+
+def finite(values: Any) -> Any:
+    """Return ``values`` with null for numbers that JSON does not know (NaN, infinity)."""
+    if isinstance(values, dict):
+        return {key: finite(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [finite(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write JSON atomically; over its own blocks where the folder takes no new file.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    data = (json.dumps(values, indent=2) + "\n").encode()
+    try:
+        with whole_file(path) as file:
+            file.write(data)
+    except OSError as error:
+        if not is_disk_error(error) or not overwrite(path, data):
+            raise
+
+
+def new_manifest(
+    context: DistributedContext, library: str, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the manifest of a run that begins, with ``facts`` over what is always said."""
+    known = libraries().get(library)
+    versions = {"envlab": __version__, "python": platform.python_version()}
+    for package in (*ENGINE_PACKAGES, *(known.packages if known else ())):
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "version": MANIFEST_VERSION,
+        "library": library,
+        "created_at": now(),
+        "command": shlex.join([Path(sys.executable).name, *sys.argv]),
+        "started_with": started_with(),
+        "versions": versions,
+        "git": git_state(),
+        "world": {
+            "size": context.world_size,
+            "local_size": context.local_world_size,
+            "device": context.device.type,
+            "backend": context.backend,
+            "num_threads": context.num_threads,
+        },
+        "host": context.node,
+        "pid": os.getpid(),
+        **facts,
+    }
+
+
+def now() -> str:
+    """Return the time, with its zone, as manifests have it."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def reopened_manifest(directory: Path, current: dict[str, Any], iteration: int) -> dict[str, Any]:
+    """Return the manifest of a run that goes on: as it was made, and the world it goes on in."""
+    before = read_manifest(directory)
+    restart = {
+        "at": now(),
+        "iteration": iteration,
+        "world_size": current["world"]["size"],
+        "after": before["status"],
+        "error": before.pop("error", None),
+    }
+    changed = ("versions", "code", "world", "host", "pid", "launch", "num_envs", "global_num_envs")
+    return {
+        **before,
+        **{name: current[name] for name in changed if name in current},
+        "restarts": [*before.get("restarts", []), restart],
+        "status": "running",
+        "updated_at": now(),
+    }
+
+
+def record_end(directory: Path, sentence: str, report: str | None = None) -> None:
+    """Write into a run directory that the run failed and why, in place of a rank 0 that cannot.
+
+    Any rank may do it; one that cannot see the directory, on another node, leaves it. A manifest
+    that tells of an end already keeps it.
+
+    Args:
+        directory: The run directory.
+        sentence: What happened.
+        report: The watchdog's whole report, with stacks, for :data:`REPORT`.
+    """
+    if not directory.is_dir():
+        return
+    try:
+        manifest = read_manifest(directory)
+        if manifest["status"] == "running":
+            manifest |= {"status": "failed", "error": sentence, "updated_at": now()}
+            write_json(directory / "run.json", manifest)
+    except (OSError, RunDirectoryError) as error:
+        logger.warning("The end cannot be recorded in %s (%s).", directory, error)
+    if report is None:
+        return
+    try:  # whatever the locale, and the characters in the sources that the stacks quote
+        text = f"{now()}\n{report}\n".encode(errors="backslashreplace")
+        (directory / REPORT).write_bytes(text)
+    except OSError as error:
+        logger.warning("The end cannot be recorded in %s (%s).", directory, error)

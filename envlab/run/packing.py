@@ -1,0 +1,62 @@
+"""A run's policy as others may have it: without optimizer, environments, and its machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.checkpoint import save_checkpoint
+from envlab.run.checkpoints import Checkpoints
+from envlab.run.manifest import read_manifest
+
+PRIVATE = (
+    "host",
+    "pid",
+    "launch",
+    "flags",
+    "services",
+    "resumed_from",
+    "policy_from",
+    "started_with",
+)
+"""What a manifest says of the machine and the moment, which is nothing to others."""
+
+
+def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, Any]:
+    """Write a run's policy, manifest and parameters into a folder; return the public manifest.
+
+    Args:
+        run: The run directory.
+        selector: ``latest``, ``best``, or the name of a checkpoint's file.
+        folder: Where to write; it is made.
+        checkpoint: Path of the checkpoint in it.
+
+    Raises:
+        EnvlabError: If there is no such run or checkpoint, or it is damaged.
+    """
+    manifest = read_manifest(run)
+    _, values = Checkpoints(run / "checkpoints").find(selector)
+    values |= {"ranks": [{}] * values["world_size"], "services": {}, "metrics": {}}
+    values["model"] = _without_moments(values["model"])
+    file = folder / checkpoint
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(file, {k: v for k, v in values.items() if k != "format_version"})
+    shutil.copytree(run / "params", folder / "params", dirs_exist_ok=True)
+    public = {key: value for key, value in manifest.items() if key not in PRIVATE}
+    command = str(manifest.get("command", ""))
+    public["command"] = re.sub(r"(?<!\S)/\S*/(?=scripts/|envlab\b)", "", command)
+    public |= {name: values[name] for name in ("iteration", "frames")}
+    (folder / "run.json").write_text(json.dumps(public, indent=2) + "\n")
+    return public
+
+
+def _without_moments(value: Any) -> Any:
+    """Return a model's state whose optimizers remember nothing, which makes it a third as large."""
+    if isinstance(value, dict):
+        if set(value) == {"state", "param_groups"}:
+            return {"state": {}, "param_groups": value["param_groups"]}
+        return type(value)({key: _without_moments(item) for key, item in value.items()})
+    return value

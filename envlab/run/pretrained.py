@@ -1,0 +1,95 @@
+"""Policies that come installed: ``--checkpoint pretrained``.
+
+A package of policies has a folder ``TASK/LIBRARY`` for each, or ``TASK/LIBRARY_ALGORITHM``, with
+``policy.pt`` (a checkpoint without optimizer and environments), ``run.json`` and ``params/`` of its
+run, and ``evaluation.json``. envlab's own package is ``envlab_policies``; others name theirs by an
+entry point of the group ``envlab.policies``. Reading the table imports none of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envlab.errors import CheckpointError
+from envlab.plugins import named_plugins
+from envlab.run.commands import library_words
+from envlab.run.manifest import read_manifest
+
+ENTRY_POINT_GROUP = "envlab.policies"
+OWN = "envlab_policies"
+SELECTOR = "pretrained"
+"""What ``--checkpoint`` says for one of them."""
+TRAIN_FIRST = "Train first, or give a checkpoint's path with --checkpoint."
+FILE, EVALUATION = "policy.pt", "evaluation.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """A policy that is installed."""
+
+    folder: Path
+    """Where it is."""
+    manifest: Mapping[str, Any]
+    """Its run's: ``task``, ``library``, ``algorithm``, ..."""
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file that plays."""
+        return self.folder / FILE
+
+    @property
+    def evaluation(self) -> dict[str, Any]:
+        """What ``play --json`` wrote of it."""
+        found: dict[str, Any] = json.loads((self.folder / EVALUATION).read_text())
+        return found
+
+
+def policies(tasks: Collection[str] | None = None) -> list[Policy]:
+    """Return the installed policies of some tasks, or all, sorted by task and library."""
+    packages = named_plugins(ENTRY_POINT_GROUP).values()
+    found = []
+    for package in dict.fromkeys([OWN, *packages]):
+        spec = importlib.util.find_spec(package)
+        for root in (spec.submodule_search_locations or []) if spec else []:
+            for file in Path(root).glob(f"*/*/{FILE}"):
+                if tasks is None or file.parts[-3] in tasks:
+                    found.append(Policy(folder=file.parent, manifest=read_manifest(file.parent)))
+    return sorted(found, key=lambda one: one.folder.parts[-2:])
+
+
+def shipped(library: str, tasks: Collection[str]) -> str:
+    """Return how to play a policy of a library that is installed, or an empty text."""
+    if any(policy.manifest.get("library") == library for policy in policies(tasks)):
+        return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
+    return ""
+
+
+def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str]) -> Policy:
+    """Return the policy that a library trained for a task.
+
+    Args:
+        library: Name of the library.
+        origin: What its manifest must hold, such as the algorithm.
+        tasks: Ids of the task, as itself and as it was trained.
+
+    Raises:
+        CheckpointError: If there is none, naming those there are.
+    """
+    of_task = policies(tasks)
+    for one in of_task:
+        if {"library": library, **origin}.items() <= one.manifest.items():
+            return one
+    if of_task:
+        others = ", ".join(" ".join(library_words(one.manifest)) for one in of_task)
+        cure = f"There is one by {others}: name that library."
+    else:
+        known = sorted({str(policy.manifest["task"]) for policy in policies()})
+        cure = f"There are some of {', '.join(known) or 'no task'}; train this one first."
+    raise CheckpointError(
+        f"No policy of {min(tasks, key=len)} by {library} comes with envlab. {cure}"
+    )

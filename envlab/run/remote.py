@@ -1,0 +1,134 @@
+"""Checkpoints from elsewhere: ``--checkpoint hf:OWNER/NAME`` and ``wandb:ENTITY/PROJECT/RUN``.
+
+A repository or run there holds a run directory's ``run.json``, ``params/`` and ``checkpoints/``, as
+``envlab push`` and ``--logger wandb`` leave them. They are fetched into a folder below ``logs``,
+which then is the run's directory, and are read like any stranger's: no code in them runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.ranks import launched_rank
+from envlab.errors import CheckpointError
+from envlab.run.manifest import LOG_ROOT
+
+_BESIDE = re.compile(r"run\.json|params/\w+\.yaml")
+_CHECKPOINT = re.compile(r"checkpoints/[\w.-]+\.pt")
+_NUMBER = re.compile(r"model_(\d+)\.pt")
+_NAMES = {
+    "hf": re.compile(r"(?P<name>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?"),
+    "wandb": re.compile(r"(?P<name>[\w.-]+/[\w.-]+/[\w.-]+)"),
+}
+_FORMS = {"hf": "hf:OWNER/NAME[@REVISION][:FILE]", "wandb": "wandb:ENTITY/PROJECT/RUN[:FILE]"}
+
+
+def is_remote(selector: str) -> bool:
+    """Return whether a checkpoint is named that is elsewhere."""
+    return selector.partition(":")[0] in _NAMES
+
+
+def fetch(selector: str, root: str = LOG_ROOT) -> Path:
+    """Fetch a checkpoint and the run directory around it; return the checkpoint's file.
+
+    Args:
+        selector: ``hf:OWNER/NAME[@REVISION][:FILE]`` or ``wandb:ENTITY/PROJECT/RUN[:FILE]``; FILE
+            is one in ``checkpoints/``, by default the newest.
+        root: Folder of all runs.
+
+    Raises:
+        CheckpointError: If it has another form, its client is not installed, or nothing comes.
+    """
+    scheme, _, rest = selector.partition(":")
+    name, _, file = rest.partition(":")
+    match = _NAMES[scheme].fullmatch(name)
+    if match is None:
+        raise CheckpointError(f"{selector!r} names no checkpoint; its form is {_FORMS[scheme]}.")
+    folder = Path(root, scheme, name.replace("/", "--"))
+    try:
+        sizes, download = _OPENERS[scheme](**match.groupdict())
+        chosen = _choose(sizes, file, selector)
+        wanted = [*filter(_BESIDE.fullmatch, sizes), chosen]
+        size = sum(sizes[each] for each in wanted) / 1e6
+        if launched_rank() == 0:
+            print(f"Fetching {len(wanted)} files ({size:.1f} MB) of {scheme}:{name} into {folder}")
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".", dir=folder) as partial:
+            for each in wanted:
+                download(each, Path(partial))
+                (folder / each).parent.mkdir(exist_ok=True)
+                Path(partial, each).replace(folder / each)  # other ranks may be reading it
+    except ModuleNotFoundError as error:
+        package = {"hf": "huggingface_hub", "wandb": "wandb"}[scheme]
+        raise CheckpointError(
+            f"{selector} needs the package {package} ({error}). Install it with: pip install "
+            f"{package}"
+        ) from None
+    except CheckpointError:
+        raise
+    except Exception as error:  # each client, and the network under it, has errors of its own
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise CheckpointError(
+            f"{selector} cannot be fetched ({type(error).__name__}: {reason}). See that the name "
+            "is right, that this machine is online, and that you are logged in where it is private."
+        ) from error
+    return folder / chosen
+
+
+def _choose(names: Mapping[str, int], file: str, selector: str) -> str:
+    """Return which checkpoint is meant.
+
+    Raises:
+        CheckpointError: If there is none.
+    """
+    found = sorted(filter(_CHECKPOINT.fullmatch, names), key=_age)
+    wanted = [name for name in found if not file or name == f"checkpoints/{file}"]
+    if "run.json" not in names or not wanted:
+        shown = ", ".join(name.partition("/")[2] for name in found) or "none"
+        raise CheckpointError(
+            f"{selector} holds no run of envlab with {file or 'a checkpoint'}: of checkpoints it "
+            f"has {shown}. 'envlab push' and '--logger wandb' write some."
+        )
+    return wanted[-1]
+
+
+def _age(name: str) -> int:
+    """Return the iteration in a checkpoint's name, or less than any."""
+    match = _NUMBER.search(name)
+    return int(match[1]) if match else -1
+
+
+Download = Callable[[str, Path], Any]
+
+
+def _of_hugging_face(name: str, revision: str | None) -> tuple[dict[str, int], Download]:
+    """Return the sizes of a repository's files by name, and what fetches one into a folder."""
+    hub = importlib.import_module("huggingface_hub")
+    info = hub.HfApi().model_info(name, revision=revision, files_metadata=True)
+
+    def download(file: str, folder: Path) -> None:
+        hub.hf_hub_download(name, file, revision=info.sha, local_dir=folder)
+
+    return {file.rfilename: file.size or 0 for file in info.siblings}, download
+
+
+def _of_wandb(name: str) -> tuple[dict[str, int], Download]:
+    """Return the sizes of a run's files by name, and what fetches one into a folder."""
+    wandb = importlib.import_module("wandb")
+    files = {file.name: file for file in wandb.Api().run(name).files()}
+
+    def download(file: str, folder: Path) -> None:
+        files[file].download(root=str(folder), replace=True)
+
+    return {file: files[file].size for file in files}, download
+
+
+_OPENERS: dict[str, Callable[..., tuple[dict[str, int], Download]]] = {
+    "hf": _of_hugging_face,
+    "wandb": _of_wandb,
+}

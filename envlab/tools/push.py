@@ -1,0 +1,113 @@
+"""``envlab push``: a run's policy to a Hugging Face repository, with a model card of its facts."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from envlab.arguments import ArgumentParser
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.run.commands import library_words
+from envlab.run.packing import pack
+
+_PACKAGES = ("envlab", "torch", "mujoco", "mujoco-warp", "rsl-rl-lib", "rl-games", "skrl", "jax")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Push a policy, and return 0.
+
+    Raises:
+        EnvlabError: If there is no such run or checkpoint, or it cannot be pushed.
+    """
+    parser = ArgumentParser(prog="envlab push", description="Push a policy to Hugging Face.")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run directory")
+    parser.add_argument("to", metavar="hf:OWNER/NAME", help="the repository, made if need be")
+    parser.add_argument(
+        "--checkpoint", default="best", metavar="CKPT", help="best (default), latest, or a file"
+    )
+    parser.add_argument("--private", action="store_true", help="make a private repository")
+    parser.add_argument("--message", metavar="TEXT", help="of the commit")
+    parser.add_argument(
+        "--dry_run", action="store_true", help="print the model card, and push nothing"
+    )
+    flags = parser.parse_args(list(arguments))
+    scheme, _, name = flags.to.partition(":")
+    if scheme != "hf" or name.count("/") != 1:
+        raise ConfigurationError(f"{flags.to!r} is no repository; its form is hf:OWNER/NAME.")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        manifest = pack(flags.run, flags.checkpoint, folder, "checkpoints/policy.pt")
+        exported = flags.run / "exported" / "policy.onnx"
+        if exported.is_file():
+            (folder / "exported").mkdir()
+            (folder / "exported" / exported.name).write_bytes(exported.read_bytes())
+        text = card(manifest, name, has_onnx=exported.is_file())
+        (folder / "README.md").write_text(text)
+        if flags.dry_run:
+            print(text)
+            return 0
+        message = flags.message or f"{manifest['task']} by {manifest['library']}"
+        print(_upload(folder, name, message, is_private=flags.private))
+    return 0
+
+
+def card(manifest: Mapping[str, Any], name: str, *, has_onnx: bool) -> str:
+    """Return the model card: what the manifest says, and how to play the policy.
+
+    Args:
+        manifest: The public one, see :func:`envlab.run.packing.pack`.
+        name: The repository.
+        has_onnx: Whether ``exported/policy.onnx`` is beside it.
+    """
+    task, library = manifest["task"], " ".join(library_words(manifest))
+    versions = manifest.get("versions", {})
+    git, value = manifest.get("git") or {}, manifest.get("mean_return")
+    commit = f"{git.get('commit')}{', with changes' if git.get('dirty') else ''}"
+    facts = {
+        "task": f"`{task}`",
+        "trained by": f"`{library}`",
+        "frames": f"{manifest['frames']:,}, in {manifest['iteration']:,} iterations",
+        "mean return": None if value is None else f"{value:.3f}, at the run's end, exploring",
+        "seed": f"{manifest.get('seed')} (one seed)",
+        "processes": (manifest.get("world") or {}).get("size"),
+        "command": f"`{manifest['command']}`",
+        "code": None if git.get("commit") is None else f"envlab at {commit}",
+        "versions": ", ".join(f"{key} {versions[key]}" for key in _PACKAGES if key in versions),
+    }
+    rows = "".join(f"| {key} | {value} |\n" for key, value in facts.items() if value is not None)
+    onnx = "\n`exported/policy.onnx` is the policy without envlab and torch.\n" if has_onnx else ""
+    return (
+        "---\nlibrary_name: envlab\npipeline_tag: reinforcement-learning\ntags:\n"
+        f"- envlab\n- reinforcement-learning\n- robotics\n- {task}\n"
+        f"- {manifest['library']}\n---\n\n"
+        f"# {task}, trained by {manifest['library']}\n\n"
+        f"    envlab play {library} --task={task} --checkpoint=hf:{name}\n\n"
+        f"| | |\n|---|---|\n{rows}{onnx}"
+    )
+
+
+def _upload(folder: Path, name: str, message: str, *, is_private: bool) -> str:
+    """Upload a folder; return the commit's address.
+
+    Raises:
+        CheckpointError: If it cannot be.
+    """
+    try:
+        api = importlib.import_module("huggingface_hub").HfApi()
+        api.create_repo(name, private=is_private or None, exist_ok=True)
+        commit = api.upload_folder(repo_id=name, folder_path=folder, commit_message=message)
+    except ModuleNotFoundError as error:
+        raise CheckpointError(
+            f"'envlab push' needs the package huggingface_hub ({error}). Install it with: pip "
+            "install huggingface_hub"
+        ) from None
+    except Exception as error:  # the client, and the network under it, have many
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise CheckpointError(
+            f"hf:{name} was not pushed ({type(error).__name__}: {reason}). Log in with 'hf auth "
+            "login' or HF_TOKEN, as somebody who may write there."
+        ) from error
+    return str(commit.commit_url)

@@ -1,0 +1,133 @@
+"""One run, one configuration: what ranks compare as soon as they have met, before they train.
+
+Ranks that were started with other configurations, code or versions would train together without a
+word, and the run's manifest would tell rank 0's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import mujoco
+
+from envlab.commit import code_digests
+from envlab.config import leaves, to_dict
+from envlab.distributed.agreement import require_agreement
+from envlab.distributed.context import DistributedContext
+from envlab.libraries import packages_alike
+from envlab.registry import AGENT_SUFFIX, packages_of
+from envlab.training.session import Session
+
+_FLAGS = (
+    *("num_envs", "global_num_envs", "max_frames", "grad_sync", "multirun", "dry_run", "resume"),
+    *("run_id", "allow_different_code"),
+)
+"""Flags that change what a rank does. Others are in the configuration, or are a node's own: its
+device and paths, and what rank 0 alone writes or says."""
+_PER_NODE = (
+    *("env.sim.num_threads", "env.num_workers", "env.worker_timeout_s"),
+    *(
+        "agent.params.config.device",
+        "agent.params.config.device_name",
+        "agent.params.torch_threads",
+    ),
+)
+"""Settings that change how fast a node is, and not what it computes."""
+
+
+def check_agreement(sessions: Sequence[Session], context: DistributedContext) -> None:
+    """Refuse to train where ranks differ in what they are to do. Every rank must call this.
+
+    Args:
+        sessions: The runs that this rank was told to do, as the command line makes them.
+        context: The process's context.
+
+    Raises:
+        ConfigurationError: On every rank alike, naming what differs, with the values and ranks.
+    """
+    if not context.is_distributed:
+        return
+    first = sessions[0]
+    who = {"The library": first.library.name, "The task": first.task.id}
+    require_agreement(context, who, _ANOTHER)
+    require_agreement(context, configuration_of(sessions), _CONFIGURATION)
+    if not first.flags.allow_different_code:
+        require_agreement(context, _code_and_versions(first), _CODE)
+
+
+_ANOTHER = "{found}. All ranks of a run train one task with one library: start them by one command."
+_CONFIGURATION = (
+    "The ranks were started with different configurations: {found}. A run has one: start all ranks "
+    "by the same command, from the same files."
+)
+_CODE = (
+    "The ranks would train with different code: {found}. Copy or check out the same on all nodes, "
+    "with the same versions ('envlab doctor --distributed' compares all); or add "
+    "--allow_different_code on all ranks if the differences don't matter."
+)
+
+
+def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
+    """Return what decides what a rank computes: composed configurations, and some flags, by name.
+
+    Settings of a node's own are left out, and files count by their content, not by their place.
+    """
+    values = {f"--{name}": str(getattr(sessions[0].flags, name)) for name in _FLAGS}
+    for name, value in sessions[0].library.file_values(sessions[0].flags).items():
+        values[f"--{name}"] = of_any_node(value)
+    values["the number of runs"] = str(len(sessions))
+    for number, session in enumerate(sessions, 1):
+        run = f"run {number}'s " if len(sessions) > 1 else ""
+        for root, cfg in (
+            ("env", session.env_cfg),
+            ("agent", session.agent_cfg),
+            ("population", session.population_cfg),
+        ):
+            for name, value in leaves(to_dict(cfg, root), root):
+                if name not in _PER_NODE:
+                    values[f"{run}{name}"] = of_any_node(value)
+    return values
+
+
+def of_any_node(value: Any) -> str:
+    """Return a value as text, and a file by its name and a digest of it and what it includes."""
+    if isinstance(value, str) and ("/" in value or value.endswith(".py")) and Path(value).is_file():
+        path, total = Path(value), hashlib.sha256()
+        for part in sorted(_parts(path), key=lambda part: part.name):
+            total.update(hashlib.sha256(part.read_bytes()).digest())
+        return f"{path.name} ({total.hexdigest()[:12]})"
+    return repr(value)
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return a file, and those that a model includes: other models, meshes, textures."""
+    if path.suffix != ".xml":
+        return [path]
+    try:
+        parts = [Path(part) for part in mujoco.mju_getXMLDependencies(str(path))]
+    except mujoco.FatalError:  # it is no model, as MuJoCo will say when it is loaded
+        parts = [path]
+    return [part for part in parts if part.is_file()]
+
+
+def _code_and_versions(session: Session) -> dict[str, str]:
+    values = {"python": platform.python_version()}
+    for package in packages_alike():
+        try:
+            values[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            values[package] = "absent"
+    digests = code_digests(own_packages(session))
+    return values | {f"{name}'s code": digest for name, digest in digests.items()}
+
+
+def own_packages(session: Session) -> set[str]:
+    """Return the packages, beside envlab's, that a session's task and library come from."""
+    task, library = session.task.kwargs, session.library
+    of_task = [value for key, value in task.items() if key.endswith(AGENT_SUFFIX)]
+    return packages_of([*of_task, library.cfg, library.build, library.player])

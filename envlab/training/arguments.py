@@ -1,0 +1,205 @@
+"""From the words of a command line to flags and overrides, checked before torch is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from envlab.arguments import ArgumentParser
+from envlab.distributed.ranks import check_num_processes, launched_rank, read_ranks
+from envlab.errors import ConfigurationError, did_you_mean
+from envlab.libraries import Library
+from envlab.registry import get_task, load_entry_point
+from envlab.run.pretrained import SELECTOR
+from envlab.run.remote import fetch, is_remote
+from envlab.training import isaac_lab
+from envlab.training.flag_checks import (
+    check_any_run,
+    check_beginning,
+    check_counts,
+    check_flags,
+    checkpoint_file,
+    given_config,
+)
+from envlab.training.flags import Flags, add_flags
+
+if TYPE_CHECKING:
+    from envlab.config import Override
+
+LAUNCHERS = (
+    "--nnodes",
+    "--node_rank",
+    "--node-rank",
+    "--rdzv",
+    "--master_",
+    "--master-",
+)
+"""How flags of torchrun begin."""
+
+
+class TrainingParser(ArgumentParser):
+    """A parser whose leftovers must be overrides."""
+
+    def parse_with_overrides(self, arguments: Sequence[str]) -> tuple[Any, list[Override]]:
+        """Return the flags, and the parsed overrides in the order given.
+
+        Whatever is wrong in the words alone is refused here, before torch takes seconds to load.
+
+        Raises:
+            ConfigurationError: For an unknown flag, with the nearest ones, for one that makes no
+                sense, for two that contradict each other, and for a malformed override.
+            CheckpointError: For a checkpoint to play that is not there.
+        """
+        flags, words = self.parse_known_args(list(arguments))
+        for word in words:
+            if word.startswith(LAUNCHERS):
+                raise ConfigurationError(
+                    f"{word.split('=')[0]} is a flag of the launcher, so it stands before the "
+                    "script: python -m torch.distributed.run --nproc_per_node=2 -m envlab train "
+                    "... --distributed."
+                )
+            if word.startswith("-"):
+                known = [
+                    option
+                    for action in self._actions
+                    for option in action.option_strings
+                    if action.help is not argparse.SUPPRESS
+                ]
+                raise ConfigurationError(
+                    "There is no flag "
+                    f"{word.split('=')[0]!r}.{did_you_mean(word.split('=')[0], known)} "
+                    "See --help."
+                )
+            if "=" not in word and not word.startswith("~"):
+                raise ConfigurationError(
+                    f"{word!r} is neither a flag nor an override; an override is key=value, "
+                    "as in agent.max_iterations=20."
+                )
+        check_counts(vars(flags))
+        if isinstance(flags, Flags):
+            if flags.checkpoint is not None and is_remote(flags.checkpoint):
+                flags.checkpoint = str(fetch(flags.checkpoint))
+            check_flags(flags)
+        from envlab.config import parse_overrides  # YAML and its decoding, which --help can spare
+
+        return flags, parse_overrides(isaac_lab.translated(words))
+
+
+class FlagsParser(TrainingParser):
+    """A parser of :class:`Flags`, or of a library's subclass."""
+
+    def __init__(self, flags: type[Flags], *commands: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._flags, self._command = flags, commands[0]
+        add_flags(self, flags, *commands)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Flags | None = None
+    ) -> tuple[Flags, list[str]]:
+        flags = self._flags(command=self._command) if namespace is None else namespace
+        return super().parse_known_args(args, flags)
+
+
+def train_parser(library: Library) -> FlagsParser:
+    """Return the parser of ``scripts/reinforcement_learning/<library>/train.py``."""
+    commands = ("train", "members") if library.has_members else ("train",)
+    parser = _parser(library, *commands, description=f"Train a task with {library.name}.")
+    parser.add_argument(  # Isaac Lab's script for rl_games
+        "--track", action="store_const", const="wandb", dest="logger", help="--logger wandb"
+    )
+    return parser
+
+
+def play_parser(library: Library) -> FlagsParser:
+    """Return the parser of ``scripts/reinforcement_learning/<library>/play.py``."""
+    description = f"Run a policy trained with {library.name}, print its returns and export it."
+    parser = _parser(library, "play", description=description)
+    (which,) = parser._mutually_exclusive_groups
+    which.add_argument(
+        "--use_last_checkpoint",
+        action="store_const",
+        const="latest",
+        dest="checkpoint",
+        help="--checkpoint latest",
+    )
+    return parser
+
+
+def export_parser(library: Library) -> FlagsParser:
+    """Return the parser of ``envlab export``."""
+    description = f"Write a policy trained with {library.name} as files to run it elsewhere."
+    return _parser(library, "export", description=description)
+
+
+def agent_parser(kind: str) -> FlagsParser:
+    """Return the parser of ``random_agent.py`` and ``zero_agent.py``."""
+    description = f"Step a task with {kind} actions."
+    return FlagsParser(Flags, "agent", prog=f"{kind}_agent", description=description)
+
+
+def _parser(library: Library, *commands: str, description: str) -> FlagsParser:
+    flags = Flags if library.flags is None else load_entry_point(library.flags)
+    parser = FlagsParser(
+        flags,
+        *commands,
+        prog=f"{library.name} {commands[0]}",
+        description=description,
+        epilog="All else is a Hydra override: env.decimation=4 env.scene.num_envs=64",
+    )
+    isaac_lab.add_flags(parser)
+    return parser
+
+
+_PARSERS = {"play": play_parser, "export": export_parser}
+"""The commands that take a trained policy; the others have the flags of ``train``."""
+
+
+def read_words(
+    command: str, library: Library, words: Sequence[str], choice: str = ""
+) -> tuple[Flags, list[Override]]:
+    """Return the flags and overrides of a command.
+
+    They are checked as far as that takes neither torch nor the task's configuration.
+
+    Args:
+        command: ``train``, ``config``, ``play`` or ``export``.
+        library: What to train, or was trained, with.
+        words: Those after the library.
+        choice: A line about how the library was chosen, which is printed first.
+
+    Raises:
+        EnvlabError: For whatever is wrong in them.
+    """
+    if library.prepare is not None:
+        words = library.load("prepare")(command, words)
+    parser = _PARSERS.get(command, train_parser)(library)
+    flags, overrides = parser.parse_with_overrides(words)
+    _check_early(command, library, flags)
+    is_first = launched_rank() == 0
+    for line in (choice, isaac_lab.without_effect_line(flags)):
+        if line and is_first:
+            print(line, file=sys.stderr)
+    if flags.video and flags.nproc is None and is_first:
+        from envlab.sim.opengl import choose_opengl
+
+        choose_opengl()  # before mujoco is loaded, which then cannot change it
+    return flags, overrides
+
+
+def _check_early(command: str, library: Library, flags: Flags) -> None:
+    task = get_task(flags.task)
+    if command in _PARSERS:
+        if checkpoint_file(flags) is None and not (flags.load_run or flags.checkpoint == SELECTOR):
+            check_any_run(library.name, task)
+        return
+    check_beginning(library, flags)
+    given_config(flags)
+    if command != "train":
+        return
+    if flags.nproc is None:
+        read_ranks(flags.distributed, os.environ)
+    else:
+        check_num_processes(flags.nproc, flags.ml_framework, os.environ)

@@ -1,0 +1,211 @@
+"""``--dry_run``: everything that a run does up to its first step, but nothing is written.
+
+Environments and networks are built with the run's own code, so that whatever it would refuse is
+refused here, and sizes are counted rather than guessed. No environment is stepped.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envlab.agent_cfg import AgentCfg
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.limits import free_memory
+from envlab.distributed.seeding import generator_state
+from envlab.errors import RunDirectoryError
+from envlab.run.manifest import LOG_ROOT
+from envlab.training.flags import Flags
+from envlab.training.footprint import Footprint, Scale, saved_bytes
+from envlab.training.preparation import Prepared, prepare
+from envlab.training.session import Session
+
+CHOOSING = ("command", "task", "agent", "algorithm", "ml_framework")
+"""Flags that choose what the defaults are; all others change them."""
+
+
+@dataclass(kw_only=True)
+class ProcessPlan:
+    """Where one rank would run, and what it would take there."""
+
+    node: str
+    device: str
+    num_threads: int
+    footprint: Footprint
+    state_bytes: int
+    """Its part of a checkpoint."""
+    free_bytes: int
+    """Memory that is free on its node, for all processes there."""
+    local_rank: int
+    gpu_bytes: tuple[int, int] | None = None
+    """Memory that is in use on its GPU, by all programs, and all there is; null on a CPU."""
+
+    @property
+    def host_bytes(self) -> int:
+        """Memory of the node that it would take: what is built, and on a CPU all the rest."""
+        return self.footprint.total if self.gpu_bytes is None else self.footprint.built
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """What a run would do; its text is written by :mod:`envlab.training.dry_run_text`."""
+
+    session: Session
+    """Settled: with the seed and the number of environments."""
+    defaults: Session
+    scaled: dict[str, Any]
+    """Learning rates and batch sizes that the number of processes changes, by path."""
+    cfg: AgentCfg
+    """The agent's configuration, resolved."""
+    directory: str
+    """The run directory that would be made, or gone on in."""
+    backend: str | None
+    processes: list[ProcessPlan]
+    """By rank."""
+    iterations_done: int
+    frames_done: int
+    total_iterations: int
+    has_replay_memory: bool
+    """Whether checkpoints grow with a replay memory."""
+    checkpoint_bytes: int
+    """With a full replay memory, where there is one."""
+    free_disk_bytes: int
+
+    @property
+    def num_envs(self) -> int:
+        """Environments per process, of all its members where there is a population."""
+        members = (self.session.population_cfg.size or len(self.processes)) // len(self.processes)
+        return int(self.session.env_cfg.scene.num_envs) * members
+
+    @property
+    def frames_per_iteration(self) -> int:
+        """Environment steps of one iteration, of all processes."""
+        return self.cfg.num_steps_per_env * self.num_envs * len(self.processes)
+
+    @property
+    def total_frames(self) -> int:
+        """Environment steps at the end, of all processes, those before a resume included."""
+        left = self.total_iterations - self.iterations_done
+        return self.frames_done + left * self.frames_per_iteration
+
+
+def default_flags(flags: Flags) -> Flags:
+    """Return flags that only choose the defaults with which others are to be compared."""
+    return type(flags)(**{name: getattr(flags, name) for name in CHOOSING})
+
+
+def dry_run(session: Session, context: DistributedContext, *, defaults: Session) -> Plan:
+    """Return what a run would be. Every rank must call this.
+
+    Args:
+        session: What would be trained.
+        context: The process's context.
+        defaults: The same task without flags and overrides, to tell what they change.
+
+    Raises:
+        EnvlabError: For whatever the run would refuse before it starts.
+    """
+    scales: list[Scale] = []
+
+    def build_on_scale(settled: Session, env: Any, at: DistributedContext) -> Any:
+        scales.append(Scale())
+        return session.library.load("build")(settled, env, at)
+
+    prepared = prepare(session, context, build_on_scale)
+    try:
+        footprint = scales[0].weigh(prepared.learner)
+        return _plan(prepared, context, footprint, defaults)
+    finally:
+        prepared.env.close()
+
+
+def _plan(
+    prepared: Prepared, context: DistributedContext, footprint: Footprint, defaults: Session
+) -> Plan:
+    session, learner = prepared.session, prepared.learner
+    directory = _directory(session, context)
+    resumed: Mapping[str, Any] = session.resumed or {"iteration": 0, "frames": 0}
+    own_state = learner.rank_state()
+    state = {
+        "env": prepared.env.state(),
+        "episodes": torch.zeros(2, prepared.env.num_envs),  # returns and lengths so far
+        "generators": generator_state(),
+        "learner": own_state,
+    }
+    replay_bytes = footprint.rollouts if _has_replay_memory(own_state) else 0
+    mine = ProcessPlan(
+        node=context.node,
+        device=str(context.device),
+        num_threads=context.num_threads,
+        footprint=footprint,
+        state_bytes=saved_bytes(state) + replay_bytes,
+        free_bytes=free_memory(),
+        local_rank=context.local_rank,
+        gpu_bytes=_gpu_memory(context),
+    )
+    processes: list[ProcessPlan] = context.gather(mine)
+    model_bytes = saved_bytes(learner.model_state()) + footprint.moments_saved
+    return Plan(
+        session=session,
+        defaults=defaults,
+        cfg=prepared.cfg,
+        scaled=prepared.scaling.learning_rates | prepared.scaling.batch_sizes,
+        directory=os.path.relpath(directory),
+        backend=context.backend,
+        processes=processes,
+        iterations_done=int(resumed["iteration"]),
+        frames_done=int(resumed["frames"]),
+        total_iterations=prepared.total_iterations,
+        has_replay_memory=replay_bytes > 0,
+        checkpoint_bytes=model_bytes + sum(process.state_bytes for process in processes),
+        free_disk_bytes=shutil.disk_usage(_existing(directory)).free,
+    )
+
+
+def _gpu_memory(context: DistributedContext) -> tuple[int, int] | None:
+    if context.device.type != "cuda":
+        return None
+    free, total = torch.cuda.mem_get_info(context.device)
+    return total - free, total
+
+
+def _has_replay_memory(rank_state: Mapping[str, Any]) -> bool:
+    """Return whether a rank saves a memory of transitions, which is empty now and fills up."""
+    return any(name.split(".")[-1] in ("filled", "full") for name in flatten(rank_state))
+
+
+def _directory(session: Session, context: DistributedContext) -> Path:
+    """Return the run directory that would be made.
+
+    Raises:
+        RunDirectoryError: On every rank, if it could not be made.
+    """
+    if session.directory is not None:
+        return session.directory
+    cfg = session.agent_cfg
+    parent = Path(LOG_ROOT).absolute() / session.library.name / cfg.experiment_name
+    found = _existing(parent)
+    problem = None
+    if not found.is_dir():
+        problem = f"{found} is not a folder"
+    elif not os.access(found, os.W_OK | os.X_OK):
+        problem = f"{found} may not be written to"
+    problem = context.broadcast(problem)
+    if problem is not None:
+        raise RunDirectoryError(
+            f"The run directory under {parent} cannot be made ({problem}). Run from a folder "
+            "that you may write to, and where there is room."
+        )
+    return parent / "_".join(filter(None, ("<date>_<time>", session.run_name)))
+
+
+def _existing(path: Path) -> Path:
+    """Return the nearest that exists of a path and the folders above it."""
+    return next(each for each in (path, *path.parents) if each.exists())

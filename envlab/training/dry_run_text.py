@@ -1,0 +1,205 @@
+"""The text of ``--dry_run``: the configuration first, and the plan last, where one looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from envlab.config import to_dict, yaml_text
+from envlab.distributed.limits import describe_size
+from envlab.training.dry_run import Plan, ProcessPlan
+
+_NAME_WIDTH = 15
+_ABSENT = "absent"
+
+
+def dry_run_text(plan: Plan) -> str:
+    """Return what the dry run prints."""
+    session = plan.session
+    parts = [
+        "# params/env.yaml\n" + yaml_text(session.env_cfg, "env"),
+        "# params/agent.yaml\n" + yaml_text(session.agent_cfg, "agent"),
+        *(
+            ["# params/population.yaml\n" + yaml_text(session.population_cfg, "population")]
+            if session.population_cfg.size
+            else []
+        ),
+        _section("Changed from the task's defaults", _changes(plan)),
+        _section("Run", _run(plan)),
+        _section("World", _world(plan)),
+        _section("Budget", _budget(plan)),
+        _section("Memory of a process, about", _memory(plan)),
+        _section("Disk, about", _disk(plan)),
+        "Nothing was simulated or written. Leave out --dry_run to start.",
+    ]
+    return "\n".join(parts)
+
+
+def _section(title: str, lines: Mapping[str, str]) -> str:
+    width = max(_NAME_WIDTH, *(len(name) for name in lines)) if lines else _NAME_WIDTH
+    rows = [f"  {name:<{width}}  {text}" for name, text in lines.items()]
+    return "\n".join([title, *(rows or ["  nothing"]), ""])
+
+
+def changes(defaults: Any, composed: Any, root: str) -> dict[str, tuple[Any, Any]]:
+    """Return the values of a configuration that differ from its defaults, by path.
+
+    Args:
+        defaults: The configuration without flags and overrides.
+        composed: The configuration with them.
+        root: ``env`` or ``agent``.
+    """
+    then, now = _leaves(to_dict(defaults, root), root), _leaves(to_dict(composed, root), root)
+    pairs = {
+        path: (then.get(path, _ABSENT), now.get(path, _ABSENT))
+        for path in dict.fromkeys([*then, *now])
+    }
+    return {path: pair for path, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _leaves(values: Any, path: str) -> dict[str, Any]:
+    """Return the values of nested dictionaries by dotted path."""
+    if not isinstance(values, dict) or not values:
+        return {path: values}
+    leaves: dict[str, Any] = {}
+    for name, value in values.items():
+        leaves |= _leaves(value, f"{path}.{name}")
+    return leaves
+
+
+def _changes(plan: Plan) -> dict[str, str]:
+    found = {
+        **changes(plan.defaults.env_cfg, plan.session.env_cfg, "env"),
+        **changes(plan.defaults.agent_cfg, plan.session.agent_cfg, "agent"),
+        **changes(plan.defaults.population_cfg, plan.session.population_cfg, "population"),
+    }
+    return {path: f"{_plain(then)} -> {_plain(now)}" for path, (then, now) in found.items()}
+
+
+def _plain(value: Any) -> str:
+    return "null" if value is None else str(value)
+
+
+def _run(plan: Plan) -> dict[str, str]:
+    session = plan.session
+    lines = {"task": session.task.id, "library": session.library.name}
+    lines |= session.agent_cfg.origin
+    size = session.population_cfg.size
+    if size:
+        share = size // len(plan.processes)
+        lines["members"] = f"{size}, of which each process trains {share} in turn"
+    verb = "would be continued in" if session.directory is not None else "would be made"
+    lines["run directory"] = f"{plan.directory} ({verb})"
+    if session.checkpoint is not None:
+        lines["resume"] = f"{session.checkpoint}, {_resume(plan)}"
+    seed = session.agent_cfg.seed
+    lines["seed"] = f"{seed} for networks, {session.env_cfg.seed} for environments, " + (
+        f"{seed} + rank for actions" if len(plan.processes) > 1 else f"{seed} for actions"
+    )
+    return lines
+
+
+def _resume(plan: Plan) -> str:
+    """Tell how much of a checkpoint would go on; see ``Training.restore``."""
+    values = plan.session.resumed
+    assert values is not None
+    then = (values["world_size"], values["num_envs"], values["seed"])
+    now = (len(plan.processes), plan.num_envs, plan.session.agent_cfg.seed)
+    at = f"iteration {values['iteration']}"
+    if then == now:
+        return f"{at}; everything continues"
+    return (
+        f"{at}; networks and counters continue, environments and random generators start afresh, "
+        f"because it was saved with {then[0]} processes of {then[1]} environments and "
+        f"seed {then[2]}"
+    )
+
+
+def _world(plan: Plan) -> dict[str, str]:
+    count = len(plan.processes)
+    lines = {"processes": f"{count} over {plan.backend}" if count > 1 else "1"}
+    for rank, process in enumerate(plan.processes):
+        first, last = rank * plan.num_envs, (rank + 1) * plan.num_envs - 1
+        threads = f"{process.num_threads} CPU thread{'' if process.num_threads == 1 else 's'}"
+        lines[f"rank {rank}"] = (
+            f"{process.node}, {process.device}, {threads}, environments {first} to {last}"
+        )
+    return lines
+
+
+def _budget(plan: Plan) -> dict[str, str]:
+    count, cfg = len(plan.processes), plan.cfg
+    done = f", of which {plan.iterations_done:,} are done" if plan.iterations_done else ""
+    each = f"{plan.num_envs:,} per process, {plan.num_envs * count:,} in all"
+    saves = f"every {cfg.save_interval:,} iterations"
+    if cfg.save_interval_minutes > 0:
+        saves += f" and every {cfg.save_interval_minutes:g} minutes"
+    kept = f"the last {cfg.keep_checkpoints} and the best are" if cfg.keep_checkpoints else "all"
+    scaled = {f"agent.{path}": f"{value} per process" for path, value in plan.scaled.items()}
+    return {
+        "environments": each if count > 1 else f"{plan.num_envs:,}",
+        "iteration": f"{cfg.num_steps_per_env} steps of each environment, "
+        f"{plan.frames_per_iteration:,} frames",
+        "iterations": f"{plan.total_iterations:,}{done}",
+        "frames": f"{plan.total_frames:,}",
+        "checkpoints": f"{saves}, and at the end; {kept} kept",
+        "audit": f"every {cfg.audit_interval:,} iterations" if count > 1 else "one process: none",
+    } | scaled
+
+
+def _memory(plan: Plan) -> dict[str, str]:
+    largest = max((process.footprint for process in plan.processes), key=lambda each: each.total)
+    lines = {
+        "built so far": f"{describe_size(largest.built)}, measured: libraries, environments, "
+        f"networks of {largest.num_parameters:,} parameters",
+        "replay memory"
+        if plan.has_replay_memory
+        else "rollouts": f"{describe_size(largest.rollouts)}",
+        "gradients": f"{describe_size(largest.gradients)}",
+        "optimizer": f"{describe_size(largest.moments)}",
+        "in all": f"{describe_size(largest.total)}, and briefly what an update needs"
+        + (", and JAX's compiler (100 MiB or more)" if largest.compiles else ""),
+    }
+    for node, processes in _nodes(plan):
+        needed = sum(process.host_bytes for process in processes)
+        built = sum(process.footprint.built for process in processes)
+        free = processes[0].free_bytes + built
+        verdict = "" if needed < free else ": TOO MUCH, use fewer environments or processes"
+        count = f"{len(processes)} process{'' if len(processes) == 1 else 'es'}"
+        lines[node] = (
+            f"{describe_size(needed)} for {count}, of {describe_size(free)} for them{verdict}"
+        )
+    for rank, process in enumerate(plan.processes):
+        if process.gpu_bytes is not None:
+            used, total = (describe_size(count) for count in process.gpu_bytes)
+            more = describe_size(process.footprint.gradients + process.footprint.moments)
+            lines[f"GPU of rank {rank}"] = (
+                f"{used} of {total} in use now, by all programs; {more} to come"
+            )
+    return lines
+
+
+def _nodes(plan: Plan) -> list[tuple[str, list[ProcessPlan]]]:
+    """Return the ranks of each node; launchers number those of a node one after the other."""
+    nodes: list[tuple[str, list[ProcessPlan]]] = []
+    for process in plan.processes:
+        if process.local_rank == 0 or not nodes:
+            nodes.append((f"node {len(nodes)}", []))
+        nodes[-1][1].append(process)
+    return nodes
+
+
+def _disk(plan: Plan) -> dict[str, str]:
+    one = plan.checkpoint_bytes
+    grows = ", once the replay memory is full" if plan.has_replay_memory else ""
+    left = plan.total_iterations - plan.iterations_done
+    count = -(-left // plan.cfg.save_interval)
+    if plan.cfg.keep_checkpoints:
+        count = min(count, plan.cfg.keep_checkpoints)
+    needed = (count + 1) * one
+    verdict = "" if needed < plan.free_disk_bytes else ": TOO MUCH, make room or keep fewer"
+    return {
+        "a checkpoint": f"{describe_size(one)}{grows}",
+        "the run": f"{describe_size(needed)} for {count} and the best, of "
+        f"{describe_size(plan.free_disk_bytes)} free{verdict}",
+    }

@@ -1,0 +1,207 @@
+"""What is wrong with flags alone, said before torch takes its seconds to load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.distributed.timeouts import LEAST_TIMEOUT_S
+from envlab.errors import (
+    CheckpointError,
+    ConfigurationError,
+    RunDirectoryError,
+    did_you_mean,
+)
+from envlab.libraries import Library
+from envlab.plugins import named_plugins
+from envlab.run.manifest import LOG_ROOT, read_manifest
+from envlab.run.pretrained import SELECTOR, TRAIN_FIRST, shipped
+from envlab.task import Task
+from envlab.training import isaac_lab
+from envlab.training.flags import Flags
+from envlab.training.viewing import ENTRY_POINT_GROUP as VIEWERS
+
+POSITIVE = (
+    *("num_envs", "global_num_envs", "num_episodes", "num_steps"),
+    *("max_iterations", "max_frames", "video_length", "video_interval"),
+)
+"""Flags that count something, and of which there must be one at least."""
+
+
+def check_flags(flags: Flags) -> None:
+    """Refuse flags that make no sense, and those that contradict each other.
+
+    Raises:
+        ConfigurationError: Naming the first of them.
+    """
+    _check_video(flags)
+    _check_viewer(flags)
+    _check_timeout(flags)
+    if flags.num_envs and flags.global_num_envs:
+        raise ConfigurationError(
+            "--num_envs and --global_num_envs were both given; the first counts per process, the "
+            "second in all. Keep one."
+        )
+    if flags.command == "train":
+        _check_continuation(flags)
+    elif flags.checkpoint == SELECTOR and flags.load_run is not None:
+        raise ConfigurationError(
+            f"--load_run has no effect beside --checkpoint pretrained ({flags.load_run}). Leave "
+            "one out."
+        )
+
+
+def check_counts(flags: Mapping[str, Any]) -> None:
+    """Refuse a number of something that is not positive.
+
+    Raises:
+        ConfigurationError: Naming the first of them.
+    """
+    for name in POSITIVE:
+        given = flags.get(name)
+        for value in given if isinstance(given, list) else [given]:  # benchmarks take several
+            if value is not None and value <= 0:
+                raise ConfigurationError(f"--{name} is {value}, but must be greater than 0.")
+
+
+def _check_continuation(flags: Flags) -> None:
+    if flags.run_id == "":  # as of a variable that is not set
+        raise ConfigurationError(
+            "--run_id is empty, so unrelated runs would share a name. "
+            "Give a name, or leave the flag out."
+        )
+    if flags.resume and flags.checkpoint == SELECTOR:
+        raise ConfigurationError(
+            "--checkpoint pretrained is a policy to play or export: it holds no optimizer, so no "
+            "training can continue from it. Resume a run of your own."
+        )
+
+
+def check_beginning(library: Library, flags: Flags) -> None:
+    """Refuse to begin a new run with a policy, where the library does not.
+
+    Raises:
+        ConfigurationError: Naming the flag.
+    """
+    if flags.resume or (library.takes_policies and flags.checkpoint is not None):
+        return
+    for name in ("checkpoint", "load_run"):
+        if getattr(flags, name) is not None:
+            raise ConfigurationError(
+                f"--{name} has no effect on a new run. Add --resume to continue one."
+            )
+
+
+def checkpoint_file(flags: Flags) -> Path | None:
+    """Return the file that ``--checkpoint`` names; None for one that is to be found in a run.
+
+    Raises:
+        CheckpointError: If there is no such file.
+        ConfigurationError: If ``--load_run`` names a run beside it.
+    """
+    selector = flags.checkpoint or "latest"
+    path = Path(selector).absolute()
+    if not ((path.suffix == ".pt" and "/" in selector) or path.is_file()):
+        return None
+    if not path.is_file():
+        raise CheckpointError(
+            f"There is no checkpoint {path}. Use 'latest', 'best', or a file's path."
+        )
+    if flags.load_run is not None:
+        raise ConfigurationError(
+            f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
+        )
+    return path
+
+
+def check_any_run(library: str, task: Task) -> None:
+    """Refuse to look for a checkpoint where a library has trained nothing.
+
+    Raises:
+        RunDirectoryError: Naming the policy that comes with envlab, if one does.
+    """
+    folder = Path(LOG_ROOT, library).absolute()
+    if next(folder.glob("*/*/run.json"), None) is None:
+        raise RunDirectoryError(
+            f"There is no run with a checkpoint in {folder}. "
+            f"{shipped(library, {task.id, task.trained_id})}{TRAIN_FIRST}"
+        )
+
+
+def given_config(flags: Flags) -> Path | None:
+    """Return the run directory, or the file of ``envlab config``, that ``--config`` names, if any.
+
+    Raises:
+        EnvlabError: If it is neither.
+    """
+    if flags.config is None:
+        return None
+    path = Path(flags.config)
+    path = path.parent if path.name == "params" else path
+    if path.suffix not in (".yaml", ".yml"):
+        read_manifest(path)
+        return path
+    if path.parent.name == "params" and (path.parents[1] / "run.json").is_file():
+        raise ConfigurationError(
+            f"--config is {path}, one half of a run's configuration. Give the run: "
+            f"--config={path.parents[1]}."
+        )
+    from envlab.config import load_yaml
+
+    values = load_yaml(path)
+    parts = ("task", "library", "env", "agent")
+    unknown = [name for name in values if name not in parts]
+    if unknown or "task" not in values:
+        found = f"has {unknown[0]!r}" if unknown else "names no task"
+        raise ConfigurationError(
+            f"--config is {path}, which {found}. It must hold {', '.join(parts)}, as "
+            "'envlab config' prints them."
+        )
+    return path
+
+
+def _check_timeout(flags: Flags) -> None:
+    value = flags.timeout_s
+    if not LEAST_TIMEOUT_S <= value < float("inf"):
+        raise ConfigurationError(
+            f"--timeout_s is {value:g}, but must be at least {LEAST_TIMEOUT_S:g} seconds, and "
+            "finite. Give a large number, such as 86400, to wait for a day."
+        )
+
+
+def _check_viewer(flags: Flags) -> None:
+    """Check ``--viz``, and put our word in the place of Isaac Lab's."""
+    word, port = flags.viz, flags.viz_port
+    if word in isaac_lab.VIEWERS:
+        flags.viz = isaac_lab.VIEWERS[word]
+        if flags.viz is None and word != "none":
+            flags.without_effect.append(f"--viz {word}")
+    elif word is not None and word not in (viewers := named_plugins(VIEWERS)):
+        known = " or ".join(viewers) or "left out, as no viewer is installed"
+        raise ConfigurationError(
+            f"--viz is {word!r}, but must be {known}.{did_you_mean(word, viewers)}"
+        )
+    if flags.command == "play" and flags.viz is not None and flags.num_episodes is None:
+        for name in ("json", "video"):
+            if getattr(flags, name):
+                raise ConfigurationError(
+                    f"--{name} has no effect on --viz without --num_episodes, which plays until "
+                    "you end it. Add --num_episodes, or leave one of them out."
+                )
+    if port is None:
+        return
+    if flags.viz != "web":
+        raise ConfigurationError(
+            "--viz_port has no effect without --viz web. Add it, or leave the port out."
+        )
+    if not 0 < port < 2**16:
+        raise ConfigurationError(f"--viz_port is {port}, but must be from 1 to 65535.")
+
+
+def _check_video(flags: Flags) -> None:
+    for name in ("video_length", "video_interval"):
+        if getattr(flags, name) is not None and not flags.video:
+            raise ConfigurationError(
+                f"--{name} has no effect without --video. Add --video, or leave it out."
+            )

@@ -1,0 +1,279 @@
+"""The table of flags: of each its name, type, default and help, with Isaac Lab's names.
+
+What is not a flag is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag
+wins over an override of the same value. A library with flags of its own names a subclass in
+:attr:`envlab.libraries.Library.flags`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from envlab.distributed.ranks import NUM_PROCESSES
+from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
+
+PORT = 8088
+"""Where ``--viz web`` looks for a free port first."""
+_ALL = "train play export agent"
+_OF_A_LIBRARY = "train play export"
+
+
+def flag(
+    text: str,
+    metavar: str | None = None,
+    *,
+    of: str = "train",
+    default: Any = None,
+    names: Sequence[str] = (),
+    choices: Collection[str] | None = None,
+    convert: Callable[[str], Any] | None = None,
+    rivals: str = "",
+    is_required: bool = False,
+    **texts: str,
+) -> Any:
+    """Return a field that is a flag.
+
+    Args:
+        text: The help.
+        metavar: What the help calls the value.
+        of: The commands that have it: ``train`` (and ``config``), ``play``, ``export``, ``agent``.
+        default: The value where it is not given, or where a command does not have the flag.
+        names: All its spellings, if not just ``--<name of the field>``.
+        choices: The values that it may have.
+        convert: Makes the value of a text, if the field's type does not.
+        rivals: Of the flags that share this word, a command line may have one.
+        is_required: Whether it must be given.
+        texts: Further commands that have it, each with a help of its own.
+    """
+    about = {
+        "metavar": metavar,
+        "names": names,
+        "choices": choices,
+        "convert": convert,
+        "rivals": rivals,
+        "required": is_required,
+        "helps": dict.fromkeys(of.split(), text) | texts,
+    }
+    return dataclasses.field(default=default, metadata=about)
+
+
+def switch(text: str, *, of: str = "train", names: Sequence[str] = ()) -> Any:
+    """Return a field that is a flag without a value; see :func:`flag`."""
+    return flag(text, of=of, names=names, default=False)
+
+
+def whole_number(text: str) -> int:
+    """Return a whole number, which may be written as 2e6.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)
+        if not number.is_integer():
+            raise ValueError(text) from None
+        return int(number)
+
+
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)  # each takes a millisecond to make
+class Flags:
+    """The flags of ``train``, ``config``, ``play``, ``export``, ``random`` and ``zero``.
+
+    Each field always exists; those that a command does not have are at their defaults.
+    """
+
+    task: str = flag("task id; 'envlab list' shows all", "ID", of=_ALL, is_required=True)
+    seed: int | None = flag("base seed of everything random; -1 draws one", "N", of=_ALL)
+    device: str | None = flag(
+        "cpu, cuda or cuda:<index> (default: cuda if there is one)", "DEVICE", of=_ALL
+    )
+    headless: bool = switch("accepted for Isaac Lab's commands; always true", of=_ALL)
+    verbose: bool = switch("log everything, on every process", of=_ALL)
+    agent: str | None = flag(
+        "registry key of the agent's configuration (default: <library>_cfg_entry_point)",
+        "KEY",
+        of=_OF_A_LIBRARY,
+    )
+    trust: list[str] | None = flag(
+        "let a run's files name code of this module or package, beside that of tasks; may be "
+        "given several times",
+        "MODULE",
+        of=_OF_A_LIBRARY,
+    )
+    num_envs: int | None = flag(
+        "environments per process (default: the task's; on CPU, what suits the machine)",
+        "N",
+        play="environments (default: 64)",
+        agent="environments (default: 64)",
+    )
+    num_episodes: int | None = flag(
+        "episodes to run (default: one per environment)", "N", of="play"
+    )
+    num_steps: int | None = flag("steps (default: 300)", "N", of="agent")
+    global_num_envs: int | None = flag("environments of all processes together", "N")
+    lr_scaling: str | None = flag(
+        "multiply learning rates by the number of processes or its root (default: none)",
+        choices=("none", "linear", "sqrt"),
+    )
+    max_iterations: int | None = flag(
+        "iterations in all, resumed ones included", "N", rivals="budget"
+    )
+    max_frames: int | None = flag(
+        "environment steps of all processes, instead of iterations",
+        "N",
+        rivals="budget",
+        convert=whole_number,
+    )
+    population_size: int | None = flag(
+        "train so many members with hyper-parameters of their own, which the least fit copy from "
+        "the fittest (population.*)",
+        "N",
+        of="members",
+    )
+    nproc: int | None = flag(
+        "start N processes on this machine, which train together", "N", names=NUM_PROCESSES
+    )
+    distributed: bool = switch("one of several processes of torch.distributed.run")
+    grad_sync: str = flag(
+        "who averages gradients: torch's DistributedDataParallel (default) or the library",
+        choices=("ddp", "library"),
+        default="ddp",
+    )
+    allow_different_code: bool = switch(
+        "train although ranks have different files or versions of what they train with"
+    )
+    timeout_s: float = flag(
+        "end the job when a rank makes no progress for this long (default: %(default)g)",
+        "SECONDS",
+        default=DEFAULT_TIMEOUT_S,
+    )
+    resume: bool = switch("continue the newest run of the experiment")
+    load_run: str | None = flag(
+        "the run's folder, a name or a pattern (default: the newest)",
+        "RUN",
+        of="play export",
+        train="where the checkpoint is: the run's folder, a name or a pattern",
+    )
+    checkpoint: str | None = flag(
+        "latest (default), best, a file name, a path, pretrained: one that envlab brings, "
+        "hf:OWNER/NAME, or wandb:ENTITY/PROJECT/RUN",
+        "CKPT",
+        of="play export",
+        train="with --resume: latest (default), best, a file name, or a path; without, by rsl_rl: "
+        "the teacher, or the policy to fine-tune, also a run's folder or pretrained",
+        rivals="checkpoint",
+    )
+    joint_order: Literal["envlab", "isaaclab"] = flag(
+        "whose order the joints in observations and actions have (default: envlab)",
+        of="export",
+        choices=("envlab", "isaaclab"),
+        convert=str,
+        default="envlab",
+    )
+    run_id: str | None = flag(
+        "name of this training; the same command later continues in its run directory", "ID"
+    )
+    requeue: bool = switch("have Slurm requeue the job when SIGUSR1 (--signal=USR1@180) ends it")
+    experiment_name: str | None = flag(
+        "folder of the runs (default: the agent's)", "NAME", of=_OF_A_LIBRARY
+    )
+    run_name: str | None = flag(
+        "appended to the run's timestamp", "NAME", names=("--run_name", "--wandb-name")
+    )
+    logger: str | None = flag("tensorboard (default), wandb, mlflow or trackio", "NAME")
+    log_project_name: str | None = flag(
+        "project at wandb or trackio, experiment at mlflow (default: WANDB_PROJECT and the like, "
+        "or the experiment's name)",
+        "NAME",
+        names=("--log_project_name", "--wandb-project-name"),
+    )
+    wandb_entity: str | None = flag(
+        "user or team whose project it is (default: WANDB_ENTITY, or the account's own)",
+        "NAME",
+        names=("--wandb_entity", "--wandb-entity"),
+    )
+    multirun: bool = switch(
+        "run every combination of comma-separated override values", names=("-m", "--multirun")
+    )
+    dry_run: bool = switch(
+        "print configuration, world, run directory and memory; simulate and write nothing"
+    )
+    config: str | None = flag(
+        "start from the configuration of this run, or of a file of 'envlab config', instead of "
+        "the task's defaults",
+        "PATH",
+    )
+    validate: bool = switch(
+        "judge the newest checkpoints beside the training, on the first node, as 'envlab "
+        "validate' does"
+    )
+    real_time: bool = switch("run in real time", of="play", names=("--real-time", "--real_time"))
+    no_export: bool = switch("do not write exported/", of="play")
+    json: Path | None = flag("write the summary there, too", "FILE", of="play")
+    video: bool = switch("record environment 0 to videos/", of="train play")
+    video_length: int | None = flag("steps of a video (default: 200)", "N", of="train play")
+    video_interval: int | None = flag("steps between the starts of two videos (default: 2000)", "N")
+    viz: str | None = flag(
+        "watch live: web, in a browser, or native, in MuJoCo's window",
+        "VIEWER",
+        of="train play agent",
+        names=("--viz", "--visualizer"),
+    )
+    viz_port: int | None = flag(
+        f"with --viz web: the port, or the next free one (default: {PORT})",
+        "N",
+        of="train play agent",
+    )
+
+    algorithm: str | None = None
+    """A flag of libraries that have several."""
+    ml_framework: str | None = None
+    """A flag of libraries that have several."""
+    without_effect: list[str] = dataclasses.field(default_factory=list)
+    """Flags of Isaac Lab's that were given, and that have no effect here."""
+    command: str = ""
+    """Whose flags they are: ``train`` (also for ``config``), ``play``, ``export`` or ``agent``."""
+
+    def given(self) -> dict[str, Any]:
+        """Return the flags that are not at their defaults."""
+        defaults = vars(type(self)(command=self.command))
+        return {name: value for name, value in vars(self).items() if value != defaults[name]}
+
+
+def add_flags(parser: argparse.ArgumentParser, flags: type[Flags], *commands: str) -> None:
+    """Add the flags of a class that one of the commands has."""
+    groups: dict[str, argparse._MutuallyExclusiveGroup] = {}
+    types_of = typing.get_type_hints(flags)
+    for field in dataclasses.fields(flags):
+        about = field.metadata
+        command = next((one for one in commands if one in about.get("helps", {})), None)
+        if command is None:
+            continue
+        options: dict[str, Any] = {"help": about["helps"][command], "default": field.default}
+        kind = _without_none(types_of[field.name])
+        if kind is bool:
+            options["action"] = "store_true"
+        else:
+            options |= {name: about[name] for name in ("metavar", "choices", "required")}
+            options["type"] = about["convert"] or kind
+        if kind == list[str]:
+            options |= {"action": "append", "type": str}
+        if about["rivals"] and about["rivals"] not in groups:
+            groups[about["rivals"]] = parser.add_mutually_exclusive_group()
+        holder = groups.get(about["rivals"], parser)
+        holder.add_argument(*about["names"] or [f"--{field.name}"], dest=field.name, **options)
+
+
+def _without_none(kind: Any) -> Any:
+    """Return ``int`` for ``int | None``."""
+    if isinstance(kind, types.UnionType):
+        return next(one for one in typing.get_args(kind) if one is not types.NoneType)
+    return kind

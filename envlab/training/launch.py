@@ -1,0 +1,239 @@
+"""A training from its script to the loop: words, sessions, the other ranks, ``Training.run``.
+
+What is wrong in the words alone is refused before torch and the library take their seconds to load,
+so the functions here import what needs them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envlab.arguments import ArgumentParser
+from envlab.distributed.interrupt import InterruptFlag, Preempted, interruptible
+from envlab.distributed.log import configure_logging
+from envlab.distributed.program import run_script
+from envlab.distributed.ranks import NUM_PROCESSES, check_num_processes, launched_rank
+from envlab.errors import ConfigurationError
+from envlab.libraries import Library, get_library
+from envlab.training.arguments import read_words
+from envlab.training.flag_checks import given_config
+from envlab.training.flags import Flags
+from envlab.training.requeue import check_requeue
+from envlab.training.sweep import sweep_table, swept_values
+
+if TYPE_CHECKING:
+    from envlab.config import Override
+    from envlab.distributed.context import DistributedContext
+    from envlab.run.directory import Run
+    from envlab.training.preparation import Prepared
+    from envlab.training.session import Session
+
+
+def train(library: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a library's ``train.py``; return the exit code.
+
+    The way to the loop: :func:`train_with` reads the words, :func:`run_training` composes sessions
+    and joins the other ranks, :func:`train_session` builds a session and runs its loop,
+    :meth:`envlab.training.loop.Training.run`.
+    """
+    return run_script(lambda words: train_with(get_library(library), words), arguments)
+
+
+def train_with(library: Library, words: Sequence[str], choice: str = "") -> int:
+    """Train as words say, on this process, or on several that ``--nproc`` starts.
+
+    Args:
+        library: What to train with.
+        words: Those after the library.
+        choice: A line about how the library was chosen.
+    """
+    if library.prepare is not None:
+        # What it makes of the words may depend on how many processes there are.
+        code = _launch(library.name, words)
+        if code is not None:
+            return code
+    flags, overrides = read_words("train", library, words, choice)
+    if flags.nproc is not None:
+        return _launch(library.name, words, flags.ml_framework) or 0
+    return run_training(library, flags, overrides)
+
+
+def run_training(
+    library: Library,
+    flags: Flags,
+    overrides: list[Override],
+    directories: list[Path | None] | None = None,
+) -> int:
+    """Train as the command line says; with ``-m``, one run after the other.
+
+    Args:
+        library: What to train with.
+        flags: Parsed flags.
+        overrides: Hydra overrides.
+        directories: Gets the directory of each run that reached its end; None where there was
+            nothing left to train.
+
+    Returns:
+        The exit code: 0, 70 where another rank was lost, 75 for a run that was preempted and saved,
+        or 128 + the number of the signal that ended the run.
+
+    Raises:
+        EnvlabError: For bad input, before anything is written.
+    """
+    from envlab.config import expand_sweep
+    from envlab.training.rank import Rank
+    from envlab.training.resume import continue_session
+    from envlab.training.session import compose_session
+
+    configure_logging(launched_rank(), verbose=flags.verbose)  # composing may log already
+    jobs = expand_sweep(overrides) if flags.multirun else [overrides]
+    check_requeue(flags)
+    sessions = [compose_session(flags, job, library, given_config(flags)) for job in jobs]
+    for session, swept in zip(sessions, swept_values(jobs), strict=True):
+        session.swept = swept
+    _check_sweep(sessions)
+    directories = [] if directories is None else directories
+
+    def work(
+        number: int, session: Session, context: DistributedContext, flag: InterruptFlag
+    ) -> None:
+        def compose(params: Path | None) -> Session:
+            return compose_session(flags, session.overrides, library, params)
+
+        continued = continue_session(session, context, compose, number=number)
+        if continued is None:
+            directories.append(None)
+        elif flags.dry_run:
+            _print_dry_run(continued, context)
+        else:
+            directories.append(train_session(continued, context, flag))
+
+    try:
+        with interruptible() as flag:
+            return Rank(flags, flag).run(sessions, work)
+    finally:
+        if len(sessions) > 1 and directories and launched_rank() == 0:
+            print(f"\n{sweep_table([session.swept for session in sessions], directories)}")
+
+
+def train_session(session: Session, context: DistributedContext, flag: InterruptFlag) -> Path:
+    """Train one session to the end of its budget; return its run directory.
+
+    Args:
+        session: What to train.
+        context: The process's context.
+        flag: Tells whether a signal ended the run.
+
+    Raises:
+        EnvlabError: For bad input, before a run directory is made.
+    """
+    from envlab.training.preparation import prepare, print_resume, print_summary
+
+    prepared = prepare(session, context, session.library.load("build"))
+    try:
+        run, checkpoint = train_prepared(prepared, context, flag)
+    except Preempted as end:
+        if context.is_main and end.checkpoint is not None:
+            print_summary(prepared.session, end.checkpoint.parents[1], end.checkpoint)
+            print_resume(end.checkpoint)
+        raise
+    if context.is_main:
+        print_summary(prepared.session, run.directory, checkpoint)
+    return run.directory
+
+
+def train_prepared(
+    prepared: Prepared, context: DistributedContext, flag: InterruptFlag
+) -> tuple[Run, Path | None]:
+    """Train what :func:`prepare` built; return the run, and its last checkpoint on rank 0."""
+    from envlab.training.loop import Training
+    from envlab.training.preparation import open_curves_of, open_run
+    from envlab.training.validator_process import start_validator
+    from envlab.training.video import start_recording
+    from envlab.training.viewing import start_viewing
+
+    session, cfg, scaling = prepared.session, prepared.cfg, prepared.scaling
+    env, learner, total = prepared.env, prepared.learner, prepared.total_iterations
+    flags, resumed = session.flags, session.resumed
+    progress, opened = context.progress, open_run(session, context, flag, scaling.facts)
+    with opened as run:
+        progress.directory = run.directory
+        env.log_dir = run.directory
+        run.update(total_iterations=total)
+        training = Training(
+            learner,
+            env,
+            context,
+            run,
+            cfg=cfg,
+            origin={
+                "library": session.library.name,
+                "task": session.task.id,
+                "learning_rate_factor": scaling.factor,
+                **cfg.origin,
+            },
+            total_iterations=total,
+            curves=open_curves_of(run, cfg) if context.is_main else None,
+            recorder=start_recording(flags, env, run.directory / "videos" / "train"),
+            viewer=start_viewing(flags, env, title=f"{session.task.id} in training"),
+            stop_signal=lambda: flag.signal_number,
+        )
+        validator = start_validator(session, run.directory, context)
+        try:
+            with progress.naming_lost_peers():
+                if resumed is not None:
+                    training.saver.restore(resumed, str(session.checkpoint))
+                with flag.deferred():
+                    training.run(done=0 if resumed is None else int(resumed["iteration"]))
+            if validator is not None:
+                validator.finish()
+        except (Preempted, Exception) as end:
+            # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
+            # about, would put itself in this one's place.
+            if context.is_distributed or isinstance(end, Preempted):
+                flag.ignore_more()
+            raise
+        finally:
+            if validator is not None:
+                validator.close()
+            training.close()
+            env.close()
+    return run, training.saver.last_checkpoint
+
+
+def _print_dry_run(session: Session, context: DistributedContext) -> None:
+    """Print what a run would be; every rank must call this."""
+    from envlab.training.dry_run import default_flags, dry_run
+    from envlab.training.dry_run_text import dry_run_text
+    from envlab.training.session import compose_session
+
+    defaults = compose_session(default_flags(session.flags), [], session.library)
+    plan = dry_run(session, context, defaults=defaults)
+    if context.is_main:
+        print(dry_run_text(plan), flush=True)
+
+
+def _check_sweep(sessions: Sequence[Session]) -> None:
+    """Refuse a flag that would undo what is swept."""
+    for name, key in sessions[0].agent_cfg.FLAGS.items():
+        if len({repr(session.undone.get(name)) for session in sessions}) > 1:
+            raise ConfigurationError(
+                f"--{name} sets agent.{key} in every run, but it is swept. Leave one of them out."
+            )
+
+
+def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:
+    """Train on several processes of this machine, if ``--nproc`` says so, and wait for them."""
+    parser = ArgumentParser(add_help=False)
+    parser.add_argument(*NUM_PROCESSES, type=int)
+    flags, rest = parser.parse_known_args(list(arguments))
+    if flags.nproc is None:
+        return None
+    check_num_processes(flags.nproc, framework, os.environ)
+    from envlab.distributed.torchrun import launch
+
+    words = ["-m", "envlab", "train", library, *(word for word in rest if word != "--distributed")]
+    return launch(flags.nproc, [*words, "--distributed"])

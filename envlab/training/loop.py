@@ -1,0 +1,192 @@
+"""The training loop, the same for every library."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from envlab.agent_cfg import AgentCfg
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import SIGNALS, Preempted
+from envlab.envs import BatchedEnv
+from envlab.errors import RankDivergenceError
+from envlab.learner import Curve, IterationRecord, Learner
+from envlab.run.directory import Run
+from envlab.training.audit import audit_run
+from envlab.training.curves import Curves
+from envlab.training.metrics import EpisodeTracker, ProgressLine, RunMetrics
+from envlab.training.saver import Saver
+from envlab.training.video import VideoRecorder
+from envlab.training.viewing import Viewer
+
+OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wall_s")
+"""Fields of a record that all libraries' event files hold, as ``envlab/<field>``."""
+
+
+class Training:
+    """A run from its first iteration to its last. Every rank has one, and they go in step.
+
+    Attributes:
+        tracker: This rank's episodes.
+        metrics: Counters and means over all ranks.
+        saver: Writes checkpoints, and goes on from one.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        env: BatchedEnv,
+        context: DistributedContext,
+        run: Run,
+        *,
+        cfg: AgentCfg,
+        origin: Mapping[str, Any],
+        total_iterations: int,
+        curves: Curves | None = None,
+        recorder: VideoRecorder | None = None,
+        viewer: Viewer | None = None,
+        stop_signal: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Write nothing yet.
+
+        Args:
+            learner: The library's algorithm.
+            env: This rank's environments.
+            context: The process's context.
+            run: Where to write.
+            cfg: The agent's configuration.
+            origin: Library, task, algorithm and learning rates' factor, for the checkpoints.
+            total_iterations: The iteration to end at.
+            curves: Takes scalars on rank 0.
+            recorder: Records videos on rank 0, where they were asked for.
+            viewer: Shows environments on rank 0, where that was asked for.
+            stop_signal: Returns the signal that asked this process to end after its iteration.
+        """
+        self._learner, self._env, self._context, self._run = learner, env, context, run
+        self._cfg, self._total = cfg, total_iterations
+        self._curves, self._stop_signal = curves, stop_signal
+        self._watchers = [watcher for watcher in (recorder, viewer) if watcher is not None]
+        self._preemption: Preempted | None = None
+        self._is_audited = False
+        self._steps_left = 0
+        self._line: ProgressLine | None = None
+        self.tracker = learner.tracker or EpisodeTracker(env.num_envs, env.device)
+        self.metrics = RunMetrics(context, self.tracker)
+        self.saver = Saver(learner, env, context, run, self.tracker, self.metrics, cfg, origin)
+
+    def run(self, done: int) -> None:
+        """Train from iteration ``done`` to the end of the budget, or until the learner has enough.
+
+        Raises:
+            Preempted: After the checkpoint that was written because of a signal.
+            RankDivergenceError: If an audit finds a difference.
+            SimulationError: If too many environments failed.
+            ResultLostError: If the last checkpoint could not be written.
+        """
+        learner, progress = self._learner, self._context.progress
+        budget = learner.frame_budget
+        self._line = (
+            ProgressLine(self._context, done=done, total=self._total)
+            if budget is None
+            else ProgressLine(self._context, done=self.metrics.frames, total=budget, unit="frames")
+        )
+        learner.start(self._total)
+        for number in range(done + 1, self._total + 1):
+            progress.mark("collect", number)
+            self._steps_left = self._cfg.num_steps_per_env
+            iteration = learner.iterate(number, self.add_step)
+
+            progress.mark("iteration", number)
+            self._env.check_health()
+            record = self.metrics.reduce(number, iteration)
+            is_last = self._is_last(record)
+            is_save_due = self._is_save_due(number, is_last) or learner.is_save_due(record)
+            if is_save_due or not self._is_audited or number % self._cfg.audit_interval == 0:
+                self.audit(number, record.learning_rate)
+            self.write(record)
+            if is_save_due:
+                self._save(record)
+            self._line.show(record, learner.progress(record))
+            progress.frames, progress.is_warm = record.frames, True
+            if self._preemption is not None:
+                raise self._preemption
+            if is_last:
+                break
+        self.saver.check_result()
+
+    def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
+        """Count a step of this rank's environments; see :class:`envlab.learner.OnStep`."""
+        self.tracker.add_step(rewards, ended, info)
+        for watcher in self._watchers:
+            with self._context.progress.during("video"):
+                watcher.after_step()
+        self._steps_left -= 1
+        self._context.progress.mark("collect" if self._steps_left > 0 else "learn")
+
+    def audit(self, number: int, learning_rate: float) -> None:
+        """Compare what must be equal on all ranks, and what must differ."""
+        self._is_audited = True
+        counters = {"iteration": number, "total": self._total, "learning_rate": learning_rate}
+        counters |= self.metrics.counters()
+        try:
+            audit_run(self._learner, self._env, self._context, counters, iteration=number)
+        except RankDivergenceError as error:
+            good = self._context.broadcast(self.saver.good_checkpoint)
+            advice = "There is no checkpoint to go back to: mend the cause, and start again."
+            if good is not None:
+                advice = f"Mend the cause, and resume from {good}, which passed this audit."
+            self._run.update(audit={"iteration": number, "is_passed": False})
+            raise RankDivergenceError(f"{error} {advice}") from None
+        if self._context.is_distributed:
+            self._run.update(audit={"iteration": number, "is_passed": True})
+
+    def write(self, record: IterationRecord) -> None:
+        """Write an iteration's metrics and curves, on rank 0."""
+        self._run.append_metrics(asdict(record))
+        if self._curves is None:
+            return
+        means = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
+        self._curves.start_iteration(record.iteration, record.frames)
+        own = Curve(record.frames, means | dict(record.episode))
+        for curve in (own, *self._learner.curves(record)):
+            self._curves.add(curve.step, curve.scalars)
+
+    def close(self) -> None:
+        """Close the progress line, the video, the viewer and the curves."""
+        for part in (*self._watchers, self._line, self._curves):
+            if part is not None:
+                part.close()
+
+    def _is_last(self, record: IterationRecord) -> bool:
+        """Return whether the budget is used up, or the learner has enough: alike on all ranks."""
+        budget = self._learner.frame_budget
+        is_used_up = record.iteration == self._total or (budget or math.inf) <= record.frames
+        return self._learner.is_finished(record) or is_used_up
+
+    def _is_save_due(self, number: int, is_last: bool) -> bool:
+        """Return whether all ranks save now; note whether they end for a signal to one of them."""
+        signal_number = self._stop_signal()
+        heard = 0
+        if signal_number is not None:
+            heard = SIGNALS.index(signal.Signals(signal_number)) + 1
+        # Clocks and signals differ between ranks, so what any one of them says holds for all.
+        heard, is_old = self._context.max(heard, int(self.saver.is_old(time.monotonic())))
+        if heard and not is_last:
+            self._preemption = Preempted(SIGNALS[heard - 1])
+        return is_last or bool(heard or is_old) or number % self._cfg.save_interval == 0
+
+    def _save(self, record: IterationRecord) -> None:
+        """Write a checkpoint; where the run is preempted, nobody leaves before it is there."""
+        with self._context.progress.during("checkpoint"):
+            self.saver.save(record)
+            if self._preemption is not None:
+                # torchrun ends the others as soon as one rank has left.
+                self._preemption.is_saved = self._context.broadcast(not self.saver.is_result_lost)
+                self._preemption.directory = self._run.directory
+                self._preemption.checkpoint = self.saver.last_checkpoint

@@ -1,0 +1,240 @@
+"""What a play script does around its library: checkpoint, environment, returns, export, video."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envlab.config import Override, merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.log import configure_logging
+from envlab.distributed.seeding import evaluation_seed, seed_everything
+from envlab.envs import multi_agent_to_single_agent
+from envlab.envs.joint_order import Convention
+from envlab.foreign import printable
+from envlab.learner import Player
+from envlab.libraries import Library
+from envlab.run.directory import LOG_ROOT, refuse_links
+from envlab.run.pretrained import SELECTOR
+from envlab.training.deployment import NotDeployable, write_deployment
+from envlab.training.evaluation import evaluate, write_json
+from envlab.training.flags import Flags
+from envlab.training.play_watched import NewerPolicies, play_watched, told_of
+from envlab.training.population.checkpoint import of_leader
+from envlab.training.preparation import make_env
+from envlab.training.session import (
+    Session,
+    agree_on_seed,
+    check_origin,
+    compose_session,
+    open_checkpoint,
+)
+from envlab.training.video import start_recording
+from envlab.training.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
+
+NUM_ENVS = 64
+NUM_ENVS_EXPORT = 2
+"""Enough to make the networks; nothing is stepped."""
+
+
+def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
+    """Run ``play.py``.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        EnvlabError: For bad input.
+    """
+    configure_logging(verbose=flags.verbose)
+    num_envs = NUM_ENVS if flags.viz is None else NUM_WATCHED
+    opened = open_policy(library, flags, overrides, num_envs)
+    folder = os.path.relpath(opened.checkpoint.parent)
+    print(f"Playing {printable(os.path.join(folder, opened.told))}")
+    num_envs = opened.session.env_cfg.scene.num_envs
+    episodes_per_env = math.ceil((flags.num_episodes or num_envs) / num_envs)
+    viewer: Viewer | None = None
+    try:
+        title = f"{opened.session.task.id}, played"
+        viewer = start_viewing(flags, opened.env, title=title, is_played=True)
+        if viewer is not None and flags.num_episodes is None:
+            _play_watched(opened, viewer)
+        else:
+            _play(opened, episodes_per_env, viewer)
+        if not flags.no_export:
+            _export(opened, opened.directory / "exported")
+    finally:
+        if viewer is not None:
+            viewer.close()
+        opened.env.close()
+    return 0
+
+
+def run_export(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
+    """Run ``envlab export``: what play writes, without playing, and for Isaac Lab's joint order.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        EnvlabError: For bad input, and a policy that cannot be exported as asked.
+    """
+    configure_logging(verbose=flags.verbose)
+    opened = open_policy(library, flags, overrides, NUM_ENVS_EXPORT)
+    folder = "exported" if flags.joint_order == "envlab" else f"exported_{flags.joint_order}"
+    try:
+        _export(opened, opened.directory / folder, flags.joint_order)
+    finally:
+        opened.env.close()
+    return 0
+
+
+@dataclass(kw_only=True)
+class OpenedPolicy:
+    """A policy in its environment."""
+
+    session: Session
+    env: Any
+    player: Player
+    directory: Path
+    """Where to write: the run's."""
+    checkpoint: Path
+    """Its file."""
+    told: str
+    """What a viewer tells of it."""
+
+    def team(self) -> Any:
+        """Return the environment for one policy: returns are the team's, and it sees all agents."""
+        is_team = self.session.agent_cfg.is_multi_agent
+        return multi_agent_to_single_agent(self.env) if is_team else self.env
+
+
+def open_policy(
+    library: Library,
+    flags: Flags,
+    overrides: Sequence[Override],
+    num_envs: int,
+    *,
+    renders: bool = False,
+) -> OpenedPolicy:
+    """Load a checkpoint, and make up to ``num_envs`` environments, or as many as flags say.
+
+    With ``renders``, ``env.render()`` makes pictures, whatever the flags.
+    """
+    session = compose_session(flags, overrides, library)
+    path, values, run_directory = open_checkpoint(
+        session,
+        functools.partial(_check_playable, session),
+        tasks={session.task.id, session.task.trained_id},
+    )
+    if (run_directory / "params" / "env.yaml").is_file():
+        session = compose_session(flags, overrides, library, params=run_directory)
+    values = of_leader(values)
+    if flags.checkpoint == SELECTOR:  # which lies in a package, where nothing is to be written
+        experiment = session.agent_cfg.experiment_name
+        run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
+    elif (run_directory / "run.json").is_file():
+        refuse_links(run_directory)  # policies and videos are written there
+    num_envs = flags.num_envs or min(num_envs, flags.num_episodes or num_envs)
+    context = DistributedContext.single(flags.device)
+    seed = evaluation_seed(agree_on_seed(session.agent_cfg.seed, context))
+    changes = {"scene": {"num_envs": num_envs}, "seed": seed}
+    session.env_cfg = merge(session.env_cfg, changes, "env")
+    seed_everything(seed)
+    env = make_env(session, context, renders=renders)
+    player = library.load("player")(session, env, context, values)
+    return OpenedPolicy(
+        session=session,
+        env=env,
+        player=player,
+        directory=run_directory,
+        checkpoint=path,
+        told=told_of(path, values),
+    )
+
+
+def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab") -> None:
+    """Write the policy, and what it needs to run elsewhere.
+
+    Raises:
+        NotDeployable: If it is to have another order of joints, and what they are cannot be said.
+    """
+    task, run = opened.session.task, os.path.relpath(opened.directory)
+    facts = {"task": task.id, "library": opened.session.library.name, "run": run}
+    written = opened.player.export(directory)
+    try:
+        if directory / "policy.onnx" in written:
+            written += write_deployment(opened.env, directory, facts, order)
+        elif order != "envlab":
+            raise NotDeployable(
+                "Only a policy.onnx can have another order of joints, and none was written. Leave "
+                "--joint_order out."
+            )
+    except NotDeployable as obstacle:
+        if order != "envlab":
+            for path in written:  # which has our order, under a name that says otherwise
+                path.unlink()
+            raise
+        print(f"No deploy.yaml: {obstacle}")
+    if order != "envlab":  # TorchScript's has our order still
+        (directory / "policy.pt").unlink()
+    for path in written:
+        if path.is_file():
+            print(f"Exported {os.path.relpath(path)}")
+
+
+def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> None:
+    """Refuse a checkpoint of another task, but for the one that this is the play variant of."""
+    trained = session.task.trained_id
+    played = trained if values.get("task") == trained else session.task.id
+    check_origin(values, path, session=session, task_id=played)
+
+
+def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
+    """Play until the visitor ends it; where ``latest`` or ``best`` plays, with each newer one."""
+    session, env = opened.session, opened.env
+    viewer.told, selector = opened.told, session.flags.checkpoint or "latest"
+
+    def make(values: dict[str, Any]) -> Player:
+        values = of_leader(values)
+        player: Player = session.library.load("player")(session, env, env.context, values)
+        return player
+
+    newer = None
+    if selector in ("latest", "best"):
+        accept = functools.partial(_check_playable, session)
+        newer = NewerPolicies(opened.checkpoint.parent, selector, accept, make, viewer)
+    with torch.inference_mode():
+        play_watched(opened.team(), opened.player, viewer, newer)
+
+
+def _play(opened: OpenedPolicy, episodes_per_env: int, viewer: Viewer | None) -> None:
+    """Run the episodes, show and record them if asked, and print the returns."""
+    session, run_directory, player = opened.session, opened.directory, opened.player
+    env = opened.team()
+    recorder = start_recording(session.flags, env, run_directory / "videos" / "play")
+    after_step: list[Callable[[], None]] = [] if recorder is None else [recorder.after_step]
+    if viewer is not None:
+        after_step.append(viewer.after_step)
+    elif session.flags.real_time:
+        after_step.append(Pace(env.step_dt))
+    try:
+        with torch.inference_mode():
+            evaluation = evaluate(env, player.act, episodes_per_env, after_step)
+    finally:
+        if recorder is not None:
+            recorder.close()
+    for line in evaluation.lines(env.max_episode_length):
+        print(line)
+    if session.flags.json is not None:
+        played = {"task": session.task.id, "run": os.path.relpath(run_directory)}
+        write_json(session.flags.json, played | evaluation.as_dict())
+    for video in [] if recorder is None else recorder.paths:
+        print(f"Video {os.path.relpath(video)}")

@@ -1,0 +1,107 @@
+"""The environments of a rank's members, as the training loop sees them: as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.statistics import WeightedMeans
+from envlab.errors import ConfigurationError
+from envlab.training.metrics import EpisodeTracker
+
+
+class MemberEnvs:
+    """Each member's environments, which its learner steps; nobody steps them all.
+
+    Attributes:
+        by_index: Environments by member.
+        num_envs: How many this rank has in all.
+    """
+
+    def __init__(
+        self, size: int, context: DistributedContext, make: Callable[[DistributedContext], Any]
+    ) -> None:
+        """Make the environments of this rank's share of the members.
+
+        Args:
+            size: Members of all ranks.
+            context: The process's context.
+            make: Makes a member's, where it goes by the context's rank as if there were one.
+
+        Raises:
+            ConfigurationError: If ranks cannot share the members equally.
+        """
+        if size % context.world_size:
+            raise ConfigurationError(
+                f"--population_size is {size}, which {context.world_size} processes cannot share "
+                "equally. Use a multiple, such as "
+                f"{-(-size // context.world_size) * context.world_size}."
+            )
+        share = size // context.world_size
+        own = range(context.rank * share, (context.rank + 1) * share)
+        self.by_index = {index: make(replace(context, rank=index, world_size=1)) for index in own}
+        self.num_envs = sum(env.num_envs for env in self.by_index.values())
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what members' environments have in common, as the first one has it."""
+        if name == "by_index":
+            raise AttributeError(name)
+        return getattr(next(iter(self.by_index.values())), name)
+
+    @property
+    def log_dir(self) -> Path | None:
+        """Where the states of failed environments are saved."""
+        found: Path | None = next(iter(self.by_index.values())).log_dir
+        return found
+
+    @log_dir.setter
+    def log_dir(self, directory: Path) -> None:
+        for env in self.by_index.values():
+            env.log_dir = directory
+
+    def check_health(self) -> None:
+        """Report environments that failed."""
+        for env in self.by_index.values():
+            env.check_health()
+
+    def state(self) -> dict[str, Any]:
+        """Return all that their next steps depend on."""
+        return {"members": {index: env.state() for index, env in self.by_index.items()}}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what :meth:`state` returned."""
+        for index, env in self.by_index.items():
+            env.set_state(state["members"][index])
+
+    def close(self) -> None:
+        """Close all."""
+        for env in self.by_index.values():
+            env.close()
+
+
+class MembersTracker(EpisodeTracker):
+    """Counts the episodes of the member whose turn it is, and those of all together.
+
+    Attributes:
+        turn: Whose steps come next, by its place on this rank.
+    """
+
+    def __init__(self, parts: list[EpisodeTracker]) -> None:
+        self._parts, self.turn = parts, 0
+        self.means = WeightedMeans()
+
+    def add_step(self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any]) -> None:
+        """Add a step of the member's environments, see :class:`EpisodeTracker`."""
+        self._parts[self.turn].add_step(rewards, ended, info)
+
+    def state(self) -> dict[str, Any]:
+        return {"members": [part.state() for part in self._parts]}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        for part, values in zip(self._parts, state["members"], strict=True):
+            part.set_state(values)

@@ -1,0 +1,287 @@
+"""A population in the training loop: this rank's members take turns, and all meet now and then."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from envlab.agent_cfg import AgentCfg
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import combined, digests
+from envlab.errors import CheckpointError, ConfigurationError, RankDivergenceError
+from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.training.population import lineage
+from envlab.training.population.cfg import PopulationCfg, label, spans_of
+from envlab.training.population.environments import MemberEnvs, MembersTracker
+from envlab.training.population.exploration import Copy, first_values, plan
+from envlab.training.population.folders import MemberFolders
+from envlab.training.population.member import BuildLearner, Member, Report
+
+logger = logging.getLogger(__name__)
+
+
+class PopulationLearner(Learner):
+    """Members, each trained by one process: what is shared is who they are, not what they learned.
+
+    Attributes:
+        members: This rank's.
+    """
+
+    def __init__(
+        self,
+        cfg: PopulationCfg,
+        agent_cfg: AgentCfg,
+        envs: MemberEnvs,
+        build: BuildLearner,
+        context: DistributedContext,
+        facts: Mapping[str, Any],
+    ) -> None:
+        """Make the first generation.
+
+        Args:
+            cfg: The population's configuration.
+            agent_cfg: What all members begin with, settled.
+            envs: Environments of this rank's members.
+            build: Builds a member's learner.
+            context: The process's context.
+            facts: What members' manifests tell, beside their own.
+
+        Raises:
+            ConfigurationError: If there can be no such population.
+        """
+        self._cfg, self._seed, self._context, self._envs = cfg, agent_cfg.seed, context, envs
+        self._spans = spans_of(cfg, agent_cfg)
+        self._values = [
+            first_values(self._spans, np.random.default_rng((self._seed, 0, index)))
+            for index in range(cfg.size)
+        ]
+        self.members = [
+            Member(index, agent_cfg, self._values[index], env, build)
+            for index, env in envs.by_index.items()
+        ]
+        self.tracker = MembersTracker([member.tracker for member in self.members])
+        self._check_alike()
+        self._facts = dict(facts)
+        self._folders: MemberFolders | None = None
+        self._reports: dict[int, Report] = {}
+        self._leader = 0
+        self._best: float | None = None
+        self._parents: list[int | None] = [None] * cfg.size
+        self._generations: list[dict[str, Any]] = []
+        self._copies: list[dict[str, Any]] = []
+        self._frames, self._since = 0, [0.0, 0.0]  # frames and seconds since the last meeting
+
+    def _check_alike(self) -> None:
+        """Refuse numbers that make networks of different shapes, which nobody could copy.
+
+        Raises:
+            ConfigurationError: On every rank, naming all numbers that members differ in.
+        """
+        shapes = {
+            str([(k, v.shape) for k, v in flat.items() if isinstance(v, torch.Tensor)])
+            for flat in (flatten(member.learner.model_state()) for member in self.members)
+        }
+        if len(set().union(*self._context.gather(shapes))) > 1:
+            raise ConfigurationError(
+                "The members' networks would have different shapes, so that none could copy "
+                f"another: {', '.join(span.path for span in self._spans)} change more than "
+                "numbers. Leave out of population.ranges what networks are built by."
+            )
+
+    def start(self, total: int) -> None:
+        for member in self.members:
+            member.start(total)
+
+    def iterate(self, number: int, on_step: OnStep) -> Iteration:
+        told = {}
+        for turn, member in enumerate(self.members):
+            self.tracker.turn = turn
+            told[member.index] = member.iterate(number, on_step, self.tracker.means)
+        everyone = self._context.gather(told)
+        self._reports = dict(sorted(pair for part in everyone for pair in part.items()))
+        reports = list(self._reports.values())
+        frames = sum(report.iteration.frames for report in reports)
+        own = [report.iteration for report in told.values()]
+        seconds = sum(one.collect_s + one.learn_s for one in own)
+        self._frames += frames
+        self._since = [self._since[0] + frames, self._since[1] + seconds]
+        if number % self._cfg.interval == 0:
+            self._meet(number // self._cfg.interval)
+        self._choose_leader()
+        return Iteration(
+            frames=sum(one.frames for one in own),
+            collect_s=sum(one.collect_s for one in own),
+            learn_s=sum(one.learn_s for one in own),
+            learning_rate=self._reports[self._leader].iteration.learning_rate,
+            losses={
+                name: math.fsum(one.losses[name] for one in own) / len(own)
+                for name in own[0].losses
+                if all(name in one.losses for one in own)
+            },
+            details={"leader": self._leader, "leader_return": self._best},
+        )
+
+    def _choose_leader(self) -> None:
+        """Choose the member with the best mean return; one that has just copied has none."""
+        known = {
+            index: value
+            for index, report in self._reports.items()
+            if (value := report.record.mean_return) is not None and not math.isnan(value)
+        }
+        if known:
+            self._leader = max(known, key=lambda index: known[index])
+            self._best = known[self._leader]
+
+    def _meet(self, generation: int) -> None:
+        """Compare the members, and have the least fit copy the fittest."""
+        fitness = [report.fitness for report in self._reports.values()]
+        record = self._told(generation, fitness)
+        self._generations.append(record)
+        logger.info("%s", lineage.table(record, self._since[0] / max(self._since[1], 1e-9)))
+        self._since = [0.0, 0.0]
+        rng = np.random.default_rng((self._seed, generation, self._cfg.size))
+        drawn = plan(fitness, self._values, self._spans, self._cfg, rng)
+        copies: list[Copy] = self._context.broadcast(drawn)
+        for member in self.members:
+            member.meet()
+        self._parents = [None] * self._cfg.size
+        self._copies = []
+        for copy in copies:
+            self._exchange(copy)
+            self._values[copy.target] = copy.hyperparameters
+            self._parents[copy.target] = copy.source
+            blank = dataclasses.replace(self._reports[copy.target].record, mean_return=None)
+            self._reports[copy.target].record = blank
+
+    def _exchange(self, copy: Copy) -> None:
+        """Have one member take over another's networks, from one rank to another if need be.
+
+        Raises:
+            RankDivergenceError: If what arrived is not what was sent.
+        """
+        share = len(self.members)
+        source, target = copy.source // share, copy.target // share
+        by_index = {member.index: member for member in self.members}
+        state = None
+        if copy.source in by_index:
+            state = by_index[copy.source].learner.model_state()
+        if source != target:
+            state = self._context.transfer(state, source=source, target=target)
+        mine = None if state is None else combined(digests(flatten(state)))
+        found = {one for one in self._context.gather(mine) if one is not None}
+        if len(found) > 1:
+            raise RankDivergenceError(
+                f"The networks of member {copy.source} arrived at member {copy.target}, on rank "
+                f"{target}, with other values than they left rank {source}. The run stops here "
+                "because its results would be wrong."
+            )
+        self._copies.append({**dataclasses.asdict(copy), "digest": found.pop()})
+        if copy.target in by_index and state is not None:
+            by_index[copy.target].become(state, copy.hyperparameters)
+
+    def _told(self, generation: int, fitness: list[float | None]) -> dict[str, Any]:
+        """Return what is told of a generation; see :mod:`.lineage`."""
+        paths = [span.path for span in self._spans]
+        known = {i: value for i, value in enumerate(fitness) if value is not None}
+        rows = [
+            {
+                "index": index,
+                "parent": self._parents[index],
+                "copied": self._parents[index] is not None,
+                "mutation": "none" if self._parents[index] is None else self._cfg.explore,
+                "hyperparameters": {
+                    label(path, paths): value for path, value in self._values[index].items()
+                },
+                "fitness": math.nan if fitness[index] is None else fitness[index],
+                "frames": report.record.frames,
+            }
+            for index, report in self._reports.items()
+        ]
+        elite = max(known, key=lambda index: known[index], default=0)
+        return {
+            "generation": generation,
+            "frames": self._frames,
+            "elite": elite,
+            "members": rows,
+        }
+
+    def curves(self, record: IterationRecord) -> list[Curve]:
+        """Write the members' own folders, and return the population's curves."""
+        directory = Path(self._envs.log_dir or ".")
+        if self._folders is None:
+            self._folders = MemberFolders(directory, self._facts, self._reports)
+        self._folders.write(self._reports)
+        curves = [Curve(record.frames, {"Population/leader_return": self._best})]
+        if record.iteration % self._cfg.interval == 0:
+            lineage.write(self._generations, directory)
+            curves.append(Curve(record.frames, lineage.scalars(self._generations[-1])))
+        return curves
+
+    def progress(self, record: IterationRecord) -> str:
+        return "" if self._best is None else f"leader {self._leader}: {self._best:.2f}"
+
+    def merit(self, record: IterationRecord) -> float | None:
+        """Return the leader's mean return: the best checkpoint is that of the best leader."""
+        return self._best
+
+    def is_finished(self, record: IterationRecord) -> bool:
+        return self._reports[self._leader].is_finished
+
+    def model_state(self) -> dict[str, Any]:
+        """Return what all ranks know; members' networks are in :meth:`rank_state`."""
+        return {
+            "population": {
+                "size": self._cfg.size,
+                "leader": self._leader,
+                "best": self._best,
+                "frames": self._frames,
+                "values": self._values,
+                "parents": self._parents,
+                "copies": self._copies,
+                "generations": self._generations,
+            }
+        }
+
+    def load_models(self, values: Mapping[str, Any]) -> None:
+        state = values["model"].get("population")
+        if state is None:
+            raise CheckpointError(
+                "The checkpoint is of a single learner, but --population_size is "
+                f"{self._cfg.size}. Leave it out, or choose a checkpoint of a population."
+            )
+        if state["size"] != self._cfg.size:
+            raise CheckpointError(
+                f"The checkpoint is of a population of {state['size']}, but --population_size is "
+                f"{self._cfg.size}. Resume with the former."
+            )
+        if [set(one) for one in state["values"]] != [set(value) for value in self._values]:
+            raise CheckpointError(
+                f"The checkpoint's members differ in {', '.join(state['values'][0])}, but "
+                f"population.ranges names {', '.join(self._values[0])}. Resume with the former."
+            )
+        self._leader, self._best, self._frames = state["leader"], state["best"], state["frames"]
+        self._values = [dict(one) for one in state["values"]]
+        self._parents, self._copies = list(state["parents"]), list(state["copies"])
+        self._generations = list(state["generations"])
+        saved = values["ranks"][self._context.rank]["learner"]["members"]
+        for member in self.members:
+            member.load(saved[member.index])
+
+    def rank_state(self) -> dict[str, Any]:
+        return {
+            "members": {member.index: member.state() for member in self.members},
+            "since": list(self._since),
+        }
+
+    def set_rank_state(self, state: Mapping[str, Any]) -> None:
+        self._since = list(state["since"])
+        for member in self.members:
+            member.go_on(state["members"][member.index])

@@ -1,0 +1,68 @@
+"""Who came from whom, with what change, and how fit it was: as data, as a table, as curves.
+
+A generation is a dictionary: ``generation`` (counted from 1), ``frames`` (environment steps of all
+processes and members so far), ``elite`` (index of the fittest) and ``members``, each with
+``index``, ``parent`` (null: none), ``mutation``, ``hyperparameters`` by name, ``fitness`` (NaN:
+unknown) and ``frames``. Where members keep their index, ``copied`` says that one was overwritten by
+its parent at the last meeting; where networks change, ``architecture`` describes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from envlab.distributed.disk import surviving_disk_errors, whole_file
+from envlab.run.manifest import finite
+
+FILE = "lineage.json"
+"""In a run's directory: a list of generations."""
+
+
+def scalars(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return a generation's fitness and hyper-parameters by place, for curves."""
+    members = record["members"]
+    scores = [member["fitness"] for member in members if not math.isnan(member["fitness"])]
+    values: dict[str, float | None] = {
+        "Population/best_fitness": max(scores, default=None),
+        "Population/mean_fitness": sum(scores) / len(scores) if scores else None,
+    }
+    for place, member in enumerate(members):
+        told = {"fitness": member["fitness"], **member["hyperparameters"]}
+        values |= {f"Member {place}/{name}": value for name, value in told.items()}
+    return values
+
+
+def table(record: Mapping[str, Any], fps: float) -> str:
+    """Return a generation as a table for a terminal, the fittest marked, and frames per second."""
+    has_networks = "architecture" in record["members"][0]
+    rows = [
+        [
+            f"{member['index']}{' *' if member['index'] == record['elite'] else ''}",
+            "" if member["parent"] is None else member["parent"],
+            member["mutation"],
+            *([member["architecture"]] if has_networks else []),
+            *(f"{value:.3g}" for value in member["hyperparameters"].values()),
+            f"{member['fitness']:.2f}",
+        ]
+        for member in record["members"]
+    ]
+    names = list(record["members"][0]["hyperparameters"])
+    networks = ["network"] if has_networks else []
+    headers = ["member", "parent", "mutation", *networks, *names, "fitness"]
+    title = f"Generation {record['generation']}, {record['frames']:,} frames, {fps:,.0f} frames/s"
+    body = tabulate(rows, headers, disable_numparse=True, colalign=["right", "right"])
+    return f"{title}\n{body}"
+
+
+def write(records: Sequence[Mapping[str, Any]], directory: Path) -> None:
+    """Write all generations into a run's directory; the run goes on if that fails."""
+    path = directory / FILE
+    what = f"{path} could not be written"
+    with surviving_disk_errors(path, what, "The run goes on."), whole_file(path) as file:
+        file.write(json.dumps(finite(list(records))).encode())

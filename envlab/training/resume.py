@@ -1,0 +1,209 @@
+"""Where a session goes on: from a checkpoint, or in the run directory that its launch began.
+
+The first is what ``--resume`` asks for, the second what a restart of the launch's processes does by
+itself. Rank 0 looks, and tells the others what it found and read: they need not see its files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.agent_cfg import set_value
+from envlab.distributed.checkpoint import load_checkpoint
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
+from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
+from envlab.run.checkpoints import Accept, Checkpoints
+from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
+from envlab.training.population.checkpoint import dealt
+from envlab.training.session import Session, check_origin, open_checkpoint, open_policy_of
+
+logger = logging.getLogger(__name__)
+
+Compose = Callable[[Path | None], Session]
+"""Composes the session, from the ``params/`` of a run directory where one is given."""
+
+
+def continue_session(
+    session: Session,
+    context: DistributedContext,
+    compose: Compose,
+    *,
+    number: int,
+) -> Session | None:
+    """Return the session as it goes on, or None where this launch finished it before a restart.
+
+    Every rank must call this.
+
+    Args:
+        session: The session as the command line alone makes it.
+        context: The process's context.
+        compose: Composes it anew.
+        number: Which of the launch's sessions it is, for a sweep.
+
+    Raises:
+        EnvlabError: On every rank alike, if there is nothing to resume, or rank 0 cannot see the
+            run that other ranks can.
+    """
+    launch, directories = _agree_on_launch(session, context, number)
+    found: dict[str, Any] | EnvlabError | None = None
+    resumed = None
+    if context.is_main:
+        try:
+            continued = _with_policy(_go_on(session, compose, directories))
+        except EnvlabError as error:
+            found = error
+        else:
+            if continued is not None:
+                found, resumed = _differences(continued, session), continued.resumed
+    found = context.broadcast(found)
+    if isinstance(found, EnvlabError):
+        raise found
+    if found is None:
+        return None
+    resumed = _share(resumed, context)
+    return dataclasses.replace(session, **found, resumed=resumed, launch=launch)
+
+
+def _differences(continued: Session, session: Session) -> dict[str, Any]:
+    """Return where a session that goes on differs from the command line's, its checkpoint apart."""
+    names = (
+        *("env_cfg", "agent_cfg", "population_cfg", "params"),
+        *("checkpoint", "directory", "given_policy"),
+    )
+    parts = {name: getattr(continued, name) for name in names}
+    return {name: part for name, part in parts.items() if part is not getattr(session, name)}
+
+
+def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[str, Any] | None:
+    """Return rank 0's checkpoint on every rank, and of what each had of its own, only this one's.
+
+    That of all ranks together, replay memories, say, need not fit into one's memory.
+    """
+    parts: list[Any] = [None] * context.world_size
+    if resumed is not None:
+        if len(resumed["ranks"]) == context.world_size:
+            parts = resumed["ranks"]
+        else:
+            parts = dealt(resumed, context.world_size)
+        resumed = {name: value for name, value in resumed.items() if name != "ranks"}
+    resumed = context.broadcast(resumed)
+    if resumed is None:
+        return None
+    return resumed | {"ranks": {context.rank: context.scatter_from_main(parts)}}
+
+
+def _agree_on_launch(
+    session: Session, context: DistributedContext, number: int
+) -> tuple[dict[str, Any], list[tuple[str, str] | None]]:
+    """Return what names the launch, and the run that each rank finds of it, with its node."""
+    mine = {"agent": restartable_launch(os.environ), "slurm": slurm_job(os.environ)}
+    everyone = context.gather(mine)
+    agents = dict.fromkeys(one["agent"] for one in everyone if one["agent"] is not None)
+    launch = {
+        "agents": list(agents),
+        "slurm": everyone[0]["slurm"],
+        "name": session.flags.run_id,
+        "session": number,
+    }
+    found = find_launched(session.library.name, session.agent_cfg.experiment_name, launch)
+    return launch, context.gather(None if found is None else (context.node, str(found)))
+
+
+def find_launched(library: str, experiment: str, launch: Mapping[str, Any]) -> Path | None:
+    """Return the newest run directory that an earlier start of this launch made, if any."""
+    if not (launch["agents"] or launch["slurm"] or launch["name"] is not None):
+        return None  # nothing will ever start it again
+    manifests = read_manifests(Path(LOG_ROOT).absolute() / library / experiment)
+    same = [run for run, told in manifests.items() if _is_same(told.get("launch") or {}, launch)]
+    return same[-1] if same else None
+
+
+def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    if not then or then["session"] != now["session"]:
+        return False
+    if now["name"] is not None or then["name"] is not None:
+        return then["name"] == now["name"]
+    if set(then["agents"]) & set(now["agents"]):
+        return True
+    return now["slurm"] is not None and then["slurm"] == now["slurm"] and is_requeued(os.environ)
+
+
+def _go_on(
+    session: Session,
+    compose: Compose,
+    directories: list[tuple[str, str] | None],
+) -> Session | None:
+    """Return the session with what it goes on with; None where it is finished. On rank 0."""
+    if directories[0] is not None:
+        return _go_on_in(Path(directories[0][1]), session, compose)
+    elsewhere = next((found for found in directories if found is not None), None)
+    if elsewhere is not None:
+        raise RunDirectoryError(
+            f"The run to go on with is {elsewhere[1]} on {elsewhere[0]}, but rank 0 now runs on "
+            "another node, which cannot see it. Start all nodes in one shared folder, or start "
+            f"again with {elsewhere[0]} as the first node."
+        )
+    if not session.flags.resume:
+        return session
+    checkpoint, resumed, run = open_checkpoint(
+        session, functools.partial(check_origin, session=session), tasks={session.task.id}
+    )
+    if session.params is None and (run / "params" / "env.yaml").is_file():
+        session = compose(run)
+    return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
+
+
+def _with_policy(session: Session | None) -> Session | None:
+    """Return the session with the policy that it begins with, unless it resumes. On rank 0."""
+    if session is None or session.resumed is not None or session.flags.resume:
+        return session
+    if session.flags.checkpoint is None:
+        return session
+    policy = open_policy_of(session)
+    logger.info("A new run begins with the policy of %s.", policy["path"])
+    return dataclasses.replace(session, given_policy=policy)
+
+
+def _go_on_in(directory: Path, session: Session, compose: Compose) -> Session | None:
+    """Return the session as it goes on in a run directory of this launch. On rank 0."""
+    manifest = read_manifest(directory)
+    params = directory / "params"
+    if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):
+        session = compose(directory)
+    else:
+        logger.warning("There is no configuration in %s; taking the command line's.", params)
+    if manifest["status"] == "finished":
+        logger.info("The run %s is finished already: there is nothing to do.", directory)
+        return None
+    if session.agent_cfg.seed == -1:
+        key = session.agent_cfg.FLAGS["seed"]
+        session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # that it drew
+    accept = functools.partial(check_origin, session=session)
+    checkpoint: Path | None
+    resumed: dict[str, Any] | None
+    try:
+        checkpoint, resumed = Checkpoints(directory / "checkpoints").latest(accept)
+    except CheckpointError as problem:
+        if any((directory / "checkpoints").glob("*.pt")):
+            logger.warning("%s The run starts again from where it began.", problem)
+        checkpoint, resumed = _beginning(manifest, accept)
+    return dataclasses.replace(session, directory=directory, checkpoint=checkpoint, resumed=resumed)
+
+
+def _beginning(
+    manifest: Mapping[str, Any], accept: Accept
+) -> tuple[Path, dict[str, Any]] | tuple[None, None]:
+    """Return the checkpoint that a run was started from, if any, and what it holds."""
+    if manifest.get("resumed_from") is None:
+        return None, None
+    checkpoint = Path(manifest["resumed_from"])
+    resumed = load_checkpoint(checkpoint)
+    accept(resumed, checkpoint)
+    return checkpoint, resumed

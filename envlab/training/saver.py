@@ -1,0 +1,151 @@
+"""Checkpoints of a run: when the last one is too old, what they hold, and going on from one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from envlab.agent_cfg import AgentCfg
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.seeding import generator_state, set_generator_state
+from envlab.envs import BatchedEnv
+from envlab.errors import ResultLostError
+from envlab.learner import IterationRecord, Learner
+from envlab.run.checkpoints import Checkpoints
+from envlab.run.directory import Run
+from envlab.training.metrics import EpisodeTracker, RunMetrics
+
+logger = logging.getLogger(__name__)
+
+
+class Saver:
+    """Writes a run's checkpoints on rank 0, with every rank's part, and restores them.
+
+    Attributes:
+        last_checkpoint: The newest checkpoint of this run, on rank 0.
+        good_checkpoint: The same, or before there is one, the checkpoint that the run began with.
+        is_result_lost: Whether the last checkpoint could not be written, on rank 0.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        env: BatchedEnv,
+        context: DistributedContext,
+        run: Run,
+        tracker: EpisodeTracker,
+        metrics: RunMetrics,
+        cfg: AgentCfg,
+        origin: Mapping[str, Any],
+    ) -> None:
+        """Write nothing yet; see :class:`envlab.training.loop.Training`."""
+        self._learner, self._env, self._context, self._run = learner, env, context, run
+        self._tracker, self._metrics = tracker, metrics
+        self._origin, self._seed = dict(origin), cfg.seed
+        self._interval_s = 60.0 * cfg.save_interval_minutes
+        self._saved_at = time.monotonic()
+        self._kept_return: float | None = None  # of best.pt; rank 0's alone knows
+        self._checkpoints = Checkpoints(
+            run.checkpoints, keep=cfg.keep_checkpoints, moved=context.progress.mark
+        )
+        self.last_checkpoint: Path | None = None
+        self.good_checkpoint: str | None = None
+        self.is_result_lost = False
+
+    def is_old(self, now: float) -> bool:
+        """Return whether the last checkpoint is too old by rank 0's clock, ``time.monotonic()``."""
+        return self._context.is_main and 0 < self._interval_s <= now - self._saved_at
+
+    def save(self, record: IterationRecord) -> None:
+        """Write a checkpoint of an iteration. Called by every rank."""
+        mine = {
+            "env": self._env.state(),
+            "episodes": self._tracker.state(),
+            "generators": generator_state(),
+            "learner": self._learner.rank_state(),
+        }
+        ranks = self._context.gather_to_main(mine)
+        mean_return = self._learner.merit(record)
+        self._metrics.note_return(mean_return)
+        self._saved_at = time.monotonic()
+        if ranks is None:
+            return
+        kept = self._kept_return
+        is_best = mean_return is not None and (kept is None or mean_return >= kept)
+        best_return = mean_return if is_best else kept
+        values = {
+            **self._origin,
+            "iteration": record.iteration,
+            "frames": record.frames,
+            "seed": self._seed,
+            "world_size": self._context.world_size,
+            "num_envs": self._env.num_envs,
+            "model": self._learner.model_state(),
+            "metrics": self._metrics.state() | {"best_return": best_return},
+            "ranks": ranks,
+            "services": self._run.services,
+        }
+        path = self._checkpoints.save(record.iteration, values, is_best=is_best)
+        self.is_result_lost = path is None
+        if path is not None:
+            self.last_checkpoint, self._kept_return = path, best_return
+            self.good_checkpoint = str(path)
+        self._run.update(iteration=record.iteration, frames=record.frames, mean_return=mean_return)
+
+    def check_result(self) -> None:
+        """Check that the last checkpoint is there. Called by every rank, after the last iteration.
+
+        Raises:
+            ResultLostError: On every rank, if it could not be written.
+        """
+        if self._context.broadcast(self.is_result_lost):
+            raise ResultLostError(
+                "The run is done, but its last checkpoint could not be written, so its result is "
+                "lost; the log says why. Mend that, and go on from the last good one with --resume "
+                "and the same --max_iterations."
+            )
+
+    def restore(self, values: Mapping[str, Any], path: str) -> None:
+        """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
+        self._metrics.set_state(values["metrics"])
+        self.good_checkpoint = path
+        best = self._metrics.best_return
+        if self._context.is_main and self._checkpoints.keep_best_of(Path(path).parent, best):
+            self._kept_return = best
+        then = (values["world_size"], values["num_envs"], values["seed"])
+        now = (self._context.world_size, self._env.num_envs, self._seed)
+        if then != now:
+            logger.info(
+                "Resuming from %s (iteration %d): networks, optimizer, learning rate and counters "
+                "go on; environments and generators start fresh, because it was saved with %d "
+                "processes of %d environments and seed %d, not %d of %d and %d.",
+                path,
+                values["iteration"],
+                *then,
+                *now,
+            )
+            return
+        mine = values["ranks"][self._context.rank]
+        self._env.set_state(mine["env"])
+        self._learner.set_rank_state(mine["learner"])
+        set_generator_state(mine["generators"])
+        if self._env.resumes_exactly:
+            self._tracker.set_state(mine["episodes"])
+            exactly = "exactly " if self._env.repeats_exactly else ""
+            logger.info("Resuming %sfrom %s (iteration %d).", exactly, path, values["iteration"])
+            if not exactly:
+                logger.info(
+                    "A GPU may round contacts differently from here on: "
+                    "env.sim.deterministic=true would repeat the run bit by bit."
+                )
+            return
+        logger.info(
+            "Resuming from %s (iteration %d): networks, optimizer, learning rate, counters and "
+            "generators go on; episodes start fresh, because Gymnasium's environments cannot "
+            "be saved.",
+            path,
+            values["iteration"],
+        )

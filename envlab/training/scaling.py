@@ -1,0 +1,201 @@
+"""Learning rates and batch sizes for more than one process.
+
+``--num_envs`` scales weakly: every process adds its own samples, so the batch behind an update
+grows with the processes. ``--lr_scaling`` then follows it: ``linear`` (Goyal et al., "Accurate,
+large minibatch SGD", arXiv:1706.02677) or ``sqrt`` (Krizhevsky, "One weird trick for parallelizing
+convolutional neural networks", arXiv:1404.5997; Hoffer et al., "Train longer, generalize better",
+arXiv:1705.08741).
+
+``--global_num_envs`` scales strongly: the samples of an iteration are divided, and so are batch
+sizes that a library counts in samples, so that an update sees what it would on one process.
+
+A run's ``params/`` hold what was asked for, so that they give the same on any number of processes;
+its manifest holds what came of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envlab.agent_cfg import SAVED_RATES, set_value, value_at
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.training.session import Session
+
+logger = logging.getLogger(__name__)
+
+RULES = {"none": lambda size: 1.0, "linear": float, "sqrt": math.sqrt}
+"""Factor of the learning rates, by the number of processes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """What the number of processes makes of an agent's configuration."""
+
+    session: Session
+    """The session as the library's adapter gets it."""
+    rule: str
+    """``none``, ``linear`` or ``sqrt``."""
+    factor: float
+    """Factor of the learning rates."""
+    learning_rates: dict[str, Any] = field(default_factory=dict)
+    """Learning rates that differ from the configuration's, by path."""
+    batch_sizes: dict[str, int] = field(default_factory=dict)
+    """Batch sizes per process that differ from the configuration's, by path."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the manifest tells of it."""
+        return {
+            "rule": self.rule,
+            "factor": self.factor,
+            "learning_rates": self.learning_rates,
+            "batch_sizes_per_process": self.batch_sizes,
+        }
+
+    def fit(self, checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a checkpoint with the learning rates of this number of processes.
+
+        With as many processes and the same rule it is returned as it is.
+        """
+        ratio = self.factor / checkpoint["learning_rate_factor"]
+        if ratio == 1.0:
+            return checkpoint
+        logger.info(
+            "The checkpoint's learning rates are multiplied by %g: it was saved with a factor of "
+            "%g, and this run has %g (--lr_scaling %s).",
+            ratio,
+            self.factor / ratio,
+            self.factor,
+            self.rule,
+        )
+        return {**checkpoint, "model": _scaled_rates(checkpoint["model"], ratio)}
+
+
+def settle_batches(session: Session) -> Session:
+    """Return the session with what its flags say of batch sizes, to be kept with the run.
+
+    Raises:
+        ConfigurationError: If a rule for learning rates has no effect.
+    """
+    flags, cfg = session.flags, session.agent_cfg
+    is_divided = flags.global_num_envs is not None
+    if hasattr(cfg, "batch_sizes") and (is_divided or flags.num_envs is not None):
+        cfg = set_value(cfg, "batch_sizes", "all" if is_divided else "process")
+    if cfg.lr_scaling != "none" and (is_divided or getattr(cfg, "batch_sizes", "") == "all"):
+        raise ConfigurationError(
+            f"--lr_scaling is {cfg.lr_scaling}, but has no effect with --global_num_envs, which "
+            "leaves the batch of an update as it is on one process. Leave one of them out."
+        )
+    return dataclasses.replace(session, agent_cfg=cfg)
+
+
+def scale(session: Session, context: DistributedContext) -> Scaling:
+    """Return what a settled session becomes on this number of processes, and log it.
+
+    Raises:
+        ConfigurationError: If a batch size cannot be divided, or a learning rate is not known.
+    """
+    cfg, size = session.agent_cfg, context.world_size
+    factor = RULES[cfg.lr_scaling](size)
+    rates: dict[str, Any] = {}
+    batches: dict[str, int] = {}
+    if cfg.lr_scaling != "none":
+        rates = {
+            path: _times(_rate(cfg, path), factor) for path in _present(cfg.LEARNING_RATES, cfg)
+        }
+        logger.info(
+            "--lr_scaling %s: on %d process%s the learning rates are multiplied by %g: %s.",
+            cfg.lr_scaling,
+            size,
+            "es" if size > 1 else "",
+            factor,
+            ", ".join(f"agent.{path} is {value}" for path, value in rates.items()),
+        )
+    if size > 1 and getattr(cfg, "batch_sizes", "process") == "all":
+        batches = {
+            path: _share(path, value, size)
+            for path, value in (
+                (path, value_at(cfg, path)) for path in _present(cfg.BATCH_SIZES, cfg)
+            )
+            if value is not None and value > 0
+        }
+    for path, value in batches.items():
+        logger.info(
+            "--global_num_envs: agent.%s, %d samples, is %d on each of %d processes.",
+            path,
+            value * size,
+            value,
+            size,
+        )
+    for path, value in {**(rates if factor != 1.0 else {}), **batches}.items():
+        cfg = set_value(cfg, path, value)
+    return Scaling(
+        session=dataclasses.replace(session, agent_cfg=cfg),
+        rule=cfg.lr_scaling,
+        factor=factor,
+        learning_rates=rates,
+        batch_sizes=batches,
+    )
+
+
+def _share(path: str, value: int, size: int) -> int:
+    if value % size:
+        raise ConfigurationError(
+            f"agent.{path} is {value} samples, which {size} processes cannot share equally, as "
+            f"--global_num_envs requires. Use a multiple of {size}, such as "
+            f"{-(-value // size) * size}, or --num_envs, which counts per process."
+        )
+    return value // size
+
+
+def _rate(cfg: Any, path: str) -> Any:
+    value = value_at(cfg, path)
+    if value is None:
+        raise ConfigurationError(
+            f"--lr_scaling is {cfg.lr_scaling}, but agent.{path} is not set, so "
+            "there is nothing to multiply. Set it."
+        )
+    return value
+
+
+def _present(paths: tuple[str, ...], cfg: Any) -> list[str]:
+    """Return the paths to parts that this configuration has, such as a second network.
+
+    A setting beside the first, in the same dictionary, may be missing: some algorithms lack it.
+    """
+    found, first = [], paths[0].rpartition(".")[0] if paths else ""
+    for path in paths:
+        above, _, name = path.rpartition(".")
+        holder = value_at(cfg, above)
+        is_beside = above == first and path != paths[0]
+        is_missing = is_beside and isinstance(holder, Mapping) and name not in holder
+        if holder is not None and not is_missing:
+            found.append(path)
+    return found
+
+
+def _times(value: Any, factor: float) -> Any:
+    """Multiply a learning rate, or those of several networks or agents."""
+    if isinstance(value, Mapping):
+        return {name: _times(one, factor) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_times(one, factor) for one in value]
+    return value * factor
+
+
+def _scaled_rates(values: Any, ratio: float) -> Any:
+    """Return a checkpoint's values with every learning rate in them multiplied."""
+    if isinstance(values, Mapping):
+        return {
+            name: _times(value, ratio) if name in SAVED_RATES else _scaled_rates(value, ratio)
+            for name, value in values.items()
+        }
+    if isinstance(values, (list, tuple)):
+        return [_scaled_rates(value, ratio) for value in values]
+    return values

@@ -1,0 +1,70 @@
+"""The process that validates beside a training, on the first node."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envlab.child import Child
+from envlab.distributed.ranks import NO_RANK
+from envlab.errors import EnvlabError
+
+if TYPE_CHECKING:  # which load torch
+    from envlab.distributed.context import DistributedContext
+    from envlab.training.session import Session
+
+logger = logging.getLogger(__name__)
+
+LAST_S = 600.0
+"""How long the last checkpoint may take."""
+
+
+def start_validator(
+    session: Session, directory: Path, context: DistributedContext
+) -> ValidatorProcess | None:
+    """Start validating a run where that was asked for; on the other ranks, and else, do nothing."""
+    flags = session.flags
+    if not (flags.validate and context.is_main):
+        return None
+    # What the user has named on this command line, as code of a run's files is not run unasked.
+    words = session.library.file_words(flags)
+    words += [f"--trust={one}" for one in flags.trust or ()]
+    return ValidatorProcess(directory, [*words, f"--device={context.device}"])
+
+
+class ValidatorProcess:
+    """Judges the newest checkpoint of a run while it trains."""
+
+    def __init__(self, directory: Path, words: Sequence[str]) -> None:
+        """Start it; it writes to ``validation.log`` in the run directory.
+
+        Args:
+            directory: The run directory.
+            words: What ``envlab validate`` is given besides.
+        """
+        with (directory / "validation.log").open("ab") as log:
+            self.child = Child(
+                "envlab.training.validate:validate_beside_training",
+                [str(directory), *words],
+                timeout_s=LAST_S,
+                environ=NO_RANK | {"OMP_NUM_THREADS": "1"},
+                stdout=log,
+                stderr=log,
+            )
+
+    def finish(self) -> None:
+        """Wait for the last checkpoint's validation."""
+        logger.info("Validating the last checkpoint.")
+        try:
+            self.child.send(None)  # the training ends in order
+            self.child.receive()
+            self.child.process.wait(LAST_S)
+        except (EnvlabError, subprocess.TimeoutExpired) as error:
+            logger.warning("The validation failed; validation.log has its output. (%s)", error)
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.child.end()

@@ -1,0 +1,113 @@
+"""Watching environments live: ``--viz web`` and ``--viz native``.
+
+Installed packages bring the viewers, by entry points of the group ``envlab.viewers``; nothing of
+them is loaded where none was asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from envlab.errors import ConfigurationError
+from envlab.plugins import named_plugins
+from envlab.registry import load_entry_point
+from envlab.training.flags import PORT, Flags
+
+if TYPE_CHECKING:  # which loads torch, and flags are read before
+    from envlab.envs import BatchedEnv
+
+ENTRY_POINT_GROUP = "envlab.viewers"
+"""Entry points that ``--viz`` names: ``(env, *, title, port, is_played) -> Viewer``."""
+
+NUM_WATCHED = 4
+"""Environments that are shown at a time, and that are made where they are only to be watched."""
+
+
+class Viewer(Protocol):
+    """Shows environments while they are stepped."""
+
+    told: str
+    """Which policy plays; it may be set."""
+
+    @staticmethod
+    def find_problem() -> str | None:
+        """Return why it cannot show anything on this machine, if so."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the visitor has not ended it."""
+
+    def after_step(self) -> None:
+        """Show the state after a step; in play, wait as the visitor says."""
+
+    def wants_reset(self) -> bool:
+        """Return whether the visitor has asked for a reset since the last call."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Pace:
+    """Waits, each time it is called, until another step is over in the world."""
+
+    def __init__(self, step_dt: float) -> None:
+        self._step_dt = step_dt
+        self._end = time.monotonic()
+
+    def __call__(self, speed: float = 1.0) -> None:
+        """Wait for a step at ``speed``, in simulated seconds per second; it may be infinite."""
+        # One that took too long moves all later ones: nothing is made up for in a rush.
+        now = time.monotonic()
+        self._end = max(self._end + self._step_dt / speed, now)
+        time.sleep(self._end - now)
+
+
+def check_viewing(flags: Flags, env: BatchedEnv) -> None:
+    """Refuse ``--viz`` where it cannot work, before anything is written. Called by every rank.
+
+    Raises:
+        ConfigurationError: On every rank, if rank 0 cannot show these environments.
+    """
+    if flags.viz is None:
+        return
+    is_main = env.context.is_main
+    problem = env.context.broadcast(_find_problem(flags.viz, env) if is_main else None)
+    if problem is not None:
+        raise ConfigurationError(problem)
+
+
+def start_viewing(
+    flags: Flags, env: BatchedEnv, *, title: str, is_played: bool = False
+) -> Viewer | None:
+    """Return the viewer that the flags ask for, on rank 0.
+
+    Args:
+        flags: ``viz`` and ``viz_port``.
+        env: The environments.
+        title: What the page is called.
+        is_played: Whether the visitor may hold, push and command: not in a training.
+
+    Raises:
+        ConfigurationError: If it cannot be started.
+    """
+    if flags.viz is None or not env.context.is_main:
+        return None
+    port = PORT if flags.viz_port is None else flags.viz_port
+    viewer: Viewer = _viewer_class(flags.viz)(env, title=title, port=port, is_played=is_played)
+    return viewer
+
+
+def _find_problem(name: str, env: BatchedEnv) -> str | None:
+    """Return why these environments cannot be shown here, if so."""
+    if not hasattr(env, "sim"):
+        return (
+            f"--viz shows tasks with a MuJoCo model, and {type(env).__name__} has none. Leave it "
+            "out; --video records what such a task draws of itself."
+        )
+    problem: str | None = _viewer_class(name).find_problem()
+    return problem
+
+
+def _viewer_class(name: str) -> Any:
+    return load_entry_point(named_plugins(ENTRY_POINT_GROUP)[name])

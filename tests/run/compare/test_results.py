@@ -1,0 +1,145 @@
+"""Reading runs: each once, a resumed one as one, and what a kill left behind."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envlab.errors import ConfigurationError, EnvlabError, RunDirectoryError
+from envlab.run.compare.results import (
+    check_one_task,
+    find_results,
+    join_resumed,
+    read_result,
+    with_values,
+)
+from tests.fake_run import write_run
+
+METRIC = "mean_return"
+
+
+def names(*places: object) -> list[str]:
+    return [run.directory.name for run in find_results([str(place) for place in places], METRIC)]
+
+
+def test_runs_are_found_by_directory_folder_and_pattern_each_once(tmp_path: Path):
+    a = write_run(tmp_path, [1.0], name="b_first")
+    write_run(tmp_path, [2.0], name="a_second", library="skrl")
+    assert names(a) == ["b_first"]
+    assert names(tmp_path) == names(tmp_path, a) == ["b_first", "a_second"]  # oldest first
+    assert names(f"{tmp_path}/*/cartpole/a_*") == ["a_second"]
+    assert names(f"{tmp_path}/skrl*") == ["a_second"]
+
+
+@pytest.mark.parametrize("place", ["nothing", "nothing*", "."])
+def test_a_place_without_runs_is_named(tmp_path: Path, monkeypatch, place: str):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunDirectoryError, match=f"no run at '{place.replace('*', '.*')}'.*Give a"):
+        find_results([place], METRIC)
+
+
+def test_a_foreign_run_json_is_refused(tmp_path: Path):
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(RunDirectoryError, match=r"run\.json names no task"):
+        read_result(tmp_path, METRIC)
+
+
+def test_records_become_arrays_and_null_is_no_value(tmp_path: Path):
+    run = read_result(write_run(tmp_path, [None, 3.0]), METRIC)
+    np.testing.assert_array_equal(run.frames, [100, 200])
+    np.testing.assert_array_equal(run.wall_s, [2, 4])
+    np.testing.assert_array_equal(run.values, [math.nan, 3])
+    np.testing.assert_array_equal(run.has_value, [False, True])
+    assert {"mean_return", "losses.value", "episode.Episode_Reward/alive"} <= run.names
+
+
+def test_the_file_is_known_whose_last_line_is_cut_off(tmp_path: Path):
+    run = write_run(tmp_path, [1.0])
+    (run / "validation.jsonl").write_text('{"iterat')
+    assert read_result(run, METRIC).cut_file is None
+    assert read_result(run, "validation.mean_return").cut_file == run / "validation.jsonl"
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_resumed_run_and_its_origin_are_one_run(tmp_path: Path, is_moved: bool):
+    origin = write_run(tmp_path / "logs", [1.0, 2.0, 3.0], name="origin")
+    other = write_run(tmp_path / "logs", [9.0], name="other")
+    # The checkpoint was written after iteration 2; what came after it was done again.
+    resumed = write_run(
+        tmp_path / "logs",
+        [30.0, 40.0],
+        name="resumed",
+        first_iteration=3,
+        resumed_from=str(origin / "checkpoints" / "model_2.pt"),
+    )
+    if is_moved:
+        (tmp_path / "logs").rename(tmp_path / "elsewhere")
+    runs = join_resumed(find_results([str(tmp_path)], METRIC))
+    assert [run.directory.name for run in runs] == [other.name, resumed.name]
+    np.testing.assert_array_equal(runs[1].values, [1, 2, 30, 40])
+    np.testing.assert_array_equal(runs[1].frames, [100, 200, 300, 400])
+    np.testing.assert_array_equal(runs[1].wall_s, [2, 4, 6, 8])
+    assert runs[1].continues is not None
+    assert runs[1].continues.name == "origin"
+
+
+def test_a_run_resumed_twice_is_one_run(tmp_path: Path):
+    directory = write_run(tmp_path, [1.0], name="run_1")
+    for number in (2, 3):
+        directory = write_run(
+            tmp_path,
+            [float(number)],
+            name=f"run_{number}",
+            first_iteration=number,
+            resumed_from=str(directory / "checkpoints" / f"model_{number - 1}.pt"),
+        )
+    (run,) = join_resumed(find_results([str(tmp_path)], METRIC))
+    np.testing.assert_array_equal(run.values, [1, 2, 3])
+
+
+def test_a_resumed_run_without_its_origin_stands_for_itself(tmp_path: Path):
+    write_run(tmp_path, [3.0], first_iteration=3, resumed_from="/gone/checkpoints/model_2.pt")
+    (run,) = join_resumed(find_results([str(tmp_path)], METRIC))
+    np.testing.assert_array_equal(run.frames, [300])
+    assert run.continues is None
+
+
+def test_runs_of_two_tasks_are_refused_with_both_names(tmp_path: Path):
+    write_run(tmp_path, [1.0], name="a")
+    write_run(tmp_path, [1.0], name="b", task="Isaac-Ant-v0")
+    with pytest.raises(ConfigurationError, match=r"2 tasks.*Isaac-Cartpole-v0.*Isaac-Ant-v0"):
+        check_one_task(find_results([str(tmp_path)], METRIC))
+
+
+@pytest.mark.parametrize(
+    ("returns", "metric", "message"),
+    [
+        ([1.0], "mean_retrun", "no run has recorded. Did you mean mean_return"),
+        ([1.0], "losses.valeu", "Did you mean losses.value"),
+        ([None], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
+        ([1.0], "validation.mean_return", "Run 'envlab validate .*' first"),
+        ([], "mean_return", r"None of the runs \(1\) has a value of mean_return"),
+    ],
+)
+def test_a_metric_that_nobody_has_is_refused(tmp_path: Path, returns, metric: str, message: str):
+    write_run(tmp_path, returns)
+    with pytest.raises(EnvlabError, match=message):
+        with_values(find_results([str(tmp_path)], metric), metric)
+
+
+def test_a_run_that_died_before_its_first_iteration_is_no_error_beside_others(tmp_path: Path):
+    write_run(tmp_path, [1.0], name="a")
+    (write_run(tmp_path, [], name="b") / "metrics.jsonl").unlink()
+    runs = find_results([str(tmp_path)], METRIC)
+    assert [run.directory.name for run in with_values(runs, METRIC)] == ["a"]
+
+
+def test_a_manifest_that_is_no_json_is_named(tmp_path: Path):
+    directory = write_run(tmp_path, [1.0])
+    (directory / "run.json").write_text(json.dumps({"task": "x"})[:-2])
+    with pytest.raises(RunDirectoryError, match="is no run directory"):
+        find_results([str(directory)], METRIC)

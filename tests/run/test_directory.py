@@ -1,0 +1,228 @@
+"""The run directory: never overwritten, complete, and enough to reproduce the run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.interrupt import Interrupted, Preempted
+from envlab.distributed.progress import LostPeerError
+from envlab.errors import RunDirectoryError
+from envlab.run import directory as run_module
+from envlab.run.directory import Run
+from envlab.run.find import find_run
+from envlab.run.manifest import read_manifest
+from tests.trained import SMALL, manifest_of, metrics_of, only_run, train_in
+
+TIMINGS = ("wall_s", "fps", "collect_s", "learn_s")
+
+
+def make(root: Path, context: DistributedContext | None = None, **values: Any) -> Run:
+    context = context or DistributedContext()
+    return Run.create(
+        context, library="x", experiment="y", facts={}, configs={}, root=str(root), **values
+    )
+
+
+def timeless(run_directory: Path) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in record.items() if name not in TIMINGS}
+        for record in metrics_of(run_directory)
+    ]
+
+
+def test_two_runs_in_the_same_second_get_two_directories(tmp_path: Path, monkeypatch):
+    class Clock(run_module.datetime):  # type: ignore[misc, name-defined]
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2030, 1, 2, 3, 4, 5)
+
+    monkeypatch.setattr(run_module, "datetime", Clock)
+    names = [make(tmp_path, run_name="a").directory.name for _ in range(3)]
+    assert names == [f"2030-01-02_03-04-05_a{end}" for end in ("", "_1", "_2")]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (None, "finished", None),
+        (ValueError("wrong"), "failed", "ValueError: wrong"),
+        (LostPeerError("Rank 1 died."), "failed", "Rank 1 died."),
+        (Preempted(15), "preempted", "received SIGTERM"),
+        (Interrupted(15), "interrupted", "received SIGTERM"),
+        (KeyboardInterrupt(), "interrupted", "KeyboardInterrupt"),
+    ],
+)
+def test_leaving_a_run_writes_its_status(tmp_path: Path, error, status: str, text: str | None):
+    run = make(tmp_path)
+    assert read_manifest(run.directory)["status"] == "running"
+    with pytest.raises(type(error)) if error else nullcontext(), run:
+        if error is not None:
+            raise error
+    manifest = read_manifest(run.directory)
+    assert (manifest["status"], manifest.get("error")) == (status, text)
+
+
+def test_an_error_that_follows_a_signal_is_an_interruption(tmp_path: Path):
+    run = make(tmp_path)
+    run.interrupt_signal = lambda: 15
+    with pytest.raises(RuntimeError), run:
+        raise RuntimeError("Connection closed by peer")
+    assert read_manifest(run.directory)["status"] == "interrupted"
+
+
+def test_a_signal_while_the_status_is_written_does_not_lose_it(tmp_path: Path, monkeypatch):
+    run = make(tmp_path)
+    write, calls = run_module.write_json, []
+
+    def interrupted_write(path: Path, values: Any) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise Interrupted(15)
+        write(path, values)
+
+    monkeypatch.setattr(run_module, "write_json", interrupted_write)
+    with pytest.raises(ValueError, match="wrong"), run:
+        raise ValueError("wrong")
+    assert read_manifest(run.directory)["status"] == "failed"
+
+
+def test_only_rank_0_writes(tmp_path: Path):
+    run = make(tmp_path)
+    before = (run.directory / "run.json").read_text()
+    other = Run(run.directory, DistributedContext(rank=1, world_size=2), {})
+    other.update(status="finished")
+    other.append_metrics({"iteration": 1})
+    with other:
+        pass
+    assert (run.directory / "run.json").read_text() == before
+    assert not (run.directory / "metrics.jsonl").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path):
+    (tmp_path / "logs").write_text("a file")
+    with pytest.raises(RunDirectoryError, match=r"cannot be made \(Not a directory"):
+        make(tmp_path / "logs")
+
+
+def test_a_run_directory_that_was_removed_is_one_sentence(tmp_path: Path):
+    run = make(tmp_path)
+    shutil.rmtree(run.directory)
+    with pytest.raises(RunDirectoryError, match="was removed while the run wrote to it"), run:
+        run.append_metrics({"iteration": 1})
+    assert not run.directory.exists()
+
+
+def test_the_newest_run_with_a_checkpoint_is_found(tmp_path: Path):
+    runs = [make(tmp_path, run_name=name) for name in ("a", "b", "c")]
+    for run, created in zip(runs[:2], ("2030-01-02", "2030-01-01"), strict=True):
+        (run.checkpoints / "model_5.pt").touch()
+        run.update(created_at=created)
+    assert find_run("x", "y", root=str(tmp_path)) == runs[0].directory
+    assert find_run("x", "y", ".*_b", root=str(tmp_path)) == runs[1].directory
+    assert find_run("x", "y", str(runs[1].directory), root=str(tmp_path)) == runs[1].directory
+    with pytest.raises(RunDirectoryError, match=r"no run with a checkpoint that matches '.*_c'"):
+        find_run("x", "y", ".*_c", root=str(tmp_path))
+
+
+def test_manifest_tells_what_was_run(trained: Path):
+    manifest = manifest_of(trained)
+    assert manifest["status"] == "finished"
+    assert manifest["task"] == "Isaac-Cartpole-v0"
+    assert manifest["library"] == "rsl_rl"
+    assert manifest["versions"].keys() >= {"envlab", "python", "torch", "mujoco", "rsl-rl-lib"}
+    assert manifest["world"]["size"] == 1
+    assert re.fullmatch("[0-9a-f]{40}", manifest["git"]["commit"])
+    assert manifest["code"].keys() >= {"envlab", "envlab_tasks", "envlab_assets"}
+    assert manifest["seed"] == 42
+    assert (manifest["iteration"], manifest["frames"]) == (4, 4 * 16 * 32)
+    assert manifest["overrides"] == SMALL[4:]
+    assert manifest["flags"]["num_envs"] == 32
+    assert manifest["command"]
+
+
+def test_metrics_have_one_schema(trained: Path):
+    records = metrics_of(trained)
+    for number, record in enumerate(records, 1):
+        assert list(record) == [
+            "iteration",
+            "frames",
+            "wall_s",
+            "fps",
+            "collect_s",
+            "learn_s",
+            "mean_return",
+            "mean_episode_length",
+            "learning_rate",
+            "losses",
+            "episode",
+            "details",
+        ]
+        assert (record["iteration"], record["frames"]) == (number, number * 16 * 32)
+        assert record["losses"].keys() == {"value", "surrogate", "entropy"}
+    assert "Episode_Reward/alive" in records[-1]["episode"]
+    assert "Episode_Termination/time_out" in records[-1]["episode"]
+
+
+def test_the_parameters_of_a_run_reproduce_it(trained: Path, tmp_path: Path):
+    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", f"--config={trained}"]
+    assert train_in(tmp_path, *flags) == 0
+    again = only_run(tmp_path)
+    for name in ("env.yaml", "agent.yaml"):
+        assert (again / "params" / name).read_text() == (trained / "params" / name).read_text()
+    assert timeless(again) == timeless(trained)
+
+
+def test_flags_win_over_overrides_and_both_are_recorded(tmp_path: Path):
+    overrides = ["agent.max_iterations=3", "agent.seed=5", "env.scene.num_envs=16"]
+    flags = ["--max_iterations=1", "--seed=9", "--num_envs=8", "--run_name=here"]
+    assert train_in(tmp_path, "--task=Isaac-Cartpole-v0", "--device=cpu", *overrides, *flags) == 0
+    directory = only_run(tmp_path)
+    manifest = manifest_of(directory)
+    assert directory.name.endswith("_here")
+    assert manifest["overrides"] == overrides
+    assert manifest["flags"].items() >= {"max_iterations": 1, "seed": 9, "num_envs": 8}.items()
+    assert (manifest["iteration"], manifest["seed"], manifest["num_envs"]) == (1, 9, 8)
+    assert "num_envs: 8" in (directory / "params/env.yaml").read_text()
+
+
+def test_a_sweep_makes_a_run_per_combination(tmp_path: Path, capsys):
+    sweep = ["-m", "agent.seed=1,2", "env.rewards.alive.weight=1.0,2.0", "--max_iterations=1"]
+    task = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=4"]
+    assert train_in(tmp_path, *task, *sweep) == 0
+    folders = sorted(tmp_path.glob("logs/*/*/*/run.json"))
+    runs = [manifest_of(path.parent) for path in folders]
+    found = sorted(run["overrides"] for run in runs)
+    assert found == [
+        [f"agent.seed={seed}", f"env.rewards.alive.weight={weight}"]
+        for seed in (1, 2)
+        for weight in (1.0, 2.0)
+    ]
+    assert {run["status"] for run in runs} == {"finished"}
+    names = {path.parent.name[len("2026-01-01_00-00-00") :] for path in folders}
+    assert names == {f"_seed={seed},weight={weight}" for seed in (1, 2) for weight in (1.0, 2.0)}
+    lines = capsys.readouterr().out.strip().splitlines()[-6:]
+    assert lines[0].split() == ["seed", "weight", "Final", "return", "Frames", "Minutes", "Run"]
+    returns = [json.loads((path.parent / "metrics.jsonl").read_text()) for path in folders]
+    for line, path, record in zip(lines[2:], folders, returns, strict=True):
+        mean = "-" if record["mean_return"] is None else f"{record['mean_return']:.3f}"
+        assert line.split()[2:] == [mean, "64", "0.0", str(path.parent.relative_to(tmp_path))]
+
+
+def test_max_frames_is_a_budget_of_environment_steps(tmp_path: Path):
+    flags = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=4", "--max_frames=129"]
+    assert train_in(tmp_path, *flags) == 0  # an iteration is 4 x 16 frames
+    assert [
+        json.loads(line)["frames"] for line in (only_run(tmp_path) / "metrics.jsonl").open()
+    ] == [
+        64,
+        128,
+        192,
+    ]

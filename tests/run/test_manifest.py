@@ -1,0 +1,49 @@
+"""What other ranks, and the watchdog, leave in a run directory, whatever state it is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envlab.run.manifest import REPORT, record_end
+from tests.fake_run import write_run
+from tests.trained import manifest_of
+
+
+def test_a_survivor_tells_what_a_dead_rank_0_cannot(tmp_path: Path):
+    run = write_run(tmp_path, [1.0], status="running")
+    record_end(run, "Rank 0 died.")
+    assert (manifest_of(run)["status"], manifest_of(run)["error"]) == ("failed", "Rank 0 died.")
+    assert not (run / REPORT).exists()
+
+
+def test_a_rank_0_that_told_its_end_has_its_say(tmp_path: Path):
+    run = write_run(tmp_path, [1.0], status="interrupted")
+    record_end(run, "Rank 0 left before the others.")
+    assert manifest_of(run)["status"] == "interrupted"
+
+
+def test_a_report_of_any_characters_is_written(tmp_path: Path):
+    run = write_run(tmp_path, [1.0], status="running")
+    record_end(run, "Rank 1 died.", "x → y, and a byte of Latin-1: \udce9")
+    report = (run / REPORT).read_text(encoding="utf-8")
+    assert "x → y, and a byte of Latin-1: \\udce9" in report
+    assert manifest_of(run)["status"] == "failed"
+
+
+def test_the_manifest_tells_of_the_end_where_the_report_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    run = write_run(tmp_path, [1.0], status="running")
+    (run / REPORT).mkdir()
+    record_end(run, "Rank 1 died.", "the report")
+    assert manifest_of(run)["error"] == "Rank 1 died."
+    assert "The end cannot be recorded" in caplog.text
+
+
+def test_the_report_is_written_where_the_manifest_is_damaged(tmp_path: Path):
+    run = write_run(tmp_path, [1.0], status="running")
+    (run / "run.json").write_text("{")
+    record_end(run, "Rank 1 died.", "the report")
+    assert "the report" in (run / REPORT).read_text()

@@ -1,0 +1,54 @@
+"""docs/notebook.ipynb runs from its first cell to its last, and shows what it promises."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from envlab.sim.opengl import opengl_problems
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def ran() -> Any:
+    """Return the cells after a run of all of them."""
+    if opengl_problems():
+        pytest.skip(f"no picture can be drawn here: {opengl_problems()}")
+    path = ROOT / "scripts/documentation/notebook.py"
+    spec = importlib.util.spec_from_file_location("notebook_script", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.run(module.NOTEBOOK).cells
+
+
+def of_kind(cells: Any, kind: str) -> list[str]:
+    """Return what cells show of a media type."""
+    return [
+        output.data[kind]
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if kind in output.get("data", {})
+    ]
+
+
+@pytest.mark.timeout(300)
+def test_it_trains_a_policy_that_balances_and_shows_pictures(ran: Any) -> None:
+    texts = of_kind(ran, "text/plain")
+    (trained,) = (text for text in texts if text.startswith("<TrainingRun"))
+    assert float(trained.rpartition(" ")[2].rstrip(">")) > 4.5  # of 5
+    assert len(of_kind(ran, "image/png")) == 3
+    assert texts[-1] == "True"  # the clip is there
+
+
+def test_nothing_in_it_is_of_one_machine(ran: Any) -> None:
+    committed = nbformat.read(ROOT / "docs/notebook.ipynb", as_version=4).cells
+    for cells in (ran, committed):
+        shown = "".join(map(str, (cell.get("outputs") for cell in cells)))
+        assert "/tmp" not in shown
+        assert "token=" not in shown
+    assert len(of_kind(committed, "image/png")) == 3  # what GitHub shows

@@ -1,0 +1,245 @@
+"""Policies go to a Hugging Face repository and come back, by the real client and a small server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+import envlab
+from envlab import cli
+from envlab.errors import CheckpointError
+from envlab.run import remote
+from tests.trained import SMALL, train_in
+
+pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """The requests that pushing and fetching small files make; all repositories are one."""
+
+    files: dict[str, bytes]
+    asked: list[str]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.path.startswith("/api/repos/create"):
+            self.asked.append(f"create {json.loads(body).get('visibility', 'public')}")
+            self._answer({"url": f"http://{self.headers['Host']}/me/walker"})
+        elif "/preupload/" in self.path:
+            paths = [file["path"] for file in json.loads(body)["files"]]
+            modes = {"uploadMode": "regular", "shouldIgnore": False}
+            self._answer({"files": [{"path": path, **modes} for path in paths]})
+        elif "/validate-yaml" in self.path:
+            self._answer({"errors": [], "warnings": []})
+        else:
+            for line in map(json.loads, body.splitlines()):
+                if line["key"] == "file":
+                    content = base64.b64decode(line["value"]["content"])
+                    self.files[line["value"]["path"]] = content
+            url = f"http://{self.headers['Host']}/me/walker/commit/{SHA}"
+            self._answer({"commitUrl": url, "commitOid": SHA, "success": True})
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/api/models/me/walker"):
+            siblings = [
+                {"rfilename": name, "size": len(data), "blobId": "0"}
+                for name, data in self.files.items()
+            ]
+            self._answer({"id": "me/walker", "sha": SHA, "siblings": siblings})
+        else:
+            self._file(has_body=True)
+
+    def do_HEAD(self) -> None:
+        self._file(has_body=False)
+
+    def _file(self, *, has_body: bool) -> None:
+        data = self.files.get(unquote(self.path).partition(f"/resolve/{SHA}/")[2])
+        if data is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("ETag", f'"{hashlib.sha1(data).hexdigest()}"')
+        self.send_header("X-Repo-Commit", SHA)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if has_body:
+            self.wfile.write(data)
+
+    def _answer(self, values: dict[str, Any]) -> None:
+        data = json.dumps(values).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
+    hub = type("OneHub", (Hub,), {"files": {}, "asked": []})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+        template = address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setenv("HF_TOKEN", "hf_test")
+        yield hub
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> envlab.TrainingRun:
+    folder = tmp_path_factory.mktemp("pushed")
+    assert train_in(folder, *SMALL, "--max_iterations=2", "--run_name=secret") == 0
+    return envlab.runs(folder / "logs")[0]
+
+
+def test_what_is_pushed_plays_elsewhere_as_here(
+    run: envlab.TrainingRun, hub: type[Hub], tmp_path: Path, monkeypatch, capsys
+) -> None:
+    assert cli.main(["push", str(run.directory), "hf:me/walker", "--private"]) == 0
+    assert capsys.readouterr().out.strip().endswith(f"/me/walker/commit/{SHA}")
+    assert set(hub.files) == {
+        *("README.md", "run.json", "params/agent.yaml", "params/env.yaml", "checkpoints/policy.pt")
+    }
+    assert hub.asked == ["create private"]
+    monkeypatch.chdir(tmp_path)
+    words = ["play", "rsl_rl", "--task=Isaac-Cartpole-v0", "--no_export", "--num_envs=4"]
+    assert cli.main([*words, "--checkpoint=hf:me/walker", "--json=there.json"]) == 0
+    assert "Fetching 4 files" in capsys.readouterr().out
+    assert cli.main([*words, f"--checkpoint={run.checkpoint('best')}", "--json=here.json"]) == 0
+    there, here = (json.loads(Path(f"{name}.json").read_text()) for name in ("there", "here"))
+    assert there["return"] == here["return"]
+    policy = envlab.load_policy("hf:me/walker")
+    policy.env.close()
+    assert policy.checkpoint == Path("logs/hf/me--walker/checkpoints/policy.pt").absolute()
+
+
+def test_the_card_says_the_runs_facts_and_nothing_of_the_machine(
+    run: envlab.TrainingRun, hub: type[Hub]
+) -> None:
+    assert cli.main(["push", str(run.directory), "hf:me/walker", "--checkpoint=latest"]) == 0
+    card = hub.files["README.md"].decode()
+    assert "envlab play rsl_rl --task=Isaac-Cartpole-v0 --checkpoint=hf:me/walker" in card
+    assert "| frames | 1,024, in 2 iterations |" in card
+    assert "| seed | 42 (one seed) |" in card
+    public = json.loads(hub.files["run.json"])
+    assert not {"host", "pid", "flags"} & set(public)
+    texts = [data.decode() for name, data in hub.files.items() if not name.endswith(".pt")]
+    assert not [text for text in texts if str(Path.home()) in text or str(run.directory) in text]
+    stored = len(hub.files["checkpoints/policy.pt"])
+    assert stored < run.checkpoint().stat().st_size / 2  # no optimizer, no environments
+
+
+def test_a_dry_run_pushes_nothing(run: envlab.TrainingRun, hub: type[Hub], capsys) -> None:
+    assert cli.main(["push", str(run.directory), "hf:me/walker", "--dry_run"]) == 0
+    assert "library_name: envlab" in capsys.readouterr().out
+    assert (hub.files, hub.asked) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["hf:walker"], "its form is hf:OWNER/NAME"),
+        (["me/walker"], "its form is hf:OWNER/NAME"),
+        (["hf:me/walker", "--checkpoint=none.pt"], "has no checkpoint 'none.pt'"),
+    ],
+)
+def test_what_cannot_be_pushed_is_one_sentence(
+    run: envlab.TrainingRun, hub: type[Hub], capsys, words: list[str], sentence: str
+) -> None:
+    assert cli.main(["push", str(run.directory), *words]) == 2
+    assert sentence in capsys.readouterr().err
+    assert hub.files == {}
+
+
+def test_without_network_it_is_one_sentence(run, monkeypatch, capsys, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("HF_TOKEN", "hf_test")
+    assert cli.main(["push", str(run.directory), "hf:me/walker"]) == 2
+    assert "hf:me/walker was not pushed" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    words = ["play", "rsl_rl", "--task=Isaac-Cartpole-v0", "--checkpoint=hf:me/walker"]
+    assert cli.main(words) == 2
+    assert "hf:me/walker cannot be fetched" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+NAMES = ["run.json", "params/env.yaml", "checkpoints/model_9.pt", "checkpoints/model_10.pt"]
+
+
+LEADING_OUT = ["../run.json", "x/../../params/a.yaml", "../checkpoints/model_99.pt"]
+
+
+@pytest.mark.parametrize(
+    ("names", "file", "chosen"),
+    [
+        (NAMES, "", "checkpoints/model_10.pt"),
+        ([*NAMES, *LEADING_OUT], "", "checkpoints/model_10.pt"),
+        ([*NAMES, "checkpoints/best.pt"], "best.pt", "checkpoints/best.pt"),
+        (["run.json", "checkpoints/policy.pt"], "", "checkpoints/policy.pt"),
+    ],
+)
+def test_wandb_gives_the_newest_checkpoint_or_the_one_that_is_named(
+    names: list[str], file: str, chosen: str, tmp_path: Path, monkeypatch
+) -> None:
+    def of_run(path: str) -> SimpleNamespace:
+        assert path == "me/robots/1a2b"
+        return SimpleNamespace(files=lambda: [_wandb_file(name) for name in names])
+
+    fake = SimpleNamespace(Api=lambda: SimpleNamespace(run=of_run), __spec__=object())
+    monkeypatch.setitem(__import__("sys").modules, "wandb", fake)
+    path = remote.fetch(f"wandb:me/robots/1a2b{file and f':{file}'}", root=str(tmp_path))
+    folder = tmp_path / "wandb/me--robots--1a2b"
+    assert path == folder / chosen
+    written = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == {folder / name for name in {*NAMES[:2], chosen} & set(names)}
+
+
+def _wandb_file(name: str) -> SimpleNamespace:
+    def download(root: str, replace: bool) -> None:
+        path = Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+
+    return SimpleNamespace(name=name, size=7, download=download)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        ["run.json", "model.safetensors"],
+        ["run.json", "checkpoints/../../escape.pt", "../run.json"],
+        ["checkpoints/model_1.pt"],
+    ],
+)
+def test_a_repository_without_a_run_is_refused_before_anything_is_fetched(
+    names: list[str], hub: type[Hub], tmp_path: Path
+) -> None:
+    hub.files |= dict.fromkeys(names, b"x")
+    with pytest.raises(CheckpointError, match="holds no run of envlab"):
+        remote.fetch("hf:me/walker", root=str(tmp_path))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_name_of_another_form_is_refused(tmp_path: Path) -> None:
+    for selector in ("hf:walker", "hf:a/../b", "wandb:me/robots"):
+        with pytest.raises(CheckpointError, match="its form is"):
+            remote.fetch(selector, root=str(tmp_path))
+    assert not remote.is_remote("latest")

@@ -1,0 +1,83 @@
+"""Who copies whom, and what becomes of hyper-parameters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from envlab.training.population.cfg import PopulationCfg, Span
+from envlab.training.population.exploration import first_values, plan
+
+RATE = Span(path="agent.rate", low=1e-4, high=1e-2, is_log=True, start=(1e-4, 1e-2))
+EPOCHS = Span(path="agent.epochs", low=1, high=8, is_whole=True, start=(1, 8))
+CHOICE = Span(path="agent.size", low=2, high=8, is_whole=True, start=(2, 8), choices=(2, 4, 8))
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def copies_of(fitness: list[float | None], **values: object) -> list[tuple[int, int]]:
+    cfg = PopulationCfg(size=len(fitness), **values)  # type: ignore[arg-type]
+    same = [{RATE.path: 1e-3} for _ in fitness]
+    return [(one.target, one.source) for one in plan(fitness, same, [RATE], cfg, rng())]
+
+
+def test_the_bottom_copies_the_top():
+    assert copies_of([3.0, 1.0, 2.0, 4.0]) == [(1, 3)]
+    pairs = copies_of([3.0, 1.0, 2.0, 4.0], exploit=0.5)
+    assert [target for target, _ in pairs] == [1, 2]
+    assert {source for _, source in pairs} <= {0, 3}
+
+
+def test_a_member_without_an_episode_stays_and_one_that_diverged_goes():
+    assert copies_of([None, 1.0, 2.0, None]) == [(1, 2)]
+    assert copies_of([math.nan, 1.0, 2.0, 0.5]) == [(0, 2)]
+    assert copies_of([None, None, 2.0, None]) == []
+
+
+def test_first_values_spread_over_decades_and_stay_within_the_start():
+    drawn = [first_values([RATE], np.random.default_rng(i))[RATE.path] for i in range(200)]
+    assert 1e-4 <= min(drawn) < 2e-4
+    assert 5e-3 < max(drawn) <= 1e-2
+    assert 0.35 < sum(one < 1e-3 for one in drawn) / 200 < 0.65
+    near = Span(path="agent.rate", low=1e-6, high=1, is_log=True, start=(3e-2, 1e-1))
+    drawn = [first_values([near], np.random.default_rng(i))[near.path] for i in range(50)]
+    assert min(drawn) >= 3e-2
+    assert max(drawn) <= 1e-1
+
+
+@pytest.mark.parametrize(
+    ("span", "value", "possible"),
+    [
+        (RATE, 1e-3, {8e-4, 1.2e-3}),
+        (RATE, 1e-2, {8e-3, 1e-2}),  # no further than its end
+        (EPOCHS, 2, {1, 3}),  # by one, where the factor alone would be rounded away
+        (EPOCHS, 8, {6, 8}),
+        (CHOICE, 4, {2, 8}),  # its neighbours
+        (CHOICE, 8, {4, 8}),
+    ],
+)
+def test_perturbed_numbers_move_by_a_factor_or_to_a_neighbour(
+    span: Span, value: float, possible: set[float]
+):
+    cfg, found = PopulationCfg(size=2), set()
+    for seed in range(20):
+        values = [{span.path: 0}, {span.path: value}]
+        (copy,) = plan([0.0, 1.0], values, [span], cfg, np.random.default_rng(seed))
+        found.add(copy.hyperparameters[span.path])
+    assert sorted(found) == pytest.approx(sorted(possible))
+
+
+def test_resampled_numbers_are_drawn_from_the_whole_range():
+    cfg = PopulationCfg(size=2, explore="resample")
+    values = [{RATE.path: 1e-3}, {RATE.path: 1e-3}]
+    drawn = [
+        plan([0.0, 1.0], values, [RATE], cfg, np.random.default_rng(seed))[0].hyperparameters
+        for seed in range(50)
+    ]
+    rates = [one[RATE.path] for one in drawn]
+    assert min(rates) < 3e-4
+    assert max(rates) > 3e-3

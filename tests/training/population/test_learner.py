@@ -1,0 +1,221 @@
+"""A population on one process and on two real ranks: the same one, exactly resumable."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.cli import main, play
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digest
+from envlab.errors import ConfigurationError
+from envlab.rsl_rl.play import RslRlPlayer
+from envlab.training.launch import train
+from envlab.training.population.environments import MemberEnvs
+from tests.launcher import TRAIN, run, torchrun
+from tests.run.test_directory import timeless
+from tests.trained import TASK, checkpoint_of, manifest_of, metrics_of, only_run
+
+SMALL = [
+    *(TASK, "--headless", "--device=cpu", "--num_envs=8", "env.episode_length_s=0.2"),
+    *("agent.algorithm.schedule=fixed", "agent.num_steps_per_env=8", "agent.save_interval=1"),
+    *("agent.keep_checkpoints=0", "agent.audit_interval=1", "population.interval=2"),
+    *("agent.actor.obs_normalization=true", "agent.critic.obs_normalization=true"),
+    "population.exploit=0.5",
+]
+POPULATION = [
+    "--population_size=4",
+    "population.ranges.agent.algorithm.learning_rate=[1e-4,1e-2]",
+]
+
+
+def train_in(folder: Path, *arguments: str) -> int:
+    """Train in this process and in a folder; return the exit code."""
+    folder.mkdir(exist_ok=True)
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")  # as many as a rank has
+        return train("rsl_rl", [*SMALL, *arguments])
+
+
+def members_of(checkpoint: Mapping[str, Any]) -> dict[int, Any]:
+    """Return all members of a checkpoint, whatever rank had them, without wall times."""
+    members = {i: one for part in checkpoint["ranks"] for i, one in _members(part).items()}
+    for one in members.values():
+        del one["metrics"]["wall_s"]
+    return dict(sorted(members.items()))
+
+
+def _members(part: Mapping[str, Any]) -> dict[int, Any]:
+    envs, episodes = part["env"]["members"], part["episodes"]["members"]
+    found = part["learner"]["members"].items()
+    return {
+        index: {**one, "env": envs[index], "episodes": episodes[place]}
+        for place, (index, one) in enumerate(found)
+    }
+
+
+def found(state: Any) -> dict[str, str]:
+    return {name: digest(value) for name, value in flatten(state).items()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run directory of two intervals and a half on one process."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert train_in(folder, *POPULATION, "--max_iterations=5") == 0
+    return only_run(folder)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on two ranks."""
+    folder = tmp_path_factory.mktemp("pair")
+    words = [*SMALL, *POPULATION, "--distributed", "--max_iterations=5"]
+    code, output = run(torchrun(2, TRAIN, *words), folder)
+    assert code == 0, output
+    return only_run(folder)
+
+
+def test_two_ranks_train_the_population_of_one_process(whole: Path, pair: Path):
+    """Members are copied from one rank to another, and nothing else of one reaches another."""
+    alone, shared = (checkpoint_of(one, 5) for one in (whole, pair))
+    assert found(members_of(alone)) == found(members_of(shared))
+    assert (whole / "lineage.json").read_text() == (pair / "lineage.json").read_text()
+    copies = [
+        (one["index"] // 2, one["parent"] // 2)
+        for one in json.loads((pair / "lineage.json").read_text())[-1]["members"]
+        if one["copied"]
+    ]
+    assert any(target != source for target, source in copies), "no copy went to another rank"
+    assert shared["frames"] == 5 * 4 * 8 * 8
+
+
+def test_a_population_resumes_within_an_interval_bit_by_bit(whole: Path, tmp_path: Path):
+    path = whole / "checkpoints/model_3.pt"
+    assert train_in(tmp_path, "--resume", f"--checkpoint={path}", "--max_iterations=5") == 0
+    again = only_run(tmp_path)
+    ends = [checkpoint_of(one, 5) for one in (again, whole)]
+    first, second = ([found(members_of(one)), found(one["model"])] for one in ends)
+    assert first == second
+    assert (again / "lineage.json").read_text() == (whole / "lineage.json").read_text()
+    for name in ("00", "03"):
+        assert timeless(again / "members" / name) == timeless(whole / "members" / name)[3:]
+
+
+def test_another_number_of_ranks_goes_on_with_the_same_members(
+    pair: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = pair / "checkpoints/model_5.pt"
+    assert train_in(tmp_path, "--resume", f"--checkpoint={path}", "--max_iterations=6") == 0
+    assert "environments and generators start fresh" in capsys.readouterr().err
+    before, after = checkpoint_of(pair, 5), checkpoint_of(only_run(tmp_path), 6)
+    told = [one["model"]["population"]["generations"] for one in (before, after)]
+    assert told[1][:2] == told[0]
+    frames = [one["metrics"]["frames"] for one in members_of(after).values()]
+    assert frames == [6 * 8 * 8] * 4
+    (record,) = metrics_of(only_run(tmp_path))
+    assert record["frames"] == 6 * 4 * 8 * 8
+
+
+def test_members_have_folders_that_are_read_as_runs_are(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folders = sorted((whole / "members").iterdir())
+    assert [folder.name for folder in folders] == ["00", "01", "02", "03"]
+    assert [record["frames"] for record in metrics_of(folders[2])] == [64, 128, 192, 256, 320]
+    assert list(folders[2].glob("events.out.tfevents.*"))
+    picture = tmp_path / "members.png"
+    words = ["compare", str(whole / "members"), "--by=member", f"--output={picture}"]
+    assert main(words) == 0
+    output = capsys.readouterr().out
+    assert "member=3" in output
+    assert "status" not in output  # which is told where a run has not finished
+    assert picture.stat().st_size > 10_000
+
+
+def test_lineage_is_told_and_drawn(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    first, second = json.loads((whole / "lineage.json").read_text())
+    assert {one["parent"] for one in first["members"]} == {None}
+    copied = [one for one in second["members"] if one["copied"]]
+    assert len(copied) == 2
+    for one in copied:
+        parent = first["members"][one["parent"]]
+        ratio = one["hyperparameters"]["learning_rate"] / parent["hyperparameters"]["learning_rate"]
+        assert round(ratio, 6) in (0.8, 1.2)
+        worse = first["members"][one["index"]]
+        assert worse["fitness"] < parent["fitness"]
+    picture = tmp_path / "lineage.png"
+    assert main(["lineage", str(whole), f"--output={picture}"]) == 0
+    assert "generation 2" in capsys.readouterr().out
+    assert picture.stat().st_size > 10_000
+
+
+def test_the_leader_plays(whole: Path, monkeypatch: pytest.MonkeyPatch):
+    played: list[Any] = []
+    stock = RslRlPlayer.__init__
+
+    def noted(player: Any, session: Any, env: Any, context: Any, values: Any) -> None:
+        played.append(values["model"])
+        stock(player, session, env, context, values)
+
+    monkeypatch.setattr(RslRlPlayer, "__init__", noted)
+    words = [TASK, "--device=cpu", "--num_envs=2", f"--load_run={whole}", "--checkpoint=latest"]
+    assert play("rsl_rl", [*words, "--no_export"]) == 0
+    last = checkpoint_of(whole, 5)
+    leader = members_of(last)[last["model"]["population"]["leader"]]
+    assert found(played[0]) == found(leader["model"])
+
+
+def test_the_best_checkpoint_is_that_of_the_best_leader(whole: Path):
+    told = [record["details"]["leader_return"] for record in metrics_of(whole)]
+    best = max(range(5), key=lambda place: (told[place], place)) + 1
+    bests = [checkpoint_of(whole, n)["metrics"]["best_return"] for n in range(1, 6)]
+    assert bests[-1] == max(told)
+    assert (whole / "checkpoints/best.pt").samefile(whole / f"checkpoints/model_{best}.pt")
+    assert manifest_of(whole)["global_num_envs"] == 32
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--population_size=2"], "of a population of 4, but --population_size is 2"),
+        (
+            ["+population.ranges.agent.algorithm.gamma=[0.9,0.99]"],
+            "members differ in agent.algorithm.learning_rate, but",
+        ),
+    ],
+)
+def test_another_population_is_refused_on_resume(
+    words: list[str],
+    message: str,
+    whole: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+):
+    path = f"--checkpoint={whole / 'checkpoints/latest.pt'}"
+    assert train_in(tmp_path, "--resume", path, "--max_iterations=9", *words) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert not list(tmp_path.glob("logs/*"))
+
+
+def test_members_that_ranks_cannot_share_are_refused():
+    context = DistributedContext(rank=0, world_size=2)
+    with pytest.raises(ConfigurationError, match=r"cannot share equally.* such as 4"):
+        MemberEnvs(3, context, lambda _: None)
+
+
+def test_a_dry_run_counts_all_members(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert train_in(tmp_path, *POPULATION, "--max_iterations=5", "--dry_run") == 0
+    plan = capsys.readouterr().out
+    assert "# params/population.yaml" in plan
+    assert re.search(r"members +4, of which each process trains 4", plan)
+    assert "256 frames" in plan
+    assert not list(tmp_path.glob("logs/*"))

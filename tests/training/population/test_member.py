@@ -1,0 +1,160 @@
+"""Members of one process, where libraries would mix them up: the traps, and that each is closed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digests
+from envlab.errors import ConfigurationError
+from envlab.training.population.learner import PopulationLearner
+from envlab.training.population.member import Member
+from envlab.training.preparation import prepare
+from tests.trained import TASK, session_of
+
+SMALL = ["--headless", "--device=cpu", "--num_envs=8", "env.episode_length_s=0.2"]
+LIBRARIES = {
+    "rsl_rl": [
+        *("agent.algorithm.schedule=fixed", "agent.num_steps_per_env=8"),
+        *("agent.actor.obs_normalization=true", "agent.critic.obs_normalization=true"),
+        "population.ranges.agent.algorithm.learning_rate=[1e-5,1e-2]",
+        "population.ranges.agent.algorithm.entropy_coef=[0.001,0.01]",
+    ],
+    "rl_games": [
+        *("agent.params.config.lr_schedule=identity", "agent.params.config.horizon_length=8"),
+        "agent.params.config.minibatch_size=32",
+        "population.ranges.agent.params.config.learning_rate=[1e-5,1e-2]",
+        "population.ranges.agent.params.config.entropy_coef=[0.001,0.01]",
+    ],
+    "skrl": [
+        *("agent.agent.learning_rate_scheduler=null", "agent.agent.rollouts=8"),
+        "population.ranges.agent.agent.learning_rate=[1e-5,1e-2]",
+        "population.ranges.agent.agent.entropy_loss_scale=[0.001,0.01]",
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def population(library: str, *words: str, size: int = 2) -> PopulationLearner:
+    """Return a population that is ready to train."""
+    given = [TASK, f"--population_size={size}", *SMALL, *LIBRARIES[library], *words]
+    session = session_of(library, given)
+    prepared = prepare(session, DistributedContext(), session.library.load("build"))
+    prepared.learner.start(9)
+    assert isinstance(prepared.learner, PopulationLearner)
+    return prepared.learner
+
+
+def train(learner: PopulationLearner, *numbers: int) -> None:
+    for number in numbers:
+        learner.iterate(number, learner.tracker.add_step)
+
+
+def found(state: Any) -> dict[str, str]:
+    return digests(flatten(state))
+
+
+def learned(member: Member) -> dict[str, str]:
+    return found(member.learner.model_state())
+
+
+def named(values: Any, *names: str) -> set[float]:
+    return {v for k, v in flatten(values).items() if k.rpartition(".")[2] in names}
+
+
+def other_rate(member: Member, rate: float) -> dict[str, float]:
+    path = next(name for name in member.hyperparameters if name.endswith("learning_rate"))
+    return member.hyperparameters | {path: rate}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_copy_has_its_parents_networks_and_settings_of_its_own(library: str):
+    """``Optimizer.load_state_dict`` keeps the tensors that it is given, and brings their rate."""
+    learner = population(library)
+    train(learner, 1)
+    first, second = learner.members
+    explored = other_rate(second, 0.00123)
+    second.become(first.learner.model_state(), explored)
+    parent, state = first.learner.model_state(), second.learner.model_state()
+    memory = [
+        {v.untyped_storage().data_ptr() for v in flat.values() if isinstance(v, torch.Tensor)}
+        for flat in (flatten(parent), flatten(state))
+    ]
+    assert not memory[0] & memory[1]
+    differing = {k.rpartition(".")[2] for k, v in found(parent).items() if found(state)[k] != v}
+    assert "lr" in differing
+    assert differing <= {"lr", "initial_lr", "learning_rate", "entropy_coef"}
+
+    before, learner.tracker.turn = learned(first), 1
+    report = second.iterate(2, learner.tracker.add_step, learner.tracker.means)
+    assert learned(first) == before
+    assert report.iteration.learning_rate == 0.00123
+    state = second.learner.model_state()
+    assert named(state, "lr", "learning_rate") == {0.00123}
+    assert named(state, "entropy_coef") <= set(explored.values())
+
+
+def test_a_members_results_do_not_depend_on_who_else_trains_here(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Its generators, environments and episodes are its own; the other one's differ."""
+    both = population("rsl_rl")
+    train(both, 1, 2)
+    alone = population("rsl_rl")
+    alone.members = [alone.members[1]]
+    alone.tracker.turn = 0
+    alone.tracker._parts = [alone.members[0].tracker]
+    for number in (1, 2):
+        alone.members[0].iterate(number, alone.tracker.add_step, alone.tracker.means)
+    assert learned(both.members[1]) == learned(alone.members[0])
+    assert both.members[1].metrics.counters() == alone.members[0].metrics.counters()
+    first, second = (member.env.state() for member in both.members)
+    assert found(first) != found(second)
+
+
+def test_a_copy_keeps_its_episodes_and_forgets_the_returns_of_its_past():
+    learner = population("rsl_rl")
+    train(learner, 1, 2)
+    first, second = learner.members
+    assert second.metrics.state()["window"]
+    before = copy.deepcopy((second.env.state(), second.tracker.state()))
+    second.become(first.learner.model_state(), second.hyperparameters)
+    assert found(before[0]) == found(second.env.state())
+    assert found(before[1]) == found(second.tracker.state())
+    assert not second.metrics.state()["window"]
+    assert learner._reports[1].record.mean_return is not None
+
+
+def test_rsl_rls_normaliser_stays_within_its_member(monkeypatch: pytest.MonkeyPatch):
+    """Stock, it reduces over the default group as soon as there is one."""
+    calls: list[str] = []
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "all_reduce", lambda *_, **__: calls.append("all_reduce"))
+    lone = population("rsl_rl")
+    train(lone, 1)
+    monkeypatch.undo()
+    stock = population("rsl_rl")
+    train(stock, 1)
+    assert not calls
+    assert learned(lone.members[0]) == learned(stock.members[0])
+
+
+def test_numbers_that_build_networks_are_refused():
+    lstm = ["class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1"]
+    words = [f"agent.{name}.{word}" for name in ("actor", "critic") for word in lstm]
+    with pytest.raises(ConfigurationError, match=r"different shapes.*agent.actor.rnn_hidden_dim"):
+        population("rsl_rl", *words, "population.ranges.agent.actor.rnn_hidden_dim=[4,64]")

@@ -1,0 +1,172 @@
+"""Curves at a service: one run there, continued after a resume, and never the end of ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from envlab.errors import ConfigurationError
+from envlab.training.curves import check_logger, open_curves
+from tests.trained import SMALL, train_in
+
+
+class FakeWandb(SimpleNamespace):
+    """What is used of the wandb package, on the client's side."""
+
+    def __init__(self) -> None:
+        super().__init__(runs=[], rows=[], saved=[], finished=0, error=None, __spec__=object())
+
+    def init(self, **options: Any) -> None:
+        self.runs.append(options)
+
+    def define_metric(self, name: str, **options: Any) -> None: ...
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        if self.error is not None:
+            raise self.error
+        self.rows.append((step, values))
+
+    def save(self, path: str, *, base_path: str, policy: str) -> None:
+        self.saved.append(Path(path).relative_to(base_path).as_posix())
+
+    def finish(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.finished += 1
+
+
+@pytest.fixture
+def wandb(monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
+    fake = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", fake)  # type: ignore[arg-type]
+    for name in ("RUN_ID", "RESUME", "PROJECT", "ENTITY", "USERNAME", "DIR"):
+        monkeypatch.delenv(f"WANDB_{name}", raising=False)
+    return fake
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs/rsl_rl/cartpole/2030-01-01_00-00-00"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_a_run_of_wandb_is_named_after_ours_and_continued_by_its_id(wandb, folder: Path):
+    first = open_curves("wandb", folder)
+    first.close()
+    again = open_curves("wandb", folder, service_id=first.service_id)
+    assert again.service_id == first.service_id
+    run, resumed = wandb.runs
+    assert (run["project"], run["name"]) == ("cartpole", folder.name)
+    assert (run["id"], run["resume"]) == (first.service_id, "allow")
+    assert (resumed["id"], resumed["resume"]) == (first.service_id, "allow")
+    assert resumed["name"] is None  # the one it has stays
+    assert wandb.finished == 1
+    assert open_curves("wandb", folder).service_id != first.service_id
+
+
+def test_wandbs_own_variables_win(wandb, folder: Path, monkeypatch):
+    monkeypatch.setenv("WANDB_RUN_ID", "mine")
+    monkeypatch.setenv("WANDB_RESUME", "must")
+    assert open_curves("wandb", folder, service_id="other").service_id == "mine"
+    (run,) = wandb.runs
+    assert (run["id"], run["resume"]) == ("mine", "must")
+
+
+def test_the_step_is_the_iteration_whatever_a_tag_counts(wandb, folder: Path):
+    """W&B drops what comes with a smaller step than before, as frames and iterations in turn."""
+    curves = open_curves("wandb", folder)
+    for iteration in (1, 2):
+        curves.start_iteration(iteration, iteration * 1000)
+        curves.add(iteration * 1000, {"envlab/fps": 5.0, "absent": None})
+        curves.add(iteration, {"Loss/value": 0.5})
+    assert [step for step, _ in wandb.rows] == [1, 1, 1, 2, 2, 2]
+    row = {
+        name: value for step, values in wandb.rows if step == 2 for name, value in values.items()
+    }
+    assert row == {"envlab/frames": 2000.0, "envlab/fps": 5.0, "Loss/value": 0.5}
+
+
+def test_a_service_that_fails_does_not_end_the_run(wandb, folder: Path, caplog):
+    curves = open_curves("wandb", folder)
+    wandb.error = ConnectionError("no route to host")
+    for iteration in (1, 2):
+        curves.start_iteration(iteration, iteration)
+        curves.add(iteration, {"a": 1.0})
+    (said,) = [entry.message for entry in caplog.records]
+    assert "did not take the values of iteration 1 (ConnectionError: no route to host)" in said
+    wandb.error = None
+    curves.start_iteration(3, 3)
+    assert wandb.rows == [(3, {"envlab/frames": 3.0})]
+    wandb.error = ConnectionError("no route to host")
+    curves.close()
+    assert "did not take the end of the run (ConnectionError" in caplog.records[-1].message
+
+
+def test_a_resumed_run_goes_on_in_the_same_run_of_wandb(wandb, tmp_path: Path):
+    """And a resumed one of that, whose checkpoints hold the id again."""
+    flags = [*SMALL, "--logger=wandb"]
+    for number in (1, 2, 3):
+        more = ["--resume"] if number > 1 else []
+        assert train_in(tmp_path, *flags, f"--max_iterations={number}", *more) == 0
+    assert len({run["id"] for run in wandb.runs}) == 1
+    assert [run["resume"] for run in wandb.runs] == ["allow"] * 3
+    assert wandb.finished == 3
+    manifests = [json.loads(path.read_text()) for path in tmp_path.glob("logs/*/*/*/run.json")]
+    assert [manifest["services"] for manifest in manifests] == [{"wandb": wandb.runs[0]["id"]}] * 3
+    steps = [step for step, _ in wandb.rows]
+    assert steps == sorted(steps)
+    assert set(steps) == {1, 2, 3}
+    assert {"run.json", "params/env.yaml", "checkpoints/model_3.pt"} <= set(wandb.saved)
+    values = {name for _, row in wandb.rows for name in row}
+    assert values >= {"envlab/frames", "envlab/mean_return", "Loss/value"}
+
+
+def test_project_and_entity_are_flags_before_variables(wandb, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("WANDB_PROJECT", "of the variable")
+    flags = [*SMALL, "--max_iterations=1", "--logger=wandb", "--wandb_entity=team"]
+    assert train_in(tmp_path, *flags) == 0
+    assert train_in(tmp_path, *flags, "--log_project_name=robots") == 0
+    assert [run["project"] for run in wandb.runs] == ["of the variable", "robots"]
+    assert [run["entity"] for run in wandb.runs] == ["team", "team"]
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            ValueError("No API key configured. Use `wandb login` to log in.\nMore\nlines"),
+            "No API key configured. Use `wandb login` to log in. The run goes on without it; "
+            "metrics.jsonl and the event files have all values. Log in with 'wandb login' or "
+            "WANDB_API_KEY, or set WANDB_MODE=offline.",
+        ),
+        (ConnectionError("no route to host"), "cannot be opened: no route to host."),
+        (ModuleNotFoundError("No module named 'wandb'"), "Install it with: pip install wandb"),
+    ],
+)
+def test_a_service_that_cannot_be_opened_is_one_sentence_and_the_run_goes_on(
+    wandb, tmp_path: Path, capsys, monkeypatch, error: Exception, sentence: str
+):
+    def refuse(**options: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(wandb, "init", refuse)
+    assert train_in(tmp_path, *SMALL, "--max_iterations=1", "--logger=wandb") == 0
+    output = capsys.readouterr()
+    (said,) = [line for line in (output.err + output.out).splitlines() if "wandb" in line]
+    assert "--logger wandb cannot be opened" in said
+    assert sentence in said
+    assert len(list(tmp_path.rglob("metrics.jsonl"))) == 1
+
+
+def test_a_logger_that_is_unknown_is_refused():
+    check_logger("tensorboard")
+    with pytest.raises(ConfigurationError, match="must be tensorboard, wandb, mlflow or trackio"):
+        check_logger("comet")
+    with pytest.raises(ConfigurationError, match=r"ended on 5 March 2026.*Use wandb, mlflow"):
+        check_logger("neptune")

@@ -1,0 +1,96 @@
+"""Evaluation of a fake environment whose returns, lengths and joints follow by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.errors import RunDirectoryError
+from envlab.training.evaluation import Evaluation, evaluate, write_json
+
+
+class CountingEnv:
+    """Environment i ends after ``limits[i]`` steps; a step is 0.5 s, and rewards i + 1.
+
+    Its joint stands at 10 i + (steps since the reset), negative on even steps.
+    """
+
+    def __init__(self, limits: list[int]) -> None:
+        self.limits = torch.tensor(limits)
+        self.num_envs, self.device, self.step_dt = len(limits), torch.device("cpu"), 0.5
+
+    def reset(self, *, seed=None) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        self.episode_length_buf = torch.zeros(self.num_envs, dtype=torch.int64)
+        self._observe()
+        # As Quadcopter's, whose first episodes begin late; evaluate() judges them in full.
+        self.episode_length_buf = self.limits - 1
+        return {}, {}
+
+    def step(self, actions: None) -> tuple[Any, ...]:
+        self.episode_length_buf += 1
+        ended = self.episode_length_buf >= self.limits
+        self.episode_length_buf[ended] = 0
+        self._observe()
+        truncated = ended & (torch.arange(self.num_envs) > 0)
+        rewards = torch.arange(self.num_envs) + 1.0
+        return {}, rewards, ended & ~truncated, truncated, {}
+
+    def _observe(self) -> None:
+        sign = 2 * (self.episode_length_buf % 2) - 1
+        values = 10 * torch.arange(self.num_envs) + self.episode_length_buf
+        self._pole = (sign * values).float()
+
+    def joint_positions(self) -> dict[str, torch.Tensor]:
+        return {"pole": self._pole}
+
+
+def test_each_environment_gives_as_many_episodes():
+    evaluation = evaluate(CountingEnv([2, 5]), lambda obs: None, episodes_per_env=2)
+    # In the order of their ends: steps 2 and 4 of the first, 5 and 10 of the second.
+    assert evaluation.lengths.tolist() == [2, 2, 5, 5]
+    assert evaluation.returns.tolist() == [2.0, 2.0, 10.0, 10.0]
+
+
+def test_the_last_second_is_that_of_the_episodes():
+    evaluation = evaluate(CountingEnv([1, 5]), lambda obs: None)
+    # Two steps make a second. The first lasts one step, at 0; the second ends at 13 and 14.
+    assert evaluation.last_second == {"pole": (0.0 + 13.5) / 2}
+
+
+def test_a_callback_sees_every_step():
+    steps = []
+    evaluate(CountingEnv([3, 4]), lambda obs: None, after_step=[lambda: steps.append(1)])
+    assert len(steps) == 4
+
+
+def test_summary_for_a_person():
+    evaluation = Evaluation(
+        returns=torch.tensor([1.0, 3.0]), lengths=torch.tensor([4, 5]), last_second={"pole": 0.05}
+    )
+    assert evaluation.lines(10) == [
+        "Mean return 2.000 (std 1.414) over 2 episodes",
+        "Mean episode length 4.5 of 10 steps",
+        "Mean absolute joint positions in the last second (rad or m): pole 0.0500",
+    ]
+
+
+def test_one_episode_has_no_deviation():
+    evaluation = Evaluation(returns=torch.tensor([1.0]), lengths=torch.tensor([4]), last_second={})
+    assert evaluation.lines(10)[0] == "Mean return 1.000 (std 0.000) over 1 episodes"
+    assert evaluation.returns.mean() == pytest.approx(1.0)
+
+
+def test_a_summary_is_written_as_json_or_a_sentence_says_why_not(tmp_path):
+    evaluation = Evaluation(
+        returns=torch.tensor([1.0, 3.0]), lengths=torch.tensor([4, 5]), last_second={}
+    )
+    write_json(tmp_path / "new" / "summary.json", evaluation.as_dict())
+    assert json.loads((tmp_path / "new" / "summary.json").read_text()) == {
+        **{"num_episodes": 2, "return": 2.0, "episode_length": 4.5},
+        "return_std": pytest.approx(2**0.5),
+    }
+    with pytest.raises(RunDirectoryError, match="summary cannot be written to"):
+        write_json(tmp_path, evaluation.as_dict())

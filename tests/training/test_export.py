@@ -1,0 +1,50 @@
+"""Exported policies are checked against the policy they came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from envlab.errors import EnvlabError, RunDirectoryError
+from envlab.training import export
+from envlab.training.export import TOLERANCE, export_policy
+from tests.disk import no_file_beyond
+
+
+class Doubler(torch.nn.Module):
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        return 2.0 * obs
+
+
+def test_a_small_difference_passes():
+    export._check("policy.pt", torch.full((2, 1), 0.9 * TOLERANCE), torch.zeros(2, 1))
+
+
+@pytest.mark.parametrize("value", [1.1 * TOLERANCE, float("nan"), float("inf")])
+def test_another_action_is_refused_by_name(value: float):
+    actions = torch.tensor([[0.0], [value]])
+    with pytest.raises(EnvlabError, match=r"exported policy\.onnx differs"):
+        export._check("policy.onnx", actions, torch.zeros(2, 1))
+
+
+def test_a_policy_that_acts_differently_is_refused(tmp_path: Path):
+    with pytest.raises(EnvlabError, match=r"policy\.pt differs from the trained policy"):
+        export_policy(Doubler(), lambda obs: 2.1 * obs, 3, tmp_path)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path):
+    with no_file_beyond(100), pytest.raises(RunDirectoryError, match="File too large") as caught:
+        export_policy(Doubler(), lambda obs: 2.0 * obs, 3, tmp_path)
+    assert f"The policy cannot be exported to {tmp_path} (" in str(caught.value)
+    assert "Make room there. With --no_export" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tampered_onnx_file_is_refused(tmp_path: Path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    run_onnx = export._run_onnx
+    monkeypatch.setattr(export, "_run_onnx", lambda *args: [run_onnx(*args)[0] + 1e-3])
+    with pytest.raises(EnvlabError, match=r"policy\.onnx differs from the trained policy by 1"):
+        export_policy(Doubler(), lambda obs: 2.0 * obs, 3, tmp_path)

@@ -1,0 +1,224 @@
+"""A disk that is full or refuses: the run goes on and says so, and nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from envlab.distributed.checkpoint import load_checkpoint
+from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE, SIGNALS
+from envlab.learner import Iteration, IterationRecord
+from envlab.run import event_file
+from envlab.run.checkpoints import Checkpoints
+from envlab.training.metrics import RunMetrics
+from tests.disk import no_file_beyond
+from tests.launcher import run, torchrun
+from tests.trained import SMALL, manifest_of, metrics_of, only_run, train_in
+from tests.training.worker_full_disk import END, FULL_FROM, FULL_TO
+
+WORKER = Path(__file__).with_name("worker_full_disk.py")
+GOOD = FULL_FROM - 1
+"""The last iteration with a checkpoint before the disk was full."""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_whose_last_checkpoint_is_lost_says_so_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """The limit is on each file's size, which needs no privilege: checkpoints are the largest."""
+    with no_file_beyond(50_000):
+        code = train_in(tmp_path, *SMALL, "--max_iterations=3", "agent.save_interval=1")
+    assert code == 1
+    said = capsys.readouterr().err
+    directory = only_run(tmp_path)
+    for iteration in (1, 2, 3):
+        path = directory / f"checkpoints/model_{iteration}.pt"
+        assert f"{path} could not be written (File too large" in said
+    assert "error: The run is done, but its last checkpoint could not be written" in said
+    manifest = manifest_of(directory)
+    assert manifest["status"] == "failed"
+    assert "could not be written" in manifest["error"]
+    assert [record["iteration"] for record in metrics_of(directory)] == [1, 2, 3]
+    assert not list((directory / "checkpoints").iterdir())
+
+
+REFUSALS = {
+    2: errno.EROFS,
+    3: errno.EPERM,
+    4: errno.EACCES,
+    5: errno.EIO,
+    6: errno.EDQUOT,
+}
+"""What the disk answers, by the iteration at whose end it is written to."""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_disk_that_refuses_is_survived_like_a_full_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(event_file, "FLUSH_S", 0.0)
+    problem: int | None = None
+    reduce, opened = RunMetrics.reduce, Path.open
+
+    def start_writing(metrics: RunMetrics, number: int, iteration: Iteration) -> IterationRecord:
+        nonlocal problem
+        problem = REFUSALS.get(number)
+        return reduce(metrics, number, iteration)
+
+    def open_if_allowed(path: Path, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if problem is not None and mode[0] in "wa":
+            raise OSError(problem, os.strerror(problem), str(path))
+        return opened(path, mode, *args, **kwargs)
+
+    monkeypatch.setattr(RunMetrics, "reduce", start_writing)
+    monkeypatch.setattr(Path, "open", open_if_allowed)
+    assert train_in(tmp_path, *SMALL, "--max_iterations=7", "agent.save_interval=1") == 0
+    said = capsys.readouterr().err
+    directory = only_run(tmp_path)
+    for iteration, number in REFUSALS.items():
+        path = directory / f"checkpoints/model_{iteration}.pt"
+        assert f"{path} could not be written ({os.strerror(number)}" in said
+    assert "See that it can be written to again." in said
+    assert Checkpoints(directory / "checkpoints").iterations() == [1, 7]
+    assert manifest_of(directory)["status"] == "finished"
+    assert [record["iteration"] for record in metrics_of(directory)] == list(range(1, 8))
+    accumulator = EventAccumulator(str(directory), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    assert len(accumulator.Scalars("envlab/wall_s")) == 7
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """Put back this process's handlers: a run that was preempted ignores signals as it leaves."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_that_is_preempted_without_room_says_that_it_was_not_saved(
+    tmp_path: Path,
+    own_signals: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    reduce = RunMetrics.reduce
+
+    def told_in_the_second(
+        metrics: RunMetrics, number: int, iteration: Iteration
+    ) -> IterationRecord:
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return reduce(metrics, number, iteration)
+
+    monkeypatch.setattr(RunMetrics, "reduce", told_in_the_second)
+    with no_file_beyond(50_000):
+        code = train_in(tmp_path, *SMALL, "--max_iterations=9", "agent.save_interval=9")
+    assert code == PREEMPTED_EXIT_CODE
+    said = capsys.readouterr().err
+    assert "model_2.pt could not be written (File too large" in said
+    wanted = "Preempted: received SIGTERM, and not saved: the log says why; exit code 75."
+    assert wanted in said
+    directory = only_run(tmp_path)
+    assert manifest_of(directory)["status"] == "preempted"
+    assert not list((directory / "checkpoints").iterdir())
+
+
+def in_a_namespace() -> list[str]:
+    """Return the command that gives what follows mounts of its own, or skip the test."""
+    for options in (["--mount"], ["--user", "--map-root-user", "--mount"]):
+        command = ["unshare", *options, "--propagation", "private"]
+        try_it = [*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+        if shutil.which("unshare") and not subprocess.run(try_it, capture_output=True).returncode:
+            return command
+    pytest.skip("no process here may mount a disk of its own: unshare --mount fails")
+
+
+@dataclass
+class FullDisk:
+    """Two runs of two ranks on a disk that was full for a while, or to their end."""
+
+    left: Path
+    code: int
+    output: str
+    recovered: Path
+    lost: Path
+
+
+@pytest.fixture(scope="module")
+def full_disk(tmp_path_factory: pytest.TempPathFactory) -> FullDisk:
+    folder = tmp_path_factory.mktemp("full")
+    left = folder / "left"
+    left.mkdir()
+    names = ["--logger=wandb", "--multirun", "agent.run_name=recovered,lost"]
+    flags = [*SMALL, "--distributed", f"--max_iterations={END}", "agent.save_interval=1"]
+    words = torchrun(2, WORKER, left, *flags, "agent.keep_checkpoints=3", *names)
+    # Under a short name: a manifest that names long ones needs more than one block of the disk.
+    script = 'mount -t tmpfs -o size=4m tmpfs /mnt && cd /mnt && exec "$@"'
+    code, output = run([*in_a_namespace(), "sh", "-c", script, "sh", *words], folder)
+    runs = {path.parent.name.rpartition("_")[2]: path.parent for path in left.rglob("run.json")}
+    assert runs.keys() == {"recovered", "lost"}, output
+    return FullDisk(left, code, output, runs["recovered"], runs["lost"])
+
+
+def test_a_run_goes_on_while_the_disk_is_full_and_says_so_each_time(full_disk: FullDisk):
+    for iteration in range(FULL_FROM, FULL_TO):
+        name = f"{full_disk.recovered.name}/checkpoints/model_{iteration}.pt"
+        (line,) = [line for line in full_disk.output.splitlines() if f"{name} could not be" in line]
+        assert "No space left on device; 0.0 MiB are free" in line
+        assert "the last good one is /" in line
+        assert f"model_{GOOD}.pt. Make room there." in line
+    assert manifest_of(full_disk.recovered)["status"] == "finished"
+    assert manifest_of(full_disk.recovered)["iteration"] == END
+    iterations = Checkpoints(full_disk.recovered / "checkpoints").iterations()
+    assert iterations == [END - 2, END - 1, END]
+
+
+def test_curves_have_no_gap_where_room_came_back(full_disk: FullDisk):
+    whole = list(range(1, END + 1))
+    assert [record["iteration"] for record in metrics_of(full_disk.recovered)] == whole
+    accumulator = EventAccumulator(str(full_disk.recovered), size_guidance={"scalars": 0})
+    accumulator.Reload()
+    assert len(accumulator.Scalars("envlab/wall_s")) == END
+    assert "The disk takes writes again" in full_disk.output
+
+
+def test_what_was_written_is_whole_where_room_never_came_back(full_disk: FullDisk):
+    assert full_disk.code != 0
+    assert "exitcode  : 1 " in full_disk.output
+    assert "its last checkpoint could not be written" in full_disk.output
+    manifest = manifest_of(full_disk.lost)  # whole, and with its last status
+    assert manifest["status"] == "failed"
+    iterations = [record["iteration"] for record in metrics_of(full_disk.lost)]
+    assert iterations == list(range(1, len(iterations) + 1))
+    assert len(iterations) >= GOOD
+    path, values = Checkpoints(full_disk.lost / "checkpoints").latest()
+    assert (path.name, values["iteration"]) == (f"model_{GOOD}.pt", GOOD)
+    assert load_checkpoint(full_disk.lost / "checkpoints/latest.pt")["iteration"] == GOOD
+    assert not list(full_disk.lost.rglob("*.tmp"))
+
+
+def test_two_ranks_have_one_run_of_wandb(full_disk: FullDisk):
+    """It is told here because it costs no launch of its own."""
+    calls = [json.loads(line) for line in (full_disk.left / "wandb.jsonl").open()]
+    assert {call["rank"] for call in calls} == {"0"}
+    runs = [call for call in calls if call["call"] == "init"]
+    assert [run["name"] for run in runs] == [full_disk.recovered.name, full_disk.lost.name]
+    assert len({run["id"] for run in runs}) == 2
+    assert [call["call"] for call in calls].count("finish") == 2
+    steps = [call["step"] for call in calls if call["call"] == "log"]
+    assert sorted(set(steps)) == list(range(1, END + 1))
+    first = steps[: len(steps) // 2]
+    assert first == sorted(first)

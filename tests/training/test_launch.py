@@ -1,0 +1,148 @@
+"""How runs end: killed ranks and signals leave no process behind, and a status in the manifest."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from envlab.distributed.interrupt import (
+    SAME_PRESS_S,
+    Interrupted,
+    InterruptFlag,
+    interruptible,
+)
+from envlab.libraries import get_library
+from envlab.training.preparation import print_summary
+from tests.launcher import PLAY, TRAIN, Launch
+from tests.trained import (
+    SMALL,
+    EndedLaunch,
+    checkpoint_of,
+    end_launch,
+    manifest_of,
+    metrics_of,
+    only_run,
+)
+
+
+def test_a_killed_rank_ends_the_launch_and_fails_the_run(killed_pair: EndedLaunch):
+    assert killed_pair.code != 0
+    assert killed_pair.left == {}
+    manifest = manifest_of(only_run(killed_pair.folder))
+    assert manifest["status"] == "failed", manifest
+    assert re.match(r"Rank 1 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+def test_a_killed_rank_is_named_once_without_a_traceback(killed_pair: EndedLaunch):
+    error = manifest_of(only_run(killed_pair.folder))["error"]
+    assert re.match(r"Rank 1 .* died \(killed, .*\), last seen \d+ s ago in ", error)
+    assert killed_pair.output.count(error) == 1
+    assert "Connection closed by peer" not in killed_pair.output
+
+
+def test_a_killed_rank_0_is_reported_by_a_survivor(tmp_path: Path):
+    ended = end_launch(tmp_path, 0, signal.SIGKILL)
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "failed", (manifest, ended.output)
+    assert re.match(r"Rank 0 \(.+\) died .+ last seen", manifest["error"]), manifest
+
+
+def test_a_sigint_to_the_launcher_interrupts_the_run(tmp_path: Path):
+    ended = end_launch(tmp_path, None, signal.SIGINT)
+    assert ended.code != 0
+    assert ended.left == {}
+    manifest = manifest_of(only_run(tmp_path))
+    assert manifest["status"] == "interrupted", (manifest, ended.output)
+
+
+SELDOM_SAVED = [*SMALL, "--max_iterations=100000", "agent.save_interval=100000"]
+LAUNCHES = {
+    "one process": [sys.executable, TRAIN, *SELDOM_SAVED],
+    "--nproc": [sys.executable, "-m", "envlab", "train", "rsl_rl", *SELDOM_SAVED, "--nproc=2"],
+}
+
+
+@pytest.mark.parametrize("how", LAUNCHES)
+def test_ctrl_c_saves_and_says_how_to_play_and_to_go_on(tmp_path: Path, how: str):
+    launch = Launch(LAUNCHES[how], tmp_path)
+    try:
+        launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/metrics.jsonl")))
+        os.kill(launch.process.pid, signal.SIGINT)
+        assert launch.wait(60) == 130
+        assert launch.left() == {}
+    finally:
+        launch.close()
+    assert "Traceback" not in launch.output
+    directory = only_run(tmp_path)
+    manifest = manifest_of(directory)
+    assert (manifest["status"], manifest["error"]) == ("interrupted", "received SIGINT")
+    last = metrics_of(directory)[-1]["iteration"]
+    assert len(checkpoint_of(directory, last)["ranks"]) == manifest["world"]["size"]
+    flag = f"--checkpoint={directory.relative_to(tmp_path)}/checkpoints/model_{last}.pt"
+    (play,) = re.findall("^Play it: .*", launch.output, re.MULTILINE)
+    (resume,) = re.findall("^Resume it: .*", launch.output, re.MULTILINE)
+    assert play.endswith(f" --task=Isaac-Cartpole-v0 {flag}")
+    assert resume.endswith(f" --resume {flag}")
+    assert ("--nproc=2" in resume) == (how == "--nproc")
+    assert "Interrupted: received SIGINT, and saved; exit code 130." in launch.output
+
+
+@pytest.fixture
+def flag() -> Iterator[InterruptFlag]:
+    with interruptible() as flag:
+        yield flag
+
+
+def test_a_second_ctrl_c_ends_at_once_what_the_first_lets_finish(flag: InterruptFlag, capfd):
+    with flag.deferred():
+        flag.handle(signal.SIGINT, None)
+        flag.handle(signal.SIGINT, None)  # the same key press, passed on by a launcher
+        flag.handle(signal.SIGTERM, None)
+        assert flag.signal_number == signal.SIGINT
+        assert capfd.readouterr().err.count("Another Ctrl-C ends the run at once") == 1
+        time.sleep(SAME_PRESS_S)
+        with pytest.raises(Interrupted, match="received SIGINT"):
+            flag.handle(signal.SIGINT, None)
+
+
+def summary_of(tmp_path: Path, script: Path, monkeypatch, capsys) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    checkpoint = tmp_path / "logs/run/checkpoints/model_1.pt"
+    session = SimpleNamespace(
+        library=get_library("rsl_rl"),
+        task=SimpleNamespace(id="My-Task-v0"),
+        agent_cfg=SimpleNamespace(origin={}),
+        flags=SimpleNamespace(),
+    )
+    print_summary(session, tmp_path / "logs/run", checkpoint)  # type: ignore[arg-type]
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_suggested_command_works_where_it_is_printed(tmp_path, monkeypatch, capsys):
+    flags = "--task=My-Task-v0 --checkpoint=logs/run/checkpoints/model_1.pt"
+    monkeypatch.delenv("ENVLAB_SH", raising=False)
+    assert summary_of(tmp_path, TRAIN, monkeypatch, capsys) == [
+        "Run directory: logs/run",
+        "Last checkpoint: logs/run/checkpoints/model_1.pt",
+        f"Play it: python {PLAY} {flags}",
+    ]
+    monkeypatch.setenv("ENVLAB_SH", "./my $(folder)/envlab.sh")
+    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
+    words = ["./my $(folder)/envlab.sh", "envlab", "play", "rsl_rl", *flags.split()]
+    assert shlex.split(command.removeprefix("Play it: ")) == words
+    # Through envlab.sh, nothing is activated; through `envlab train`, there is no script beside.
+    monkeypatch.setenv("ENVLAB_SH", "./envlab.sh")
+    command = summary_of(tmp_path, tmp_path / "bin/envlab", monkeypatch, capsys)[-1]
+    assert command == f"Play it: ./envlab.sh envlab play rsl_rl {flags}"

@@ -1,0 +1,212 @@
+"""Metrics: episodes counted by hand, and the window that means speak of."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.training.metrics import (
+    WINDOW_EPISODES,
+    EpisodeTracker,
+    Iteration,
+    IterationRecord,
+    ProgressLine,
+    RunMetrics,
+)
+
+CONTEXT = DistributedContext()
+
+
+def ended_info(ended: list[int], **log: float) -> dict[str, Any]:
+    values = {name: torch.tensor(value) for name, value in log.items()}
+    return {"num_ended": torch.tensor(sum(ended)), "log": values}
+
+
+def step(tracker: EpisodeTracker, rewards: list[float], ended: list[int], **log: float) -> None:
+    info = ended_info(ended, **log) if any(ended) else {"num_ended": 0, "log": log}
+    tracker.add_step(torch.tensor(rewards), torch.tensor(ended, dtype=torch.bool), info)
+
+
+@pytest.fixture
+def tracker() -> EpisodeTracker:
+    return EpisodeTracker(2, torch.device("cpu"))
+
+
+def test_episodes_are_counted_where_they_end(tracker: EpisodeTracker):
+    step(tracker, [1.0, 10.0], [0, 0])
+    step(tracker, [2.0, 20.0], [1, 0], alive=0.5)  # ends with return 3 after 2 steps
+    step(tracker, [4.0, 40.0], [1, 1], alive=0.8)  # 4 after 1 step, 70 after 3
+    means = tracker.means.reduce(CONTEXT)
+    assert means["return"] == pytest.approx((77.0 / 3.0, 3.0))
+    assert means["length"] == (2.0, 3.0)
+    assert means["alive"] == pytest.approx(((0.5 + 2 * 0.8) / 3.0, 3.0))
+
+
+def test_a_restored_tracker_goes_on(tracker: EpisodeTracker):
+    step(tracker, [1.0, 10.0], [0, 0])
+    restored = EpisodeTracker(2, torch.device("cpu"))
+    restored.set_state(tracker.state())
+    step(restored, [2.0, 0.0], [1, 0])
+    assert restored.means.reduce(CONTEXT)["return"] == (3.0, 1.0)
+
+
+def metrics_with(tracker: EpisodeTracker) -> RunMetrics:
+    return RunMetrics(CONTEXT, tracker)
+
+
+def reduce(metrics: RunMetrics, iteration: int) -> IterationRecord:
+    return metrics.reduce(
+        iteration,
+        Iteration(
+            frames=64,
+            collect_s=0.25,
+            learn_s=0.75,
+            learning_rate=0.1,
+            losses={"value": 2.0},
+        ),
+    )
+
+
+def test_a_record_before_the_first_episode_has_no_means(tracker: EpisodeTracker):
+    record = reduce(metrics_with(tracker), 1)
+    assert (record.mean_return, record.mean_episode_length) == (None, None)
+    assert (record.frames, record.fps) == (64, 64.0)
+    assert record.losses == {"value": 2.0}
+    assert record.episode == {}
+
+
+def test_means_speak_of_the_last_100_episodes_or_more(tracker: EpisodeTracker):
+    metrics = metrics_with(tracker)
+    for iteration, (value, count) in enumerate([(9.0, 50), (1.0, 60), (2.0, 40)], 1):
+        tracker.means.add("return", value * count, count)
+        tracker.means.add("length", 10.0 * count, count)
+        record = reduce(metrics, iteration)
+    # 60 + 40 episodes are enough, so the first 50 are forgotten.
+    assert WINDOW_EPISODES == 100
+    assert record.mean_return == pytest.approx((60 * 1.0 + 40 * 2.0) / 100)
+    assert record.mean_episode_length == 10.0
+
+
+def test_an_iteration_without_episodes_keeps_the_means(tracker: EpisodeTracker):
+    metrics = metrics_with(tracker)
+    step(tracker, [5.0, 0.0], [1, 0])
+    assert reduce(metrics, 1).mean_return == 5.0
+    assert reduce(metrics, 2).mean_return == 5.0
+
+
+def test_a_resumed_window_goes_on(tracker: EpisodeTracker):
+    metrics = metrics_with(tracker)
+    step(tracker, [5.0, 0.0], [1, 0])
+    reduce(metrics, 1)
+    restored = metrics_with(EpisodeTracker(2, torch.device("cpu")))
+    restored.set_state({**metrics.state(), "wall_s": 1000.0})
+    record = reduce(restored, 2)
+    assert (record.mean_return, record.frames) == (5.0, 128)
+    assert restored.wall_s >= 1000.0
+
+
+def test_the_best_return_is_the_highest_also_below_zero(tracker: EpisodeTracker):
+    metrics = metrics_with(tracker)
+    for value, best in ((None, None), (-2.0, -2.0), (0.0, 0.0), (-1.0, 0.0), (None, 0.0)):
+        metrics.note_return(value)
+        assert metrics.best_return == best
+
+
+@pytest.mark.parametrize(
+    ("columns", "whole"),
+    [
+        (0, ["return -1234.57", "1,234,568 frames/s"]),
+        (40, ["00:"]),
+        (60, ["00:", "return -1234.57"]),
+        (80, ["00:", "return -1234.57", "1,234,568 frames/s"]),
+        (100, ["00:", "| ", "return -1234.57", "length 1000", "1,234,568 frames/s"]),
+    ],
+)
+def test_the_progress_line_fits_the_terminal_and_cuts_no_number(
+    columns: int,
+    whole: list[str],
+    tracker: EpisodeTracker,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 0, columns, 0, 0))
+    record = reduce(metrics_with(tracker), 1)
+    record = replace(record, mean_return=-1234.5678, mean_episode_length=1000.0, fps=1234567.8)
+    with os.fdopen(slave, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        progress = ProgressLine(CONTEXT, done=0, total=1500)
+        progress.show(record)
+        progress.close()
+    data = b""
+    with contextlib.suppress(OSError), os.fdopen(master, "rb", buffering=0) as reader:
+        while True:  # until the kernel says that the other end is closed
+            data += reader.read(4096)
+    drawn = data.decode().replace("\r", "\n").split("\n")
+    (last,) = {line.rstrip() for line in drawn if line.startswith("1/1500 iterations ")}
+    assert len(last) < (columns or 80)
+    parts = last.split(", ")
+    for text in whole:
+        assert any(text in part for part in parts), last
+    allowed = ("return -1234.57", "length 1000", "1,234,568 frames/s")
+    assert ", ".join(parts[1:]) in [
+        ", ".join(allowed),
+        f"{allowed[0]}, {allowed[2]}",
+        allowed[0],
+        "",
+    ]
+
+
+def test_the_last_progress_line_is_drawn_once(
+    tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
+):
+    total = 10**9  # so that the time that remains is another one at every look
+    progress = ProgressLine(CONTEXT, done=0, total=total)
+    progress.show(reduce(metrics_with(tracker), 1))
+    progress.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" ")[0] for line in lines] == [f"0/{total}", f"1/{total}"]
+
+
+def test_the_progress_line_counts_frames_where_they_are_the_budget(
+    tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
+):
+    progress = ProgressLine(CONTEXT, done=1_000_000, total=2_000_000, unit="frames")
+    record = replace(reduce(metrics_with(tracker), 7), frames=1_250_000)
+    progress.show(record, "stage 1 of 2, learning rate 2.7e-04")
+    progress.close()
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("1.00M/2.00M frames")
+    assert last.startswith("1.25M/2.00M frames")
+    assert "stage 1 of 2, learning rate 2.7e-04" in last
+
+
+def test_a_last_rollout_beyond_the_budget_is_counted(
+    tracker: EpisodeTracker, capsys: pytest.CaptureFixture[str]
+):
+    progress = ProgressLine(CONTEXT, done=0, total=25_000, unit="frames")
+    progress.show(replace(reduce(metrics_with(tracker), 1), frames=32_768))
+    progress.close()
+    assert capsys.readouterr().err.splitlines()[-1].startswith("32.8k/32.8k frames")
+
+
+def test_the_progress_line_makes_no_semaphore_that_a_kill_would_leave():
+    program = (
+        "import multiprocessing.synchronize as made; made.SemLock.__init__ = None\n"
+        "from envlab.distributed.context import DistributedContext\n"
+        "from envlab.training.metrics import ProgressLine\n"
+        "class Context: is_main = True\n"
+        "ProgressLine(Context(), done=0, total=1)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

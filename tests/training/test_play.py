@@ -1,0 +1,103 @@
+"""A task ``...-Play-v0`` plays what was trained on ``...-v0``, in its own environment."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.config import merge, write_yaml
+from envlab.errors import ConfigurationError
+from envlab.libraries import get_library
+from envlab.registry import get_task, load_agent_values, load_env_cfg
+from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.training.arguments import play_parser
+from envlab.training.deployment import NotDeployable
+from envlab.training.flags import Flags
+from envlab.training.play import _export, open_policy
+from envlab.training.session import compose_session
+
+TRAINED, PLAYED = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Flat-H1-Play-v0"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory with 7 steps per iteration and episodes of 3 s."""
+    task = get_task(TRAINED)
+    agent_cfg = RslRlCfg().with_task_values(load_agent_values(task, "rsl_rl"))
+    (tmp_path / "params").mkdir()
+    write_yaml(tmp_path / "params" / "agent.yaml", merge(agent_cfg, {"num_steps_per_env": 7}, ""))
+    env_cfg = merge(load_env_cfg(task), {"episode_length_s": 3.0}, "env")
+    write_yaml(tmp_path / "params" / "env.yaml", env_cfg)
+    (tmp_path / "run.json").write_text(json.dumps({"task": TRAINED}))
+    return tmp_path
+
+
+def session_of(task: str, run: Path):
+    flags = Flags(task=task)
+    return compose_session(flags, [], get_library("rsl_rl"), run)
+
+
+def test_the_task_itself_takes_all_of_a_run(run):
+    session = session_of(TRAINED, run)
+    assert session.agent_cfg.num_steps_per_env == 7
+    assert (session.env_cfg.episode_length_s, session.env_cfg.scene.num_envs) == (3.0, 4096)
+
+
+def test_its_play_task_takes_the_agent_alone(run):
+    session = session_of(PLAYED, run)
+    assert session.agent_cfg.num_steps_per_env == 7
+    assert (session.env_cfg.episode_length_s, session.env_cfg.scene.num_envs) == (20.0, 50)
+    assert session.env_cfg.observations.policy.enable_corruption is False
+
+
+def test_another_task_takes_nothing(run):
+    with pytest.raises(ConfigurationError, match=f"is of the task '{TRAINED}'"):
+        session_of("Isaac-Velocity-Flat-Unitree-Go2-Play-v0", run)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [([], "none was written"), (["policy.pt", "policy.onnx"], "is not manager-based")],
+)
+def test_what_cannot_have_another_order_of_joints_is_not_left_in_ours(
+    tmp_path: Path, names: list[str], message: str
+):
+    def export(directory: Path) -> list[Path]:
+        for name in names:
+            (directory / name).touch()
+        return [directory / name for name in names]
+
+    opened: Any = SimpleNamespace(
+        session=SimpleNamespace(task=get_task(TRAINED), library=get_library("rsl_rl")),
+        env=None,
+        player=SimpleNamespace(export=export),
+        directory=tmp_path,
+    )
+    with pytest.raises(NotDeployable, match=message):
+        _export(opened, tmp_path, "isaaclab")
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_episode_that_is_played_was_trained_in():
+    """The shipped policy was trained with seed 42, and so are the environments made beside it."""
+    library = get_library("rsl_rl")
+    task = "Isaac-Cartpole-v0"
+    words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu", "--num_envs=64"]
+    states = []
+    for seed in ([], ["--seed=42"], ["--seed=7"]):
+        flags, overrides = play_parser(library).parse_with_overrides([*words, *seed])
+        opened = open_policy(library, flags, overrides, 64)
+        assert opened.session.agent_cfg.seed == (7 if "--seed=7" in seed else 42)
+        states.append(opened.env.reset()[0]["policy"].clone())
+        opened.env.close()
+    trained_in = get_task(task).make(load_env_cfg(get_task(task)), num_envs=64, seed=42)
+    trained = trained_in.reset()[0]["policy"]
+    assert torch.equal(states[0], states[1])
+    for first, second in itertools.combinations([trained, states[1], states[2]], 2):
+        assert not (first[:, None] == second[None]).all(dim=2).any()

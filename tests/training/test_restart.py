@@ -1,0 +1,76 @@
+"""Restarts by torchrun: a killed rank costs what came after the last checkpoint, no more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.launcher import Launch, torchrun
+from tests.rl_games.worker import CARTPOLE
+from tests.rsl_rl.test_resume import digests
+from tests.run.test_directory import timeless
+from tests.skrl.torch.worker import PPO
+from tests.trained import SMALL, checkpoint_of, manifest_of
+from tests.training.worker_killed import KILL_ITERATION, SAVE_ITERATION
+
+NAMES = "whole,killed"
+LIBRARIES = {
+    "rsl_rl": [*SMALL, f"agent.run_name={NAMES}"],
+    "rl_games": [*CARTPOLE, f"agent.run_name={NAMES}"],
+    "skrl": [*PPO, f"agent.agent.experiment.experiment_name={NAMES}"],
+    "skrl_jax": [*PPO, "--ml_framework=jax", f"agent.agent.experiment.experiment_name={NAMES}"],
+}
+
+
+OTHERS = [(library, num_ranks) for library in LIBRARIES for num_ranks in (1, 2)]
+OTHERS.remove(("rsl_rl", 2))
+"""What repeats it: that each library resumes bit for bit is shown by its test_resume.py."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("library", "num_ranks"),
+    [("rsl_rl", 2), *(pytest.param(*other, marks=pytest.mark.long) for other in OTHERS)],
+)
+def test_a_killed_rank_is_restarted_and_the_run_ends_bit_identical(
+    tmp_path: Path, library: str, num_ranks: int, compiled: Path
+):
+    check_restart(tmp_path, library, num_ranks, LIBRARIES[library], compiled)
+
+
+def check_restart(
+    tmp_path: Path, library: str, num_ranks: int, words: Sequence[str], compiled: Path
+) -> None:
+    """Train twice, with a rank killed in the second training; compare what both end with."""
+    worker = Path(__file__).with_name("worker_killed.py")
+    launcher, *command = torchrun(num_ranks, worker)
+    victim = 0 if library == "rl_games" else num_ranks - 1
+    arguments = [library.removesuffix("_jax"), str(victim), *words]
+    where = command.index(worker)
+    command = [launcher, *command[:where], "--max_restarts=1", *command[where:], *arguments]
+    with contextlib.ExitStack() as settings:
+        if library == "skrl_jax":
+            pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
+            from tests.skrl.jax.runs import compiled_quickly
+
+            settings.enter_context(compiled_quickly(compiled))
+        launch = Launch(command, tmp_path)
+    try:
+        assert launch.wait(180.0) == 0, launch.output
+        assert launch.left() == {}
+    finally:
+        launch.close()
+    runs = sorted(path.parent for path in tmp_path.glob("logs/*/*/*/run.json"))
+    (whole,) = [run for run in runs if "whole" in run.name]
+    (killed,) = [run for run in runs if "killed" in run.name]
+    assert "finished already" in launch.output  # the first of the two trainings
+    (restart,) = manifest_of(killed)["restarts"]
+    assert (restart["iteration"], restart["world_size"]) == (SAVE_ITERATION, num_ranks)
+    assert manifest_of(killed)["status"] == "finished"
+    assert "restarts" not in manifest_of(whole)
+    then, now = (digests(checkpoint_of(run, KILL_ITERATION)) for run in (whole, killed))
+    assert then == now
+    assert timeless(killed) == timeless(whole)  # no iteration is missing or told twice

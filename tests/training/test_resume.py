@@ -1,0 +1,231 @@
+"""Whose run directory a restarted launch goes on in, and what is kept of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from envlab.cli import play
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError, RunDirectoryError
+from envlab.libraries import get_library
+from envlab.run.directory import EVENTS_TAG, Run
+from envlab.training import resume as continuation
+from envlab.training.arguments import train_parser
+from envlab.training.curves import open_curves
+from envlab.training.flags import Flags
+from envlab.training.launch import train
+from envlab.training.resume import _go_on, find_launched
+from envlab.training.session import Session, compose_session
+from tests.trained import SMALL, TASK
+
+LAUNCH: dict[str, Any] = {"agents": ["a:1:9"], "slurm": None, "name": None, "session": 1}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path) -> Iterator[None]:
+    with contextlib.chdir(tmp_path):
+        yield
+
+
+def make(**launch: Any) -> Path:
+    facts = {"launch": LAUNCH | launch, "num_envs": 4}
+    context = DistributedContext()
+    return Run.create(context, library="x", experiment="y", facts=facts, configs={}).directory
+
+
+def found(**launch: Any) -> Path | None:
+    return find_launched("x", "y", LAUNCH | launch)
+
+
+def test_a_launch_finds_its_run_by_any_of_its_agents():
+    run = make(agents=["a:1:9", "b:2:8"])
+    assert found(agents=["c:3:7", "b:2:8"]) == run
+    assert found(agents=["b:2:80"]) is None  # another process that got the same number
+    assert found(session=2) is None
+    assert find_launched("x", "other", LAUNCH) is None
+
+
+def test_a_slurm_job_finds_its_run_only_when_it_was_requeued(monkeypatch: pytest.MonkeyPatch):
+    run = make(agents=["a:1:9"], slurm="c:77:abc")
+    monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
+    assert found(agents=[], slurm="c:77:abc") is None  # the same command again, in one allocation
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert found(agents=[], slurm="c:77:abc") == run
+    assert found(agents=[], slurm="c:78:abc") is None
+
+
+def test_a_name_decides_alone():
+    run = make(name="mine")
+    assert found(agents=["z:1:1"], name="mine") == run
+    assert found(name="other") is None
+    assert found() is None
+
+
+def test_a_damaged_run_beside_it_is_passed_over():
+    run = make()
+    for name, text in (("a", ""), ("b", "[]"), ("c", "{}"), ("d", "\udcff")):
+        damaged = run.with_name(name) / "run.json"
+        damaged.parent.mkdir()
+        damaged.write_bytes(text.encode(errors="surrogateescape"))
+    assert found() == run
+    assert found(agents=["z:1:1"]) is None
+
+
+def test_a_process_that_trains_twice_numbers_its_sessions(monkeypatch: pytest.MonkeyPatch):
+    """A start under torchrun goes on in an earlier start's run of the same number only."""
+    monkeypatch.setattr(continuation, "restartable_launch", lambda _: "a:1:9")
+    for name in ("first", "second"):
+        flags = [*SMALL, "--max_iterations=1", f"--run_name={name}"]
+        assert train("rsl_rl", flags) == 0
+    names = {manifest.parent.name[20:] for manifest in Path().glob("logs/*/*/*/run.json")}
+    assert names == {"first", "second"}
+
+
+def test_a_run_on_another_node_is_not_begun_anew():
+    session = Session(
+        library=None,  # type: ignore[arg-type]
+        task=None,  # type: ignore[arg-type]
+        env_cfg=None,
+        agent_cfg=None,
+        overrides=[],
+        flags=Flags(),
+    )
+    with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
+        _go_on(session, lambda _: session, [None, ("h2", "/logs/run")])
+    assert _go_on(session, lambda _: session, [None, None]) is session
+
+
+def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
+    directory = make()
+    before = json.loads((directory / "run.json").read_text())
+    (directory / "run.json").write_text(json.dumps(before | {"status": "failed", "error": "E"}))
+    facts = {"launch": LAUNCH | {"agents": ["b:2:8"]}, "num_envs": 8, "seed": 7}
+    context = DistributedContext()
+    run = Run.reopen(context, directory, library="x", facts=facts, iteration=5, frames=50)
+    manifest = json.loads((directory / "run.json").read_text())
+    assert run.directory == directory
+    assert manifest["created_at"] == before["created_at"]
+    assert (manifest["status"], manifest["num_envs"]) == ("running", 8)
+    assert manifest["launch"]["agents"] == ["b:2:8"]
+    assert "seed" not in manifest  # that it was begun with
+    assert "error" not in manifest
+    (restart,) = manifest["restarts"]
+    assert (restart["iteration"], restart["after"], restart["error"]) == (5, "failed", "E")
+
+
+def test_the_curves_of_a_reopened_run_have_one_tail():
+    directory, facts = make(), {"launch": LAUNCH}
+    for first in (1, 3):
+        Run.reopen(
+            DistributedContext(), directory, library="x", facts=facts, iteration=2, frames=20
+        )
+        curves = open_curves("tensorboard", directory)
+        for iteration in range(first, 5):
+            curves.add(iteration * 10, {EVENTS_TAG: float(first)})
+            curves.add(iteration, {"of the library": float(first)})
+        curves.close()
+    accumulator = EventAccumulator(str(directory)).Reload()
+    for tag, unit in ((EVENTS_TAG, 10), ("of the library", 1)):
+        points = [(event.step // unit, event.value) for event in accumulator.Scalars(tag)]
+        assert points == [(1, 1.0), (2, 1.0), (3, 3.0), (4, 3.0)]
+
+
+@pytest.fixture
+def broken_off(trained: Path) -> Path:
+    """A run of this launch's that broke off, whose newest checkpoint was damaged."""
+    run = Path("logs/rsl_rl/cartpole").absolute() / trained.name
+    shutil.copytree(trained, run)
+    manifest = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(manifest | {"status": "running"}))
+    for name in ("model_4.pt", "latest.pt"):
+        path = run / "checkpoints" / name
+        path.write_bytes(path.read_bytes()[:-1000])
+    return run
+
+
+def session_of(run: Path | None) -> Session:
+    flags, overrides = train_parser(get_library("rsl_rl")).parse_with_overrides(SMALL)
+    return compose_session(flags, overrides, get_library("rsl_rl"), run)
+
+
+def test_a_restart_goes_on_from_the_last_good_checkpoint(
+    broken_off: Path, caplog: pytest.LogCaptureFixture
+):
+    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
+    assert session is not None
+    assert session.resumed is not None
+    assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
+    assert session.resumed["iteration"] == 2
+    assert "model_4.pt cannot be read" in caplog.text
+
+
+def test_a_name_of_another_tasks_run_is_refused_even_when_that_is_finished(broken_off: Path):
+    path = broken_off / "run.json"
+    told = json.loads(path.read_text()) | {"status": "finished"}
+    path.write_text(json.dumps(told))
+    here = [("here", str(broken_off))]
+    assert _go_on(session_of(None), session_of, here) is None
+    path.write_text(json.dumps(told | {"task": "Isaac-Ant-v0"}))
+    with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
+        _go_on(session_of(None), session_of, here)
+
+
+def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
+    broken_off: Path, caplog: pytest.LogCaptureFixture
+):
+    shutil.rmtree(broken_off / "params")
+    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
+    assert session is not None
+    assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
+    assert "taking the command line's" in caplog.text
+
+
+@pytest.mark.parametrize(("given", "taken"), [("7", 7), ("-1", 42)])
+def test_a_seed_that_is_given_counts_and_one_that_was_drawn_stays(
+    broken_off: Path, given: str, taken: int
+):
+    def with_seed(run: Path | None) -> Session:
+        flags, overrides = train_parser(get_library("rsl_rl")).parse_with_overrides(
+            [*SMALL, f"--seed={given}"]
+        )
+        return compose_session(flags, overrides, get_library("rsl_rl"), run)
+
+    session = _go_on(with_seed(None), with_seed, [("here", str(broken_off))])
+    assert session is not None
+    assert session.agent_cfg.seed == taken
+
+
+def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(
+    broken_off: Path, caplog: pytest.LogCaptureFixture
+):
+    for path in (broken_off / "checkpoints").iterdir():
+        path.write_bytes(b"")
+    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
+    assert session is not None
+    assert (session.checkpoint, session.resumed) == (None, None)
+    assert "The run starts again from where it began" in caplog.text
+
+
+def test_resume_and_play_fall_back_but_not_from_what_was_named(
+    broken_off: Path, capsys: pytest.CaptureFixture[str]
+):
+    resume = [*SMALL, "--max_iterations=3", "--resume"]
+    assert train("rsl_rl", [*resume, "--checkpoint=model_4.pt"]) == 2
+    assert "model_4.pt cannot be read" in capsys.readouterr().err
+    assert train("rsl_rl", resume) == 0
+    said = capsys.readouterr().err
+    assert "Skipped a checkpoint: The checkpoint" in said
+    assert "model_2.pt (iteration 2)" in said
+    few = [TASK, "--device=cpu", "--num_envs=4", "--no_export", f"--load_run={broken_off}"]
+    assert play("rsl_rl", [*few, "env.episode_length_s=0.1"]) == 0
+    heard = capsys.readouterr()
+    assert "Skipped a checkpoint" in heard.err
+    assert "model_2.pt: iteration 2, " in heard.out

@@ -1,0 +1,38 @@
+"""What a sweep tells its runs apart by."""
+
+from __future__ import annotations
+
+import re
+
+from envlab.config import expand_sweep, parse_overrides
+from envlab.training.sweep import folder_label, short_keys, swept_values
+
+
+def test_what_differs_between_runs_is_swept():
+    jobs = expand_sweep(parse_overrides(["a.b=1,2", "c=3", "d.e=x,y"]))
+    assert swept_values(jobs) == [
+        {"a.b": "1", "d.e": "x"},
+        {"a.b": "1", "d.e": "y"},
+        {"a.b": "2", "d.e": "x"},
+        {"a.b": "2", "d.e": "y"},
+    ]
+    assert swept_values([parse_overrides(["c=3"])]) == [{}]
+
+
+def test_keys_are_as_short_as_tells_them_apart():
+    keys = ["agent.actor.hidden_dims", "agent.critic.hidden_dims", "env.dt", "seed", "agent.seed"]
+    assert short_keys(keys) == [
+        "actor.hidden_dims",
+        "critic.hidden_dims",
+        "dt",
+        "seed",
+        "agent.seed",
+    ]
+
+
+def test_a_label_is_safe_in_a_path():
+    values = {"a.dims": "[64, 64]", "a.path": "../../x y;$(z)", "a.long": "1" * 300}
+    label = folder_label(values)
+    assert re.fullmatch(r"[\w.=,+-]{1,80}", label)
+    assert label.startswith("dims=64-64,path=..-..-x-y-z,long=111")
+    assert folder_label({}) == ""

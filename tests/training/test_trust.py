@@ -1,0 +1,349 @@
+"""A run directory from a stranger runs nothing of theirs, whatever its files say.
+
+Every text in the files of real runs, keys included, is replaced by payloads in turn, and the
+commands that read a run are run on it in this process. What a payload would do is to touch a file,
+to import a module of the stranger's, or to copy an environment variable: an audit hook of Python's
+tells of the first two, whoever does them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from envlab.cli import main
+from envlab.config import Trust, load_yaml, resolve
+from envlab.distributed.context import DistributedContext
+from envlab.errors import RunDirectoryError
+from envlab.run.directory import Run
+from envlab.skrl.cfg import SkrlCfg
+from tests.launcher import ROOT
+
+DATA = ROOT / "tests/data/runs"
+"""Runs of Cartpole for four iterations on 8 environments, one a library."""
+RUNS = {
+    "rsl_rl": "rsl_rl/cartpole/2026-11-22_01-24-54",
+    "rl_games": "rl_games/cartpole/2026-11-22_01-25-03",
+    "skrl": "skrl/cartpole/2026-11-22_01-25-09_ppo_torch",
+    "skrl --ml_framework=jax": "skrl/cartpole/2026-11-22_01-25-18_ppo_jax",
+}
+FILES = ("params/env.yaml", "params/agent.yaml", "run.json")
+SECRET = "a secret of this machine"
+PLACE = "PLACEOFTHEPAYLOAD"
+BAIT = "bait_of_a_stranger"
+"""A module that tells when it is imported or called."""
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What a stranger writes in place of a text."""
+
+    text: str
+    is_raw: bool = False
+    """Whether it stands in the file as it is, rather than in quotes."""
+
+
+PAYLOADS = (
+    Payload(f"{BAIT}:fire"),
+    Payload(f"{BAIT}.fire"),
+    Payload(f"{BAIT}:data.xml"),
+    Payload(f"__import__('{BAIT}').fire()"),
+    Payload(f"OBSERVATIONS + __import__('{BAIT}').fire()"),
+    Payload(f'", x=__import__("{BAIT}").fire(), y="'),
+    Payload("os:system"),
+    Payload("pydoc:pipepager"),
+    Payload("envlab.envs.vector_env:tempfile._os.system"),
+    Payload("envlab.task:load_entry_point"),
+    Payload("${oc.env:ENVLAB_TEST_SECRET}"),
+    Payload(f"!!python/object/apply:{BAIT}.fire []", is_raw=True),
+    Payload(f"!!python/name:{BAIT}.fire ''", is_raw=True),
+    Payload("../../../../escaped"),
+)
+
+
+class Canary:
+    """Notes what a payload has brought about, once it is armed."""
+
+    def __init__(self) -> None:
+        self.is_armed = False
+        self.sung: list[str] = []
+        sys.addaudithook(self._hear)  # for good: Python has no way to remove one
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self.is_armed:
+            return
+        if event in ("os.system", "os.exec", "os.posix_spawn", "pty.spawn"):
+            self.sung.append(f"{event} {arguments[0]!r}")
+        # The body of a module, which each way to import it executes.
+        elif event == "exec" and BAIT in str(getattr(arguments[0], "co_filename", "")):
+            self.sung.append(f"import {BAIT}")
+
+    @contextlib.contextmanager
+    def armed(self) -> Iterator[None]:
+        sys.modules.pop(BAIT, None)
+        self.is_armed, self.sung = True, []
+        try:
+            yield
+        finally:
+            self.is_armed = False
+
+
+@pytest.fixture(scope="module")
+def canary() -> Canary:
+    return Canary()
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with runs, in which a stranger's module can be imported."""
+    shutil.copytree(DATA, tmp_path / "logs")
+    (tmp_path / f"{BAIT}.py").write_text("def fire(*args, **kwargs):\n    return 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ENVLAB_TEST_SECRET", SECRET)
+    # What --dry_run counts takes ten times as long as all that it reads and builds.
+    monkeypatch.setattr("envlab.training.footprint._living", list)
+    monkeypatch.setattr("gc.collect", lambda *_: 0)
+    return tmp_path
+
+
+def texts_in(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where texts stand: a path of keys, which ends in ``KEY`` for the text of a key."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield (*path, key, "KEY")
+            yield from texts_in(value, (*path, key))
+    elif isinstance(values, list):
+        for position, value in enumerate(values):
+            yield from texts_in(value, (*path, position))
+    elif isinstance(values, str):
+        yield path
+
+
+def replaced(values: Any, path: tuple[Any, ...]) -> Any:
+    """Return ``values`` with the text at a path replaced by ``PLACE``."""
+    if not path:
+        return PLACE
+    first, *rest = path
+    if rest == ["KEY"]:
+        return {PLACE if key == first else key: value for key, value in values.items()}
+    if isinstance(values, dict):
+        return values | {first: replaced(values[first], tuple(rest))}
+    return [replaced(v, tuple(rest)) if i == first else v for i, v in enumerate(values)]
+
+
+def plant(run: Path, file: str, path: tuple[Any, ...], payload: Payload) -> None:
+    """Write a file of a run with a payload in place of one text."""
+    planted = replaced(load_yaml(DATA / run / file), path)
+    if file.endswith(".json"):
+        text = json.dumps(planted)
+        (Path("logs") / run / file).write_text(
+            text.replace(f'"{PLACE}"', json.dumps(payload.text)).replace(PLACE, "x")
+        )
+        return
+    text = yaml.safe_dump(planted, sort_keys=False)
+    text = text.replace(PLACE, payload.text if payload.is_raw else json.dumps(payload.text))
+    (Path("logs") / run / file).write_text(text)
+
+
+def commands(library: str) -> dict[str, list[str]]:
+    """Return the commands that read a run, by what they do."""
+    run = f"logs/{RUNS[library]}"
+    words = [*library.split(), "--task=Isaac-Cartpole-v0", "--device=cpu", "--num_envs=8"]
+    checkpoint = f"--checkpoint={run}/checkpoints/model_4.pt"
+    quick = ["env.episode_length_s=0.04", "--num_episodes=8", "--no_export"]
+    return {
+        "play": ["play", *words, checkpoint, *quick],
+        "config": ["train", *words, f"--config={run}", "--dry_run"],
+        "resume": ["train", *words, "--resume", checkpoint, "--max_iterations=6", "--dry_run"],
+        "compare": ["compare", run, "--format=json", "--no_plot"],
+    }
+
+
+Case = tuple[str, str, tuple[Any, ...], Payload]
+
+
+def all_cases() -> list[Case]:
+    """Return every text of every file of every library's run, with every payload."""
+    return [
+        (library, file, path, payload)
+        for library, run in RUNS.items()
+        for file in FILES
+        for path in texts_in(load_yaml(DATA / run / file))
+        for payload in PAYLOADS
+    ]
+
+
+def attempt(case: Case, command: str, canary: Canary, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run a command on a planted run, and fail if a payload did something."""
+    library, file, path, payload = case
+    plant(Path(RUNS[library]), file, path, payload)
+    shutil.rmtree("escaped", ignore_errors=True)
+    try:
+        with canary.armed():
+            try:
+                code: int | str = main(commands(library)[command])
+            except Exception as error:  # a traceback is ugly, but runs nothing
+                code = f"{type(error).__name__}: {error}"
+    finally:
+        shutil.copy(DATA / RUNS[library] / file, Path("logs") / RUNS[library] / file)
+    where = f"{command} of {library} with {payload.text!r} at {file}:{'.'.join(map(str, path))}"
+    assert not canary.sung, f"{where} did {canary.sung}"
+    out, err = capsys.readouterr()
+    assert SECRET not in f"{out}{err}{code}", f"{where} tells a secret"
+    assert not list(Path.cwd().parent.rglob("escaped")), f"{where} left the run directory"
+
+
+FUNC = "rewards", "alive", "func"
+INPUT = "models", "policy", "network", 0, "input"
+HOLES: dict[str, tuple[str, Case]] = {
+    "a term": ("play", ("rsl_rl", FILES[0], FUNC, PAYLOADS[0])),
+    "a term of a configuration": ("config", ("rl_games", FILES[0], FUNC, PAYLOADS[0])),
+    "a class": ("play", ("rsl_rl", FILES[1], ("actor", "class_name"), PAYLOADS[1])),
+    "a network": ("play", ("skrl", FILES[1], INPUT, PAYLOADS[3])),
+    "a network on JAX": ("config", ("skrl --ml_framework=jax", FILES[1], INPUT, PAYLOADS[3])),
+    "a function": ("resume", ("skrl", FILES[1], ("agent", "rewards_shaper"), PAYLOADS[0])),
+    "a model": ("config", ("rsl_rl", FILES[0], ("scene", "model"), PAYLOADS[2])),
+    "a secret": ("config", ("rsl_rl", FILES[1], ("experiment_name",), PAYLOADS[10])),
+    "a tag": ("config", ("rsl_rl", FILES[1], ("experiment_name",), PAYLOADS[11])),
+}
+"""Where code of a file did run, or would if it was not looked at."""
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_what_once_ran_code_runs_nothing(
+    hole: str, stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
+):
+    command, case = HOLES[hole]
+    if "jax" in case[0]:
+        pytest.importorskip("jax")
+    attempt(case, command, canary, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("envlab.envs.vector_env:VectorEnv.__init__", "no task or library"),
+        ("envlab.envs.mdp.rewards:is_alive.__call__", "leads to something private"),
+        ("envlab.envs.mdp.rewards:is_alive", "nothing of the kind"),
+    ],
+)
+def test_what_is_no_network_is_not_called_with_a_strangers_arguments(
+    name: str,
+    reason: str,
+    stranger: Path,
+    canary: Canary,
+    capsys: pytest.CaptureFixture[str],
+):
+    """The first would import the module that another key of the file names."""
+    file = Path("logs") / RUNS["rsl_rl"] / FILES[1]
+    values = load_yaml(file)
+    arguments = {"class_name": name, "cfg": None, "env_cfg_entry_point": BAIT}
+    values["actor"]["distribution_cfg"] = arguments
+    file.write_text(yaml.safe_dump(values))
+    with canary.armed():
+        assert main(commands("rsl_rl")["play"]) == 2
+    assert not canary.sung
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", ["exported", "exported/policy.onnx", "metrics.jsonl"])
+def test_a_link_does_not_have_play_or_a_continued_run_overwrite_what_it_leads_to(
+    link: str, stranger: Path, capsys: pytest.CaptureFixture[str]
+):
+    run = Path("logs") / RUNS["rsl_rl"]
+    victim = stranger / "victim"
+    victim.write_text("precious")
+    path = run / link
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(victim)
+    words = [word for word in commands("rsl_rl")["play"] if word != "--no_export"]
+    assert main(words) == 2
+    assert "leads out of the run directory" in capsys.readouterr().err
+    with pytest.raises(RunDirectoryError, match="leads out of the run directory"):
+        Run.reopen(
+            DistributedContext.single("cpu"), run, library="rsl_rl", facts={}, iteration=4, frames=0
+        )
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("hole", ["a term", "a term of a configuration", "a class", "a function"])
+def test_the_canary_sings_with_the_gate_open(
+    hole: str,
+    stranger: Path,
+    canary: Canary,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(Trust, "resolve", lambda _, reference: resolve(reference))
+    command, case = HOLES[hole]
+    with pytest.raises(AssertionError, match=f"import {BAIT}"):
+        attempt(case, command, canary, capsys)
+
+
+def test_the_canary_sings_where_skrl_executes_a_file(
+    stranger: Path,
+    canary: Canary,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def unchecked(cfg: SkrlCfg) -> dict[str, Any]:
+        return {role: dict(model) for role, model in cfg.models.items() if role != "separate"}
+
+    monkeypatch.setattr("envlab.skrl.torch.models.network_settings", unchecked)
+    command, case = HOLES["a network"]
+    with pytest.raises(AssertionError, match=f"import {BAIT}"):
+        attempt(case, command, canary, capsys)
+
+
+def test_a_sample_of_payloads_runs_nothing(
+    stranger: Path, canary: Canary, capsys: pytest.CaptureFixture[str]
+):
+    generator = random.Random(13)
+    for case in generator.sample(all_cases(), 6):
+        names = ["config", "resume"] if "jax" in case[0] else list(commands(case[0]))
+        attempt(case, generator.choice(names), canary, capsys)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(
+    ("library", "file"),
+    # The runs' environments are the same.
+    [("rsl_rl", FILES[0]), *((library, file) for library in RUNS for file in FILES[1:])],
+)
+def test_no_payload_runs_anything(
+    library: str,
+    file: str,
+    stranger: Path,
+    canary: Canary,
+    capsys: pytest.CaptureFixture[str],
+):
+    """Each text with each payload, by one of the commands in turn; keys with two payloads."""
+    if "jax" in library:
+        pytest.importorskip("jax")
+    names = itertools.cycle(commands(library))
+    for case in all_cases():
+        _, _, path, payload = case
+        is_key = path[-1] == "KEY"
+        if case[:2] == (library, file) and (not is_key or payload in PAYLOADS[3:12:8]):
+            attempt(case, next(names), canary, capsys)
+
+
+def test_runs_that_nobody_touched_are_read(stranger: Path):
+    read = {name: ["play", "config"] for name in RUNS} | {"rsl_rl": list(commands("rsl_rl"))}
+    for library, names in read.items():
+        for name in ["config"] if "jax" in library else names:
+            assert main(commands(library)[name]) == 0, (library, name)

@@ -1,0 +1,78 @@
+"""Judging checkpoints by episodes they were not trained in, alone and beside a training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.errors import CheckpointError, ConfigurationError
+from envlab.run.compare.results import read_result
+from envlab.training.validate import main
+from envlab.training.validator_process import ValidatorProcess
+
+FEW = ["--num_episodes=4", "--num_envs=4", "--device=cpu"]
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A run of 4 iterations, with checkpoints of the iterations 2 and 4."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def records(run: Path, name: str = "validation.jsonl") -> list[dict[str, Any]]:
+    path = run / name
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_all_checkpoints_are_judged_once_by_the_same_episodes(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(run / "checkpoints/model_4.pt", run / "checkpoints/model_6.pt")
+    assert main([str(run), *FEW]) == 0
+    first = records(run)
+    assert [record["iteration"] for record in first] == [2, 4, 6]
+    assert first[1]["mean_return"] == first[2]["mean_return"] != first[0]["mean_return"]
+    assert [record["num_episodes"] for record in first] == [4, 4, 4]
+    best = max(first, key=lambda record: record["mean_return"])["iteration"]
+    assert f"checkpoints/model_{best}.pt" in capsys.readouterr().out.splitlines()[-1]
+    with (run / "validation.jsonl").open("a") as file:
+        file.write('{"iteration": 8, "fra')  # and was killed
+    assert main([str(run), *FEW]) == 0
+    assert records(run) == first
+    result = read_result(run, "validation.mean_return")
+    assert result.values.tolist() == [record["mean_return"] for record in first]
+    assert list(result.frames) == sorted(result.frames)
+    assert any((run / "validation").glob("events.out.tfevents.*"))
+
+
+def test_checkpoints_nearer_than_the_interval_are_left_out(run: Path) -> None:
+    assert main([str(run), *FEW, "--eval", "--approx_ckpt_step_interval=1e6"]) == 0
+    assert [record["iteration"] for record in records(run, "test.jsonl")] == [2]
+    assert not records(run)
+
+
+def test_watching_a_run_that_has_ended_judges_the_newest_and_ends(run: Path) -> None:
+    assert main([str(run), *FEW, "--watch"]) == 0
+    assert [record["iteration"] for record in records(run)] == [4]
+
+
+def test_beside_a_training_the_last_checkpoint_is_judged_and_nothing_is_left(run: Path) -> None:
+    validator = ValidatorProcess(run, FEW)
+    validator.finish()
+    assert [record["iteration"] for record in records(run)] == [4]
+    validator.close()
+    assert validator.child.exit_code == 0
+
+
+def test_mistakes_are_one_sentence(run: Path) -> None:
+    with pytest.raises(ConfigurationError, match="has no effect with --watch"):
+        main([str(run), "--watch", "--approx_ckpt_step_interval=5"])
+    with pytest.raises(ConfigurationError, match="--num_episodes is 0"):
+        main([str(run), "--num_episodes=0"])
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        main([str(run), *FEW])

@@ -1,0 +1,123 @@
+"""What ranks that were told different things say of each other as they meet.
+
+Usage: worker_agreement.py FOLDER; it writes ``rank<i>.json``: messages by case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+from envlab.distributed.context import DistributedContext
+from envlab.errors import ConfigurationError
+from envlab.training import agreement
+from envlab.training.agreement import check_agreement
+from envlab.training.preparation import settle
+from envlab.training.session import Session
+from tests.trained import session_of
+
+BASE = ["--task=Isaac-Cartpole-v0", "--device=cpu", "--distributed"]
+MODEL = Path("models/of_any_place.xml")
+
+
+def rsl_rl(*words: str) -> Callable[[], list[Session]]:
+    return lambda: [session_of("rsl_rl", [*BASE, *words]) if words else alike()]
+
+
+@functools.cache
+def alike() -> Session:
+    return session_of("rsl_rl", BASE)
+
+
+def sweep() -> list[Session]:
+    return [alike(), alike()]
+
+
+def with_model(folder: str, text: str, inner: str = "") -> Callable[[], list[Session]]:
+    """Return a session whose model lies in a folder of this rank's own, beside an inner one."""
+    path = Path(folder, MODEL)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.with_name("inner.xml").write_text(inner)
+    return rsl_rl(f"env.scene.model={path}")
+
+
+def cases(folder: Path) -> dict[str, tuple[Callable[[], list[Session]], ...]]:
+    """Return what rank 0 and rank 1 are told, by a name."""
+    same = rsl_rl()
+    return {
+        "alike": (same, same),
+        "own threads": (rsl_rl("env.sim.num_threads=1"), rsl_rl("env.sim.num_threads=2")),
+        "own paths": tuple(with_model(f"{folder}/own{rank}", "<mujoco/>") for rank in (0, 1)),
+        "own files": tuple(
+            with_model(f"{folder}/file{rank}", f"<!-- {rank} -->") for rank in (0, 1)
+        ),
+        "own parts": tuple(
+            with_model(
+                f"{folder}/part{rank}",
+                '<mujoco><include file="inner.xml"/></mujoco>',
+                f"<mujoco><option timestep='0.00{rank + 1}'/></mujoco>",
+            )
+            for rank in (0, 1)
+        ),
+        "reward": (same, rsl_rl("env.rewards.alive.weight=2.0")),
+        "agent": (rsl_rl("agent.algorithm.gamma=0.9"), same),
+        "flag": (same, rsl_rl("--grad_sync=library")),
+        "seed": (same, rsl_rl("--seed=7")),
+        "many": (same, rsl_rl(*(f"agent.algorithm.{name}=0.5" for name in MANY))),
+        "task": (same, lambda: [session_of("rsl_rl", ["--task=Isaac-Ant-v0", *BASE[1:]])]),
+        "library": (same, lambda: [session_of("rl_games", BASE)]),
+        "runs": (same, sweep),
+    }
+
+
+MANY = ("gamma", "lam", "clip_param", "entropy_coef", "desired_kl", "value_loss_coef")
+
+
+def message(sessions: list[Session], context: DistributedContext) -> str | None:
+    try:
+        check_agreement(sessions, context)
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def code_cases(context: DistributedContext) -> dict[str, str | None]:
+    """Return what is said of an edited file, and of another version, on rank 1."""
+    said = {}
+    for name, words in (("code", ()), ("allowed code", ("--allow_different_code",))):
+        digests = agreement.code_digests()
+        if context.rank == 1:
+            digests["envlab_tasks"] = "edited"
+        with mock.patch.object(agreement, "code_digests", lambda _, found=digests: found):
+            said[name] = message(rsl_rl(*words)(), context)
+    version = agreement.metadata.version
+    own = {"torch": "1.0.0"} if context.rank == 1 else {}
+    with mock.patch.object(
+        agreement.metadata, "version", lambda name: own.get(name) or version(name)
+    ):
+        said["version"] = message(rsl_rl()(), context)
+    return said
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    context = DistributedContext.create(True, "cpu")
+    found = {name: message(told[context.rank](), context) for name, told in cases(folder).items()}
+    found |= code_cases(context)
+    uneven = dataclasses.replace(context, num_threads=1 + context.rank)
+    try:
+        settle(alike(), uneven)
+    except ConfigurationError as error:
+        found["environments"] = str(error)
+    (folder / f"rank{context.rank}.json").write_text(json.dumps(found))
+    context.close()
+
+
+if __name__ == "__main__":
+    main()
