@@ -96,6 +96,12 @@ CORE = (
         words=("info", "convert", "view", "record", "evaluate"),
     ),
     Command(
+        name="record",
+        main="envlab.tools.record:main",
+        usage="record LIBRARY --output FOLDER ...",
+        description="what a policy does, as a dataset of LeRobot's format",
+    ),
+    Command(
         name="evidence",
         main="envlab.tools.evidence.command:main",
         usage="evidence list | run NAME | page",

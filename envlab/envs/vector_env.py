@@ -140,24 +140,37 @@ class VectorEnv(BatchedEnv):
 
     def render(self) -> np.ndarray | None:  # type: ignore[override]
         """Return a picture of environment 0, uint8 ``(height, width, 3)``."""
-        if self.render_mode is None:
-            return None
-        if self._renderer is None:
+        return None if self.render_mode is None else self.picture()
+
+    def picture(self, index: int = 0, *, height: int = 360, width: int = 640) -> np.ndarray:
+        """Return a picture of one environment, uint8 ``(height, width, 3)``.
+
+        What is shown beside bodies, such as goals, is environment 0's and in its picture only. So
+        are sizes and colours that are randomised at startup, in all pictures: poses come with the
+        data, and these with the model.
+        """
+        if self._renderer is None or (self._renderer.height, self._renderer.width) != (
+            height,
+            width,
+        ):
+            self._close_renderer()
             provide_opengl()
-            # Environment 0's own model, so that sizes and colours randomised at startup are seen.
-            # Poses always are: they come with its data.
-            self._renderer = mujoco.Renderer(self.sim.model_of(0), height=360, width=640)
-        self._renderer.update_scene(self.sim.data_of(0), camera=self._camera())
-        self.add_markers(self._renderer.scene)
+            self._renderer = mujoco.Renderer(self.sim.model_of(0), height=height, width=width)
+        self._renderer.update_scene(self.sim.data_of(index), camera=self._camera())
+        if index == 0:
+            self.add_markers(self._renderer.scene)
         picture: np.ndarray = self._renderer.render()
         return picture
 
     def close(self, **kwargs: Any) -> None:
         """Free the renderer and the simulation."""
+        self._close_renderer()
+        self.sim.close()
+
+    def _close_renderer(self) -> None:
         if self._renderer is not None:
             self._renderer.close()
             self._renderer = None
-        self.sim.close()
 
     # What subclasses define ---------------------------------------------------------------------
 

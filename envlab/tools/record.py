@@ -1,0 +1,175 @@
+"""``envlab record``: what a policy does, as a dataset of LeRobot's format, to learn from."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from envlab.arguments import ArgumentParser
+from envlab.envs.wrappers.lerobot import LeRobotVectorEnvWrapper
+from envlab.errors import ConfigurationError
+from envlab.libraries import get_library
+from envlab.training.arguments import play_parser
+from envlab.training.play import OpenedPolicy, open_policy
+
+NUM_EPISODES = 10
+"""Episodes, where ``--num_episodes`` is not given."""
+NAMES = {"agent_pos": "observation.state", "pixels": "observation.image"}
+"""What LeRobot calls what its environments observe."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write a dataset, and return 0.
+
+    Raises:
+        EnvlabError: For bad input, before anything is written.
+    """
+    parser = ArgumentParser(
+        prog="envlab record",
+        description="Write what a policy does as a dataset; other flags are those of play.",
+    )
+    parser.add_argument("library", help="the library that trained the policy")
+    parser.add_argument("--format", choices=["lerobot"], default="lerobot", help="of the dataset")
+    parser.add_argument(
+        "--output", required=True, type=Path, metavar="FOLDER", help="the dataset, a new folder"
+    )
+    parser.add_argument(
+        "--obs_type",
+        choices=["state", "pixels", "pixels_agent_pos"],
+        default="pixels_agent_pos",
+        help="what is kept of observations, by LeRobot's names (default: both)",
+    )
+    parser.add_argument("--height", type=int, default=240, help="of pictures (default: 240)")
+    parser.add_argument("--width", type=int, default=320, help="of pictures (default: 320)")
+    flags, others = parser.parse_known_args(list(arguments))
+    if flags.output.exists():
+        raise ConfigurationError(
+            f"--output={flags.output} is there already. Name a folder that is not."
+        )
+    library = get_library(flags.library)
+    playing, overrides = play_parser(library).parse_with_overrides(others)
+    lerobot_dataset = _import_datasets()
+    opened = open_policy(library, playing, overrides, 1, renders=True)
+    try:
+        if opened.env.num_envs != 1:
+            raise ConfigurationError(
+                f"--num_envs={opened.env.num_envs}, but episodes are recorded one after another. "
+                "Leave it out."
+            )
+        task = opened.session.task
+        env = LeRobotVectorEnvWrapper(
+            opened.env,
+            task=task.id,
+            task_description=task.description,
+            obs_type=flags.obs_type,
+            height=flags.height,
+            width=flags.width,
+        )
+        dataset = lerobot_dataset.create(
+            repo_id=f"envlab/{flags.output.name}",
+            fps=frames_per_second(opened.env.step_dt),
+            features=features_of(env),
+            root=flags.output,
+            robot_type=task.trained_id,
+            use_videos=True,
+        )
+        num_episodes = playing.num_episodes or NUM_EPISODES
+        with torch.inference_mode():
+            num_frames = record(opened, env, dataset, num_episodes)
+        dataset.finalize()
+    finally:
+        opened.env.close()
+    print(f"Wrote {flags.output}: {num_episodes} episodes, {num_frames} frames")
+    return 0
+
+
+def frames_per_second(step_dt: float) -> int:
+    """Return the control steps of a second.
+
+    Raises:
+        ConfigurationError: If that is no whole number, as LeRobot's frames are.
+    """
+    fps = round(1.0 / step_dt)
+    if abs(fps * step_dt - 1.0) > 1e-3:
+        raise ConfigurationError(
+            f"A step lasts {step_dt:g} s, which is no whole number of steps a second, as LeRobot "
+            "wants it. Change env.decimation or env.sim.dt."
+        )
+    return fps
+
+
+def features_of(env: LeRobotVectorEnvWrapper) -> dict[str, dict[str, Any]]:
+    """Return what a frame holds, by LeRobot's names, as ``LeRobotDataset.create`` takes it."""
+    features: dict[str, dict[str, Any]] = {}
+    for name, space in env.observed.items():
+        if name == "pixels":
+            names = ["height", "width", "channels"]
+            features[NAMES[name]] = {"dtype": "video", "shape": space.shape, "names": names}
+        else:
+            features[NAMES[name]] = {"dtype": "float32", "shape": space.shape, "names": None}
+    shape = env.single_action_space.shape or (1,)
+    return {
+        **features,
+        "action": {"dtype": "float32", "shape": shape, "names": None},
+        "next.reward": {"dtype": "float32", "shape": (1,), "names": None},
+        "next.done": {"dtype": "bool", "shape": (1,), "names": None},
+    }
+
+
+def record(
+    opened: OpenedPolicy, env: LeRobotVectorEnvWrapper, dataset: Any, num_episodes: int
+) -> int:
+    """Play whole episodes, and add each frame to a dataset; return how many frames there are.
+
+    A frame holds what was observed, what the policy did then, and what came of it.
+    """
+    observed, _ = env.reset()
+    num_ended = num_frames = 0
+    while num_ended < num_episodes:
+        actions = opened.player.act(opened.env.obs_buf)
+        before = observed
+        observed, rewards, terminated, truncated, _ = env.step(actions)
+        done = terminated | truncated
+        dataset.add_frame(frame(before, actions.cpu().numpy(), rewards, done, env.task_description))
+        num_frames += 1
+        if done[0]:
+            dataset.save_episode()
+            num_ended += 1
+    return num_frames
+
+
+def frame(
+    observed: Mapping[str, np.ndarray],
+    actions: np.ndarray,
+    rewards: np.ndarray,
+    done: np.ndarray,
+    task_description: str,
+) -> dict[str, Any]:
+    """Return one frame of environment 0, as ``LeRobotDataset.add_frame`` takes it."""
+    return {
+        **{NAMES[name]: values[0] for name, values in observed.items()},
+        "action": np.atleast_1d(actions[0]).astype(np.float32),
+        "next.reward": rewards[:1].astype(np.float32),
+        "next.done": done[:1].astype(bool),
+        "task": task_description,
+    }
+
+
+def _import_datasets() -> Any:
+    """Return LeRobot's class of datasets.
+
+    Raises:
+        ConfigurationError: If LeRobot is not installed.
+    """
+    try:
+        return importlib.import_module("lerobot.datasets.lerobot_dataset").LeRobotDataset
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"'envlab record --format lerobot' needs the package lerobot ({error}). Install it, "
+            "for Python 3.12 or newer, with: pip install 'lerobot[dataset]'"
+        ) from None
