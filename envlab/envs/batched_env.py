@@ -174,6 +174,11 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
         raise NotImplementedError
 
     @property
+    def success(self) -> torch.Tensor | None:
+        """How successful each episode is so far, 0 to 1, float32 ``(num_envs,)``; None: unknown."""
+        return None
+
+    @property
     def episode_length_buf(self) -> torch.Tensor:
         """Steps since the last reset, int64 ``(num_envs,)``; time limits follow what is set."""
         return self._episode_length
@@ -230,7 +235,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
             one has): numbers on a CPU, 0-d tensors on a GPU. Where episodes ended, it holds
             ``final_obs`` too, observations as above but of the states in which they ended (valid
             in the rows of ``_final_obs``); on a GPU always, because a GPU is not asked whether an
-            episode ended.
+            episode ended. Of tasks with a goal, it holds ``success`` of the episodes so far, also
+            of those that ended: see :attr:`success`.
 
         Raises:
             ValueError: If ``actions`` has another shape.
@@ -261,6 +267,8 @@ class BatchedEnv(gymnasium.vector.VectorEnv, gymnasium.Env):  # type: ignore[mis
 
         num_ended = self._count(ended)
         info: dict[str, Any] = {"num_ended": num_ended}
+        if self.success is not None:
+            info["success"] = self.success.clone()
         if isinstance(num_ended, torch.Tensor) or num_ended:
             info["final_obs"] = self._final_observations()
             info["_final_obs"] = ended

@@ -20,6 +20,8 @@ from envlab.envs.managers import (
     RewardManager,
     SensorManager,
     SensorTermCfg,
+    SuccessManager,
+    SuccessTermCfg,
     TerminationManager,
 )
 from envlab.envs.managers.term import terms_of
@@ -48,6 +50,8 @@ class ManagerEnvCfg(EnvCfg):
     """Curriculum terms."""
     sensors: Any = None
     """Sensors with a memory, which terms reach by a ``SceneEntityCfg`` of the sensor's name."""
+    success: SuccessTermCfg | None = None
+    """When an episode counts as successful; null: never asked."""
 
 
 class ManagerEnv(VectorEnv):
@@ -75,6 +79,7 @@ class ManagerEnv(VectorEnv):
         self.action_manager = ActionManager(self.cfg.actions, self)
         self.observation_manager = ObservationManager(self.cfg.observations, self, sensors)
         self.termination_manager = TerminationManager(self.cfg.terminations, self, sensors)
+        self.success_manager = SuccessManager(self.cfg.success, self, sensors)
         self.reward_manager = RewardManager(self.cfg.rewards, self, sensors)
         self.curriculum_manager = CurriculumManager(self.cfg.curriculum, self, sensors)
         self._log_scales: torch.Tensor | None = None
@@ -87,7 +92,12 @@ class ManagerEnv(VectorEnv):
 
     def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
         self.sensor_manager.update(self.step_dt)
+        self.success_manager.compute()
         return self.termination_manager.compute()
+
+    @property
+    def success(self) -> torch.Tensor | None:
+        return self.success_manager.values
 
     def _get_rewards(self) -> torch.Tensor:
         return self.reward_manager.compute()
@@ -106,6 +116,7 @@ class ManagerEnv(VectorEnv):
         self.sensor_manager.reset(mask)
         self.action_manager.reset(mask)
         self.reward_manager.reset(mask)
+        self.success_manager.reset(mask)
         self.command_manager.reset(mask)
         self.event_manager.reset(mask)
         return log | self.curriculum_manager.log()
@@ -115,7 +126,11 @@ class ManagerEnv(VectorEnv):
     ) -> dict[str, torch.Tensor | float]:
         """Return means over the episodes of ``mask``; of rewards, per second of the time limit."""
         rewards = self.reward_manager.episode_values()
-        others = self.termination_manager.episode_values() | self.command_manager.episode_values()
+        others = (
+            self.termination_manager.episode_values()
+            | self.command_manager.episode_values()
+            | self.success_manager.episode_values()
+        )
         values = rewards | others
         if not values:
             return {}
@@ -160,6 +175,7 @@ class ManagerEnv(VectorEnv):
             "events": self.event_manager.state(),
             "commands": self.command_manager.state(),
             "sensors": self.sensor_manager.state(),
+            "success": self.success_manager.state(),
             "encoder_bias": None if self.encoder_bias is None else self.encoder_bias.cpu().clone(),
         }
 
@@ -169,5 +185,6 @@ class ManagerEnv(VectorEnv):
         self.event_manager.set_state(state["events"])
         self.command_manager.set_state(state["commands"])
         self.sensor_manager.set_state(state["sensors"])
+        self.success_manager.set_state(state["success"])
         if self.encoder_bias is not None:
             self.encoder_bias.copy_(state["encoder_bias"])

@@ -24,11 +24,21 @@ SHARED = "envlab.envs.mdp"
 """Terms that tasks share; those of one family of tasks lie beside them."""
 _BASES = "envlab.envs.managers"
 """What configurations of terms inherit fields from."""
-KINDS = ("action", "command", "observation", "reward", "termination", "event", "curriculum")
+KINDS = (
+    "action",
+    "command",
+    "observation",
+    "reward",
+    "termination",
+    "success",
+    "event",
+    "curriculum",
+)
 _OF_CONFIG = {
     "ObservationTermCfg": "observation",
     "RewardTermCfg": "reward",
     "TerminationTermCfg": "termination",
+    "SuccessTermCfg": "success",
 }
 _OBSERVE = ("observations", "root", "height_scan")
 """Modules of terms that are observations, whether or not a task uses them."""
@@ -81,7 +91,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="for scripts: a list of objects")
     flags = parser.parse_args(list(arguments))
     if flags.kind is not None:
-        singular = {**{f"{kind}s": kind for kind in KINDS}, "curricula": "curriculum"}
+        singular = {plural(kind): kind for kind in KINDS}
         flags.kind = singular.get(flags.kind, flags.kind)
         if flags.kind not in KINDS:
             raise ConfigurationError(
@@ -91,13 +101,18 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return flags
 
 
+def plural(kind: str) -> str:
+    """Return a kind of term in the plural."""
+    return {"curriculum": "curricula", "success": "successes"}.get(kind, f"{kind}s")
+
+
 def text(terms: Sequence[Term]) -> str:
     """Return terms below their kinds; one of several kinds stands below the first."""
     parts = []
     for kind in KINDS:
         of_kind = [term for term in terms if term.kinds[0] == kind]
         if of_kind:
-            parts.append(f"{kind.upper()}S" if kind != "curriculum" else "CURRICULA")
+            parts.append(plural(kind).upper())
         for term in of_kind:
             also = f"  (also {', '.join(term.kinds[1:])})" if term.kinds[1:] else ""
             params = ", ".join(

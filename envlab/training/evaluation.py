@@ -27,6 +27,8 @@ class Evaluation:
     """Undiscounted returns, ``(num_episodes,)``."""
     lengths: torch.Tensor
     """Lengths in steps, ``(num_episodes,)``."""
+    success: torch.Tensor | None = None
+    """Success, 0 to 1, ``(num_episodes,)``; None where the task has no goal."""
     last_second: dict[str, float]
     """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
     episodes: dict[str, np.ndarray] = field(default_factory=dict)
@@ -44,6 +46,8 @@ class Evaluation:
             "return_std": float(self.returns.std()) if len(self.returns) > 1 else 0.0,
             "episode_length": float(self.lengths.float().mean()),
         }
+        if self.success is not None:
+            values["success_rate"] = float(self.success.mean())
         if self.measures is not None:
             values |= {"place": self.place, "measures": self.measures.summarise(self.episodes)}
         return values
@@ -57,6 +61,8 @@ class Evaluation:
             f"Mean episode length {float(self.lengths.float().mean()):.1f} of "
             f"{max_episode_length or 'any number of'} steps",
         ]
+        if self.success is not None:
+            lines.append(f"Success rate {float(self.success.mean()):.3f}")
         if self.last_second:
             joints = ", ".join(f"{name} {value:.4f}" for name, value in self.last_second.items())
             lines.append(f"Mean absolute joint positions in the last second (rad or m): {joints}")
@@ -94,7 +100,7 @@ def evaluate(
     length = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
     total = torch.zeros(env.num_envs, device=env.device)
     left = torch.full_like(length, episodes_per_env)
-    returns, lengths, ends = [], [], []
+    returns, lengths, ends, success = [], [], [], []
     measured: dict[str, list[torch.Tensor]] = {}
     while bool((left > 0).any()):
         # The position before the step: after it, an environment that ended is in its next episode.
@@ -113,6 +119,8 @@ def evaluate(
             lengths.append(length[ended].cpu())
             seen = length[ended].clamp(max=window).float().unsqueeze(1)
             ends.append((history[:, ended].sum(dim=0) / seen).cpu())
+            if "success" in info:
+                success.append(info["success"][ended].cpu())
             for name, values in info.get("episodes", {}).items():
                 measured.setdefault(name, []).append(values[ended].cpu())
             left -= ended.long()
@@ -124,6 +132,7 @@ def evaluate(
     return Evaluation(
         returns=torch.cat(returns),
         lengths=torch.cat(lengths),
+        success=torch.cat(success) if success else None,
         last_second=dict(zip(joints, means, strict=True)),
         episodes={name: torch.cat(values).numpy() for name, values in measured.items()},
         measures=env.measures if measured else None,

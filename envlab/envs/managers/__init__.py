@@ -12,6 +12,7 @@ from envlab.envs.managers.observation import (
 )
 from envlab.envs.managers.reward import RewardManager, RewardTermCfg
 from envlab.envs.managers.sensor import SensorManager, SensorTerm, SensorTermCfg
+from envlab.envs.managers.success import SuccessManager, SuccessTermCfg
 from envlab.envs.managers.term import TermCfg
 from envlab.envs.managers.termination import TerminationManager, TerminationTermCfg
 
@@ -35,6 +36,8 @@ __all__ = [
     "SensorManager",
     "SensorTerm",
     "SensorTermCfg",
+    "SuccessManager",
+    "SuccessTermCfg",
     "TermCfg",
     "TerminationManager",
     "TerminationTermCfg",

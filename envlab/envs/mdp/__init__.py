@@ -49,6 +49,7 @@ from envlab.envs.mdp.in_hand import (
     max_consecutive_success,
     object_away_from_robot,
     reset_joints_within_limits_range,
+    share_of_goals_reached,
     success_bonus,
     track_orientation_inv_l2,
 )
@@ -61,6 +62,7 @@ from envlab.envs.mdp.joints import (
 from envlab.envs.mdp.manipulation import (
     object_ee_distance,
     object_goal_distance,
+    object_is_at_goal,
     object_is_lifted,
     object_position_in_robot_root_frame,
 )
@@ -98,6 +100,7 @@ from envlab.envs.mdp.pose_command import (
     orientation_command_error,
     position_command_error,
     position_command_error_tanh,
+    position_is_reached,
 )
 from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_velocity
 from envlab.envs.mdp.randomization import randomize_actuator_gains, randomize_joint_parameters
@@ -225,11 +228,13 @@ __all__ = [
     "object_away_from_robot",
     "object_ee_distance",
     "object_goal_distance",
+    "object_is_at_goal",
     "object_is_lifted",
     "object_position_in_robot_root_frame",
     "orientation_command_error",
     "position_command_error",
     "position_command_error_tanh",
+    "position_is_reached",
     "projected_gravity",
     "push_by_setting_velocity",
     "randomize_actuator_gains",
@@ -251,6 +256,7 @@ __all__ = [
     "root_quat_w",
     "self_collision_cost",
     "sensor",
+    "share_of_goals_reached",
     "site_orientations",
     "site_positions",
     "soft_landing",

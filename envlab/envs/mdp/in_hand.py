@@ -138,6 +138,12 @@ def max_consecutive_success(env: ManagerEnv, num_success: int, command_name: str
     return _goal(env, command_name).metrics["consecutive_success"] >= num_success
 
 
+def share_of_goals_reached(env: ManagerEnv, command_name: str) -> torch.Tensor:
+    """Return how many goals an episode has reached, over how many it has had, ``n / (n + 1)``."""
+    reached = _goal(env, command_name).metrics["consecutive_success"]
+    return reached / (reached + 1.0)
+
+
 def object_away_from_robot(
     env: ManagerEnv,
     threshold: float,

@@ -61,8 +61,27 @@ def object_goal_distance(
 
     It is 0 for an object that is not higher than ``minimal_height``, in m.
     """
-    command = env.command_manager.get_command(command_name)
-    goal, _ = combine_frame_transforms(*base_pose(env, robot_cfg), command[:, :3], command[:, 3:])
-    distance = (goal - env.sim.data.qpos[:, object_cfg.root_pos]).norm(dim=1)
+    distance = _distance_from_goal(env, command_name, robot_cfg, object_cfg)
     lifted = object_is_lifted(env, minimal_height, object_cfg)
     return lifted * (1.0 - torch.tanh(distance / std))
+
+
+def object_is_at_goal(
+    env: ManagerEnv,
+    threshold: float,
+    minimal_height: float,
+    command_name: str,
+    robot_cfg: SceneEntity = _ROBOT,
+    object_cfg: SceneEntity = _OBJECT,
+) -> torch.Tensor:
+    """Return 1 where a lifted object is within ``threshold``, in m, of its goal, else 0."""
+    distance = _distance_from_goal(env, command_name, robot_cfg, object_cfg)
+    return object_is_lifted(env, minimal_height, object_cfg) * (distance < threshold)
+
+
+def _distance_from_goal(
+    env: ManagerEnv, command_name: str, robot_cfg: SceneEntity, object_cfg: SceneEntity
+) -> torch.Tensor:
+    command = env.command_manager.get_command(command_name)
+    goal, _ = combine_frame_transforms(*base_pose(env, robot_cfg), command[:, :3], command[:, 3:])
+    return (goal - env.sim.data.qpos[:, object_cfg.root_pos]).norm(dim=1)

@@ -128,6 +128,13 @@ def position_command_error(
     return _errors(env, command, asset_cfg)[0]
 
 
+def position_is_reached(
+    env: ManagerEnv, threshold: float, command_name: str, asset_cfg: SceneEntity
+) -> torch.Tensor:
+    """Return whether a body is within ``threshold``, in m, of the commanded position."""
+    return position_command_error(env, command_name, asset_cfg) < threshold
+
+
 def position_command_error_tanh(
     env: ManagerEnv, std: float, command_name: str, asset_cfg: SceneEntity
 ) -> torch.Tensor:

@@ -113,10 +113,14 @@ class LeRobotVectorEnvWrapper(gymnasium.vector.VectorEnv[Any, np.ndarray, np.nda
     def step(
         self, actions: np.ndarray | torch.Tensor
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Make a step; episodes that end begin anew, and are seen as they begin."""
-        obs, reward, terminated, truncated, _ = self.env.step(actions)
+        """Make a step; episodes that end begin anew, and are seen as they begin.
+
+        Of tasks that have a success, info holds ``is_success``, bool ``(num_envs,)``.
+        """
+        obs, reward, terminated, truncated, info = self.env.step(actions)
         results = (values.cpu().numpy().copy() for values in (reward, terminated, truncated))
-        return self._observed(obs), *results, {}  # type: ignore[return-value]
+        told = {"is_success": info["success"].cpu().numpy() > 0.5} if "success" in info else {}
+        return self._observed(obs), *results, told  # type: ignore[return-value]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Return an attribute, or what a method returns, once for each environment.

@@ -24,6 +24,7 @@ from envlab.envs.managers import (
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
+    SuccessTermCfg,
     TerminationTermCfg,
 )
 
@@ -237,6 +238,10 @@ class AllegroCubeEnvCfg(ManagerEnvCfg):
     events: EventsCfg = field(default_factory=EventsCfg)
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
+    success: SuccessTermCfg | None = default(
+        SuccessTermCfg(func=mdp.share_of_goals_reached, params={"command_name": GOAL})
+    )
+    """As in Isaac Lab 3: n / (n + 1) of n goals reached, as the last one is not."""
 
 
 @dataclass(kw_only=True)

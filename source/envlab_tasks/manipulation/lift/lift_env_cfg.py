@@ -12,6 +12,7 @@ from envlab.envs.managers import (
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
+    SuccessTermCfg,
     TerminationTermCfg,
 )
 from envlab_tasks.manipulation import franka
@@ -157,6 +158,16 @@ class FrankaCubeLiftEnvCfg(ManagerEnvCfg):
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
     curriculum: CurriculumCfg = field(default_factory=CurriculumCfg)
+    success: SuccessTermCfg | None = default(
+        SuccessTermCfg(  # as in Isaac Lab 3
+            func=mdp.object_is_at_goal,
+            params={
+                "threshold": 0.05,
+                "minimal_height": LIFTED_M,
+                "command_name": "object_pose",
+            },
+        )
+    )
 
 
 @dataclass(kw_only=True)

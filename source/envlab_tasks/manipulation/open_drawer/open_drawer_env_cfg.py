@@ -18,6 +18,7 @@ from envlab.envs.managers import (
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
+    SuccessTermCfg,
     TerminationTermCfg,
 )
 from envlab_tasks.manipulation import franka
@@ -154,6 +155,11 @@ class FrankaCabinetEnvCfg(ManagerEnvCfg):
     events: EventsCfg = field(default_factory=EventsCfg)
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
+    success: SuccessTermCfg | None = default(
+        SuccessTermCfg(  # as in Isaac Lab 3
+            func=terms.drawer_is_open, params={"threshold": 0.3, "asset_cfg": drawer()}
+        )
+    )
 
 
 @dataclass(kw_only=True)

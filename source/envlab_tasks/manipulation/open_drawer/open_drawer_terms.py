@@ -98,6 +98,11 @@ def open_drawer_bonus(
     return (1.0 + align_grasp_around_handle(env, fingertips_cfg, handle_cfg)) * drawer
 
 
+def drawer_is_open(env: ManagerEnv, threshold: float, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return whether the drawer is open by more than ``threshold``, in m."""
+    return env.sim.data.qpos[:, asset_cfg.qpos_ids][:, 0] > threshold
+
+
 def multi_stage_open_drawer(
     env: ManagerEnv,
     asset_cfg: SceneEntity,

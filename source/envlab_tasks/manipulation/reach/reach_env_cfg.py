@@ -21,6 +21,7 @@ from envlab.envs.managers import (
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
+    SuccessTermCfg,
     TerminationTermCfg,
 )
 from envlab_tasks.manipulation import franka
@@ -163,6 +164,12 @@ class FrankaReachEnvCfg(ManagerEnvCfg):
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
     curriculum: CurriculumCfg = field(default_factory=CurriculumCfg)
+    success: SuccessTermCfg | None = default(
+        SuccessTermCfg(  # as in Isaac Lab 3
+            func=mdp.position_is_reached,
+            params={"threshold": 0.05, "command_name": "ee_pose", "asset_cfg": hand()},
+        )
+    )
 
 
 @dataclass(kw_only=True)

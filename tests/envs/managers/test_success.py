@@ -1,0 +1,138 @@
+"""Success: once reached it stays; it is logged when episodes end, and survives a resume."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from envlab.envs import mdp
+from envlab.envs.making import make
+from envlab.envs.managers import SuccessTermCfg
+from envlab.errors import ConfigurationError
+from envlab.registry import get_task, load_env_cfg
+from envlab.training.evaluation import evaluate
+
+REACH = "Isaac-Reach-Franka-v0"
+STEPS = 4
+
+
+def reach(num_envs: int = 3, **kwargs):
+    cfg = load_env_cfg(get_task(REACH))
+    cfg.episode_length_s = STEPS * cfg.step_dt
+    return get_task(REACH).make(cfg, num_envs=num_envs, device="cpu", seed=1, **kwargs)
+
+
+def put_goal(env, *, at_hand: torch.Tensor) -> None:
+    """Have the hands of ``at_hand`` be where they are to be, and no other."""
+    hand = env.sim.model.body("panda_hand").id
+    base = env.sim.model.body("panda_link0").id
+    place = env.sim.data.xpos[:, hand] - env.sim.data.xpos[:, base]
+    env.command_manager.get_term("ee_pose").command[:, :3] = torch.where(
+        at_hand.unsqueeze(1), place, place + 0.2
+    )
+
+
+def test_an_episode_that_was_once_at_its_goal_has_succeeded():
+    env = reach()
+    env.reset()
+    still = torch.zeros(3, env.single_action_space.shape[0])
+    put_goal(env, at_hand=torch.tensor([True, False, False]))
+    _, _, _, _, info = env.step(still)
+    assert info["success"].tolist() == [1.0, 0.0, 0.0]
+    put_goal(env, at_hand=torch.tensor([False, True, False]))
+    *_, info = env.step(still)
+    assert info["success"].tolist() == [1.0, 1.0, 0.0]
+    put_goal(env, at_hand=torch.zeros(3, dtype=torch.bool))
+    env.step(still)
+    _, _, _, truncated, info = env.step(still)
+    assert truncated.all()
+    assert info["success"].tolist() == [1.0, 1.0, 0.0]
+    assert float(info["log"]["Metrics/success_rate"]) == pytest.approx(2 / 3)
+    put_goal(env, at_hand=torch.zeros(3, dtype=torch.bool))
+    *_, info = env.step(still)
+    assert info["success"].tolist() == [0.0, 0.0, 0.0]  # of the next episodes
+
+
+def test_it_survives_a_resume():
+    env = reach()
+    env.reset()
+    put_goal(env, at_hand=torch.tensor([True, False, False]))
+    env.step(torch.zeros(3, env.single_action_space.shape[0]))
+    other = reach()
+    other.set_state(env.state())
+    assert other.success.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_an_evaluation_tells_its_mean():
+    env = reach()
+
+    def policy(obs):
+        put_goal(env, at_hand=torch.tensor([True, False, False]))
+        return torch.zeros(3, env.single_action_space.shape[0])
+
+    result = evaluate(env, policy, episodes_per_env=2)
+    assert result.as_dict()["success_rate"] == pytest.approx(1 / 3)
+    assert "Success rate 0.333" in result.lines(STEPS)
+
+
+def test_a_task_without_a_goal_has_none():
+    env = make("Isaac-Cartpole-v0", num_envs=2, device="cpu")
+    env.reset()
+    *_, info = env.step(torch.zeros(2, 1))
+    assert env.success is None
+    assert "success" not in info
+    assert "Metrics/success_rate" not in info["log"]
+
+
+@dataclass
+class Goals:
+    """A command of which so many goals were reached."""
+
+    metrics: dict[str, torch.Tensor]
+
+
+def test_of_goals_one_after_another_the_last_is_not_reached(monkeypatch):
+    from envlab.envs.mdp import in_hand
+
+    reached = torch.tensor([0.0, 1.0, 4.0])
+    monkeypatch.setattr(in_hand, "_goal", lambda *_: Goals({"consecutive_success": reached}))
+    share = mdp.share_of_goals_reached(None, "object_pose")
+    assert torch.allclose(share, torch.tensor([0.0, 0.5, 0.8]))
+
+
+@pytest.mark.parametrize(
+    ("task", "thresholds"),
+    [
+        (REACH, {"threshold": 0.05}),
+        ("Isaac-Lift-Cube-Franka-v0", {"threshold": 0.05, "minimal_height": 0.04}),
+        ("Isaac-Open-Drawer-Franka-v0", {"threshold": 0.3}),
+    ],
+)
+def test_thresholds_are_isaac_lab_3s(task, thresholds):
+    params = load_env_cfg(get_task(task)).success.params
+    assert {name: params[name] for name in thresholds} == thresholds
+
+
+def test_a_cube_is_at_its_goal_when_it_is_lifted_there():
+    env = make("Isaac-Lift-Cube-Franka-v0", num_envs=4, device="cpu", seed=1)
+    env.reset()
+    goal = env.command_manager.get_command("object_pose")
+    goal[:, :3] = torch.tensor([0.5, 0.0, 0.3])
+    base = env.sim.data.xpos[:, env.sim.model.body("panda_link0").id]
+    root = env.sim.model.joint("object").qposadr[0]
+    env.sim.data.qpos[:, root : root + 3] = base + torch.tensor(
+        [[0.5, 0.0, 0.3], [0.5, 0.04, 0.3], [0.5, 0.06, 0.3], [0.5, 0.0, 0.0]]
+    )
+    goal[3, 2] = 0.0
+    env.sim.data.qpos[3, root + 2] = 0.02
+    assert env.success_manager._function().tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_a_term_that_returns_something_else_is_named():
+    cfg = load_env_cfg(get_task(REACH))
+    cfg.success = SuccessTermCfg(func=mdp.joint_pos_rel)
+    env = get_task(REACH).make(cfg, num_envs=2, device="cpu")
+    with pytest.raises(ConfigurationError, match=r"success term 'success'.*\(2, 9\)"):
+        env.step(torch.zeros(2, env.single_action_space.shape[0]))
