@@ -14,7 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from envlab.agent_cfg import set_value
+from envlab.config import to_dict
 from envlab.distributed.checkpoint import load_checkpoint
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.ranks import is_requeued, restartable_launch, slurm_job
@@ -74,7 +77,7 @@ def continue_session(
 def _differences(continued: Session, session: Session) -> dict[str, Any]:
     """Return where a session that goes on differs from the command line's, its checkpoint apart."""
     names = (
-        *("env_cfg", "agent_cfg", "population_cfg", "params"),
+        *("env_cfg", "agent_cfg", "population_cfg", "params", "changed"),
         *("checkpoint", "directory", "given_policy"),
     )
     parts = {name: getattr(continued, name) for name in names}
@@ -157,7 +160,31 @@ def _go_on(
     )
     if session.params is None and (run / "params" / "env.yaml").is_file():
         session = compose(run)
+        session.changed = changed_settings(session, run / "params")
     return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
+
+
+def changed_settings(session: Session, params: Path) -> dict[str, tuple[Any, Any]]:
+    """Return by dotted path what a session sets otherwise than the run of ``params``, both values.
+
+    How long it trains and what it is called are no settings of this kind.
+    """
+    changed: dict[str, tuple[Any, Any]] = {}
+    for root, cfg in (("env", session.env_cfg), ("agent", session.agent_cfg)):
+        then = yaml.safe_load((params / f"{root}.yaml").read_text())
+        changed |= _changes(then, to_dict(cfg, root), root)
+    for path in session.agent_cfg.FLAGS.values():
+        changed.pop(f"agent.{path}", None)
+    return changed
+
+
+def _changes(then: Any, now: Any, path: str) -> dict[str, tuple[Any, Any]]:
+    if not isinstance(then, Mapping) or not isinstance(now, Mapping):
+        return {} if then == now else {path: (then, now)}
+    changes: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys((*then, *now)):
+        changes |= _changes(then.get(name), now.get(name), f"{path}.{name}")
+    return changes
 
 
 def _with_policy(session: Session | None) -> Session | None:

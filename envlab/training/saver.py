@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from envlab.agent_cfg import AgentCfg
@@ -108,8 +109,27 @@ class Saver:
                 "and the same --max_iterations."
             )
 
-    def restore(self, values: Mapping[str, Any], path: str) -> None:
-        """Continue where a checkpoint stopped: exactly, with as many ranks and environments."""
+    def restore(
+        self,
+        values: Mapping[str, Any],
+        path: str,
+        changed: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+    ) -> None:
+        """Continue where a checkpoint stopped: exactly, with as many ranks and environments.
+
+        Args:
+            values: What the checkpoint holds.
+            path: Its file.
+            changed: Settings that differ from the run's: its values, and ours.
+        """
+        if changed:
+            logger.info(
+                "Going on with other settings than the run's: %s.",
+                ", ".join(
+                    f"{name}={now}" + ("" if isinstance(then, Mapping) else f" (was {then})")
+                    for name, (then, now) in changed.items()
+                ),
+            )
         self._metrics.set_state(values["metrics"])
         self.good_checkpoint = path
         best = self._metrics.best_return
@@ -134,9 +154,14 @@ class Saver:
         set_generator_state(mine["generators"])
         if self._env.resumes_exactly:
             self._tracker.set_state(mine["episodes"])
-            exactly = "exactly " if self._env.repeats_exactly else ""
-            logger.info("Resuming %sfrom %s (iteration %d).", exactly, path, values["iteration"])
-            if not exactly:
+            is_exact = self._env.repeats_exactly and not changed
+            logger.info(
+                "Resuming %sfrom %s (iteration %d).",
+                "exactly " if is_exact else "",
+                path,
+                values["iteration"],
+            )
+            if not self._env.repeats_exactly:
                 logger.info(
                     "A GPU may round contacts differently from here on: "
                     "env.sim.deterministic=true would repeat the run bit by bit."

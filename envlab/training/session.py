@@ -70,6 +70,8 @@ class Session:
     """The checkpoint to resume."""
     resumed: dict[str, Any] | None = None
     """What it holds."""
+    changed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Settings that differ from those of the run it goes on with: that run's value, and ours."""
     given_policy: dict[str, Any] | None = None
     """Content and ``path`` of the checkpoint that a new run begins with, such as a teacher's."""
     directory: Path | None = None

@@ -188,6 +188,23 @@ def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
     assert "taking the command line's" in caplog.text
 
 
+def test_what_is_set_otherwise_than_in_the_run_is_named(broken_off: Path):
+    params = broken_off / "params"
+
+    def changed(*others: str) -> dict[str, tuple[Any, Any]]:
+        parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
+        session = compose_session(*parsed, get_library("rsl_rl"), params=broken_off)
+        return continuation.changed_settings(session, params)
+
+    assert changed() == {}
+    assert changed("--max_iterations=9", "--run_name=again") == {}
+    found = changed("env.rewards.alive.weight=2", "env.rewards.terminating=null")
+    assert found.pop("env.rewards.alive.weight") == (1.0, 2.0)
+    (name, (then, now)) = found.popitem()
+    assert (name, then["weight"], now) == ("env.rewards.terminating", -2.0, None)
+    assert not found
+
+
 @pytest.mark.parametrize(("given", "taken"), [("7", 7), ("-1", 42)])
 def test_a_seed_that_is_given_counts_and_one_that_was_drawn_stays(
     broken_off: Path, given: str, taken: int
