@@ -59,22 +59,31 @@ class Scaling:
         }
 
     def fit(self, checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a checkpoint with the learning rates of this number of processes.
+        """Return a checkpoint with the learning rates of this number of processes, and of today.
 
-        With as many processes and the same rule it is returned as it is.
+        With as many processes, the same rule and the same rates it is returned as it is.
+
+        Raises:
+            ConfigurationError: If some learning rates have changed otherwise than others.
         """
-        ratio = self.factor / checkpoint["learning_rate_factor"]
-        if ratio == 1.0:
+        ratio, change = self.factor / checkpoint["learning_rate_factor"], _change(self.session)
+        if ratio != 1.0:
+            logger.info(
+                "The checkpoint's learning rates are multiplied by %g: it was saved with a factor "
+                "of %g, and this run has %g (--lr_scaling %s).",
+                ratio,
+                self.factor / ratio,
+                self.factor,
+                self.rule,
+            )
+        if change != 1.0:
+            logger.info(
+                "The checkpoint's learning rates are multiplied by %g, as the configuration's are.",
+                change,
+            )
+        if ratio * change == 1.0:
             return checkpoint
-        logger.info(
-            "The checkpoint's learning rates are multiplied by %g: it was saved with a factor of "
-            "%g, and this run has %g (--lr_scaling %s).",
-            ratio,
-            self.factor / ratio,
-            self.factor,
-            self.rule,
-        )
-        return {**checkpoint, "model": _scaled_rates(checkpoint["model"], ratio)}
+        return {**checkpoint, "model": _scaled_rates(checkpoint["model"], ratio * change)}
 
 
 def settle_batches(session: Session) -> Session:
@@ -142,6 +151,23 @@ def scale(session: Session, context: DistributedContext) -> Scaling:
         learning_rates=rates,
         batch_sizes=batches,
     )
+
+
+def _change(session: Session) -> float:
+    """Return by how much a resumed run's learning rates are now greater than they were."""
+    paths = [f"agent.{path}" for path in session.agent_cfg.LEARNING_RATES]
+    changed = {path: session.changed[path] for path in paths if path in session.changed}
+    ratios = {now / then for then, now in changed.values() if then and now}
+    if not changed:
+        return 1.0
+    alike = len(changed) == len(_present(session.agent_cfg.LEARNING_RATES, session.agent_cfg))
+    if len(ratios) != 1 or not alike:
+        raise ConfigurationError(
+            f"A resumed run multiplies the learning rates that it has come to by one factor, but "
+            f"{', '.join(changed)} changed, and the others of {', '.join(paths)} did not, or by "
+            "another factor. Change all of them alike, or none."
+        )
+    return ratios.pop()
 
 
 def _share(path: str, value: int, size: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -156,3 +157,24 @@ def test_a_checkpoint_of_another_number_of_processes_gets_this_ones_rates():
 def test_a_checkpoint_of_the_same_number_of_processes_is_not_touched():
     checkpoint = {"learning_rate_factor": 4.0, "model": MODEL}
     assert scaled(rsl_rl("linear"), 4).fit(checkpoint) is checkpoint
+
+
+def resumed(**changed: tuple[float, float]) -> Scaling:
+    paths = {f"agent.algorithm.{name}": values for name, values in changed.items()}
+    return scale(replace(session(rsl_rl("none")), changed=paths), DistributedContext())
+
+
+def test_a_resume_with_another_learning_rate_has_it_in_the_same_proportion():
+    found = resumed(learning_rate=(1e-3, 5e-4)).fit({"learning_rate_factor": 1.0, "model": MODEL})
+    (group,) = found["model"]["optimizer"]["param_groups"]
+    assert (group["lr"], found["model"]["learning_rate"]) == (0.05, 0.05)
+    checkpoint = {"learning_rate_factor": 1.0, "model": MODEL}
+    assert resumed(gamma=(0.99, 0.9)).fit(checkpoint) is checkpoint
+
+
+def test_learning_rates_that_change_apart_are_refused():
+    cfg = rl_games(central_value_config=CENTRAL)
+    changed = {"agent.params.config.learning_rate": (1e-3, 5e-4)}
+    scaling = scale(replace(session(cfg), changed=changed), DistributedContext())
+    with pytest.raises(ConfigurationError, match="Change all of them alike, or none"):
+        scaling.fit({"learning_rate_factor": 1.0, "model": MODEL})
