@@ -175,7 +175,7 @@ class ManagerEnv(VectorEnv):
             "events": self.event_manager.state(),
             "commands": self.command_manager.state(),
             "sensors": self.sensor_manager.state(),
-            "success": self.success_manager.state(),
+            "success": None if self.success is None else self.success.cpu().clone(),
             "encoder_bias": None if self.encoder_bias is None else self.encoder_bias.cpu().clone(),
         }
 
@@ -185,6 +185,7 @@ class ManagerEnv(VectorEnv):
         self.event_manager.set_state(state["events"])
         self.command_manager.set_state(state["commands"])
         self.sensor_manager.set_state(state["sensors"])
-        self.success_manager.set_state(state["success"])
+        if self.success is not None:
+            self.success.copy_(state["success"])
         if self.encoder_bias is not None:
             self.encoder_bias.copy_(state["encoder_bias"])

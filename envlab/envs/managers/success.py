@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -57,11 +56,3 @@ class SuccessManager:
     def episode_values(self) -> dict[str, torch.Tensor]:
         """Return ``Metrics/success_rate`` of the episodes so far."""
         return {} if self._function is None else {"Metrics/success_rate": self._values}
-
-    def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume."""
-        return {"values": self._values.cpu().clone()}
-
-    def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
-        self._values.copy_(state["values"])
