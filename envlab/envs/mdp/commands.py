@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import mujoco
+import numpy as np
 import torch
 
 from envlab.envs.managers.command import CommandTerm, CommandTermCfg
+from envlab.envs.markers import add_sphere
 from envlab.envs.random import RandomStream
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ class UniformCommandCfg(CommandTermCfg):
 
     ranges: list[tuple[float, float]]
     """Bounds of each element."""
+    marker_height_m: float | None = None
+    """Where pictures show a command that is a point (x, y) of an environment; null: they do not."""
 
     def build(self, env: VectorEnv) -> UniformCommand:
         return UniformCommand(self, env)
@@ -28,6 +33,8 @@ class UniformCommandCfg(CommandTermCfg):
 class UniformCommand(CommandTerm):
     """The term of a :class:`UniformCommandCfg`."""
 
+    cfg: UniformCommandCfg
+
     def __init__(self, cfg: UniformCommandCfg, env: VectorEnv) -> None:
         super().__init__(cfg, env)
         self._ranges = cfg.ranges
@@ -35,6 +42,12 @@ class UniformCommand(CommandTerm):
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         return {f"element {index}": bounds for index, bounds in enumerate(self._ranges)}
+
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        if self.cfg.marker_height_m is not None:
+            point = (*self.command[0, :2].tolist(), self.cfg.marker_height_m)
+            origin = self.env.env_origins[0].cpu().numpy()
+            add_sphere(scene, origin + np.array(point), radius=0.04, rgba=(0.95, 0.75, 0.1, 0.8))
 
     def resample(self, mask: torch.Tensor, stream: RandomStream) -> None:
         drawn = stream.ranges(self._ranges, mask)

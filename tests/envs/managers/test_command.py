@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import pytest
 import torch
 
@@ -91,3 +92,15 @@ def test_an_unknown_command_is_answered_with_the_nearest():
     env = make_env(1, commands=terms(goal=command((1.0, 1.0))))
     with pytest.raises(ConfigurationError, match=r"no command 'goals'.*Did you mean goal"):
         env.command_manager.get_term("goals")
+
+
+def test_a_command_that_is_a_point_is_shown_where_it_is():
+    goal = command((5.0, 5.0), ranges=[(0.5, 0.5001), (-0.2, -0.1999)], marker_height_m=0.1)
+    env = make_env(2, commands=terms(goal=goal))
+    scene = mujoco.MjvScene(env.sim.model, maxgeom=20)
+    env.add_markers(scene)
+    (position,) = (scene.geoms[i].pos for i in range(scene.ngeom))
+    assert position.tolist() == pytest.approx([0.5, -0.2, 0.1], abs=1e-3)
+    hidden = make_env(2, commands=terms(goal=command((5.0, 5.0))))
+    hidden.add_markers(scene)
+    assert scene.ngeom == 1

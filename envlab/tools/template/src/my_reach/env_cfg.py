@@ -52,7 +52,11 @@ class CommandsCfg:
     """What changes during an episode, and the agent is told."""
 
     goal: mdp.UniformCommandCfg = default(
-        mdp.UniformCommandCfg(resampling_time_range=(2.0, 2.0), ranges=[(-0.6, 0.6), (-0.6, 0.6)])
+        mdp.UniformCommandCfg(
+            resampling_time_range=(2.0, 2.0),
+            ranges=[(-0.6, 0.6), (-0.6, 0.6)],
+            marker_height_m=0.1,
+        )
     )
     """A point in the plane, in m."""
 
