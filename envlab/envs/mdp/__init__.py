@@ -130,7 +130,7 @@ from envlab.envs.mdp.terminations import (
     root_height_below_minimum,
     time_out,
 )
-from envlab.envs.mdp.terrain import terrain_levels_vel
+from envlab.envs.mdp.terrain import terrain_levels_vel, terrain_out_of_bounds
 from envlab.envs.mdp.velocity import (
     ang_vel_xy_l2,
     bad_orientation,
@@ -256,6 +256,7 @@ __all__ = [
     "soft_landing",
     "success_bonus",
     "terrain_levels_vel",
+    "terrain_out_of_bounds",
     "time_out",
     "track_ang_vel_z_exp",
     "track_ang_vel_z_world_exp",

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,11 @@ class FootSensorCfg(SensorTermCfg):
     """A site under each foot."""
     contact_sensor: str = "contact_forces"
     """The sensor that says whether the sites' bodies touch."""
+    ring_radius_m: float = 0.0
+    """On generated ground, heights are above the highest of its points under the site and on a ring
+    around it, of this radius; 0: under the site alone."""
+    num_ring_samples: int = 0
+    """Points of the ring."""
 
     def build(self, env: VectorEnv) -> FootSensor:
         return FootSensor(self, env)
@@ -65,6 +71,9 @@ class FootSensor(SensorTerm):
         self._bodies = torch.tensor(
             np.asarray(model.site_bodyid)[sites], dtype=torch.int64, device=env.device
         )
+        angles = torch.arange(cfg.num_ring_samples) * (2.0 * math.pi / max(cfg.num_ring_samples, 1))
+        ring = cfg.ring_radius_m * torch.stack((angles.cos(), angles.sin()))
+        self._around = torch.cat((torch.zeros(2, 1), ring), dim=1).to(env.device)
         shape = (env.num_envs, len(sites))
         self.peak_heights = torch.zeros(shape, device=env.device)
         self.landing_heights = torch.zeros(shape, device=env.device)
@@ -77,7 +86,8 @@ class FootSensor(SensorTerm):
         terrain = self._env.terrain
         if terrain is None:
             return pos[..., 2]
-        return pos[..., 2] - terrain.heights_at(pos[..., 0], pos[..., 1])
+        x, y = (pos[..., i, None] + self._around[i] for i in (0, 1))
+        return pos[..., 2] - terrain.heights_at(x, y).amax(dim=2)
 
     @property
     def speeds(self) -> torch.Tensor:
