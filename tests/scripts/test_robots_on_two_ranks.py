@@ -22,6 +22,11 @@ LIBRARIES = {
 }
 WALKERS = [
     "Mjlab-Velocity-Rough-Unitree-G1",
+    *(
+        task.format(ground)
+        for ground in ("Flat", "Rough")
+        for task in ("Isaac-Velocity-{}-Unitree-Go1-v0", "Mjlab-Velocity-{}-Unitree-Go1")
+    ),
 ]
 """Trained in one launch, which costs less than one each."""
 

@@ -9,12 +9,14 @@ from envlab.distributed.context import DistributedContext
 from envlab.envs import VectorEnv
 from envlab.registry import get_task, load_agent_values, load_env_cfg
 
-ROUGH = ["Mjlab-Velocity-Rough-Unitree-G1"]
+ROUGH = [f"Mjlab-Velocity-Rough-Unitree-{robot}" for robot in ("G1", "Go1")]
 # Policy, critic and actions. Of G1: three of the pelvis, twice, and of gravity, three times 29 of
 # the joints, the command; the critic has heights, times and touches of two feet, and their forces.
 SIZES = {
     "Mjlab-Velocity-Flat-Unitree-G1": (9 + 87 + 3, 99 + 3 * 2 + 6, 29),
     "Mjlab-Velocity-Rough-Unitree-G1": (99 + 187, 111 + 187, 29),
+    "Mjlab-Velocity-Flat-Unitree-Go1": (9 + 36 + 3, 48 + 3 * 4 + 12, 12),
+    "Mjlab-Velocity-Rough-Unitree-Go1": (48 + 187, 72 + 187, 12),
 }
 
 

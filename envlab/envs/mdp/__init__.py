@@ -11,6 +11,7 @@ from envlab.envs.mdp.contacts import (
     feet_air_time,
     feet_air_time_positive_biped,
     feet_slide,
+    illegal_collision,
     illegal_contact,
     self_collision_cost,
     undesired_contacts,
@@ -42,7 +43,7 @@ from envlab.envs.mdp.gait import (
     upright,
     variable_posture,
 )
-from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, height_scan
+from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, ground_normal, height_scan
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
@@ -103,6 +104,7 @@ from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_
 from envlab.envs.mdp.randomization import randomize_actuator_gains, randomize_joint_parameters
 from envlab.envs.mdp.randomization_bodies import (
     randomize_encoder_bias,
+    randomize_geom_friction,
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
@@ -193,7 +195,9 @@ __all__ = [
     "foot_height",
     "generated_commands",
     "goal_quat_diff",
+    "ground_normal",
     "height_scan",
+    "illegal_collision",
     "illegal_contact",
     "is_alive",
     "is_terminated",
@@ -234,6 +238,7 @@ __all__ = [
     "push_by_setting_velocity",
     "randomize_actuator_gains",
     "randomize_encoder_bias",
+    "randomize_geom_friction",
     "randomize_joint_parameters",
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",

@@ -19,7 +19,8 @@ from envlab.envs.contact_sensor import ContactBodies
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values, resolve_entity
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
-from envlab.envs.math import gravity_in_body
+from envlab.envs.math import gravity_in_body, quat_apply_inverse
+from envlab.envs.mdp.height_scan import RayCasterCfg, ground_normal
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
 from envlab.errors import ConfigurationError
 
@@ -195,13 +196,26 @@ def track_angular_velocity(
     return torch.exp(error.square().sum(dim=1) / -(std**2))
 
 
-def upright(env: ManagerEnv, std: float, asset_cfg: SceneEntity) -> torch.Tensor:
+def upright(
+    env: ManagerEnv, std: float, asset_cfg: SceneEntity, sensor_cfg: RayCasterCfg | None = None
+) -> torch.Tensor:
     """Return ``exp(-t^2 / std^2)`` of the tilt ``t`` of a body: gravity's horizontal part in it.
 
-    Needs ``xquat`` in ``env.sim.data_fields``. ``asset_cfg`` names one body.
+    Needs ``xquat`` in ``env.sim.data_fields``.
+
+    Args:
+        env: The environment.
+        std: Width, of a sine.
+        asset_cfg: One body.
+        sensor_cfg: Points around it; then the tilt is that against the plane of the ground there. A
+            body that is not the root needs ``xpos`` as well.
     """
     quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
-    return torch.exp(gravity_in_body(quat)[:, :2].square().sum(dim=1) / -(std**2))
+    if sensor_cfg is None:
+        up = gravity_in_body(quat)
+    else:
+        up = quat_apply_inverse(quat, ground_normal(env, sensor_cfg, asset_cfg))
+    return torch.exp(up[:, :2].square().sum(dim=1) / -(std**2))
 
 
 def variable_posture(

@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from envlab.envs import ManagerEnv, mdp
+from envlab.envs import ManagerEnv, SceneEntityCfg, mdp
+from envlab.envs.entities import resolve_entity
 from envlab.envs.math import quat_from_euler_xyz
+from envlab.envs.mdp import gait
 from envlab_tasks.locomotion.velocity.g1_29.flat_env_cfg import G1FlatEnvCfg
 from envlab_tasks.locomotion.velocity.g1_29.rough_env_cfg import G1RoughEnvCfg
+from envlab_tasks.locomotion.velocity.go1.mjlab_rough_env_cfg import Go1RoughEnvCfg
 
 MOVING, STANDING, TURNING = [0.3, -0.4, 0.1], [0.0, 0.03, 0.01], [0.0, 0.03, -0.04]
 """Commands: 0.6, 0.04 and 0.07 in all."""
@@ -49,6 +52,20 @@ def test_uprightness_is_of_the_named_body():
     torso = SimpleNamespace(body_ids=slice(1, 2))
     expected = math.exp(-(math.sin(0.4) ** 2) / 0.2)
     assert mdp.upright(env, math.sqrt(0.2), torso).item() == pytest.approx(expected)
+
+
+def test_uprightness_is_against_the_grounds_slope_where_it_is_seen(monkeypatch):
+    env = ManagerEnv(Go1RoughEnvCfg(), num_envs=2, seed=0)
+    angle = torch.tensor([0.3, 0.3])
+    qpos = env.sim.data.qpos.clone()
+    qpos[:, 3:7] = quat_from_euler_xyz(0.0 * angle, angle, 0.0 * angle)  # pitched down
+    env.sim.reset(torch.ones(2, dtype=torch.bool), qpos)
+    downhill = torch.tensor([math.sin(0.3), 0.0, math.cos(0.3)])
+    normals = torch.stack((downhill, torch.tensor([0.0, 0.0, 1.0])))
+    monkeypatch.setattr(gait, "ground_normal", lambda env, cfg, asset: normals)
+    trunk = resolve_entity(SceneEntityCfg(body_names="trunk"), env.sim.model, env.device)
+    reward = mdp.upright(env, math.sqrt(0.2), trunk, sensor_cfg=mdp.RayCasterCfg())
+    assert reward.tolist() == pytest.approx([1.0, math.exp(-(math.sin(0.3) ** 2) / 0.2)])
 
 
 def test_postures_are_narrow_where_the_robot_is_to_stand():

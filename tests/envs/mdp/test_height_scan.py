@@ -7,8 +7,10 @@ import math
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.entities import resolve_entity
 from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import group, terms
 from tests.envs.terrain.hills import make_env
@@ -102,3 +104,29 @@ def test_plane_is_at_height_zero():
 def test_grid_without_points_is_refused():
     with pytest.raises(ConfigurationError, match=r"resolution 0\.0 m; give a size of 0 or more"):
         mdp.GridPatternCfg(resolution=0.0).points()
+
+
+def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
+    slope = HfPyramidSlopedTerrainCfg(slope_range=(0.4, 0.4), platform_width=1.0)
+    generator = TerrainGeneratorCfg(
+        curriculum=True, size=(6.0, 6.0), num_rows=1, num_cols=1, sub_terrains={"hill": slope}
+    )
+    env = make_env(2, ground=TerrainCfg(max_init_terrain_level=None, terrain_generator=generator))
+    half = math.sqrt(0.5)
+    poses = [[-1.7, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0], [-1.7, 0.0, 2.0, half, 0.0, 0.0, half]]
+    scan(env, *poses)
+    cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 1.0)))
+    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    normals = mdp.ground_normal(env, cfg, robot)
+    # The hill rises by 0.4 m/m along the middle of its side, and the less the further off it.
+    points = cfg.pattern_cfg.points()
+    heights = env.terrain.heights_at(points[0] - 1.7, points[1])
+    ones = torch.ones_like(heights)
+    rise = torch.linalg.lstsq(torch.stack((points[0], points[1], ones), 1), heights[:, None])
+    slope_x, slope_y = rise.solution[:2, 0].tolist()
+    assert 0.3 < slope_x < 0.4
+    expected = torch.nn.functional.normalize(torch.tensor([-slope_x, -slope_y, 1.0]), dim=0)
+    assert torch.allclose(normals, expected.expand(2, 3), atol=1e-3)
+    assert torch.allclose(normals.norm(dim=1), torch.ones(2))
+    plane = make_env(2, plane=True)
+    assert mdp.ground_normal(plane, cfg, robot).tolist() == [[0.0, 0.0, 1.0]] * 2

@@ -1,0 +1,66 @@
+"""What Go1 changes in :class:`Go2EnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
+
+Differs from Isaac Lab 2.3.2:
+
+- Go1's motors are PD control with 20 N m/rad and 0.5 N m s/rad behind a DC motor's torque-speed
+  line, with the armature of their rotors; there a network, whose measurements had these gains.
+- Go1's masses are those of the MuJoCo Menagerie, 12.7 kg in all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
+from envlab.envs.managers import EventTermCfg, TerminationTermCfg
+from envlab_assets.robots.go1 import MODEL
+from envlab_tasks.locomotion.velocity.go2.base_env_cfg import Go2EnvCfg, Go2EventsCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    EventsCfg,
+    TerminationsCfg,
+    base_contact,
+    external_wrench,
+)
+
+TRUNK = "trunk"
+
+
+@dataclass(kw_only=True)
+class Go1EventsCfg(Go2EventsCfg):
+    """The trunk weighs 1 kg less to 3 kg more."""
+
+    add_base_mass: EventTermCfg | None = default(
+        EventTermCfg(
+            func=mdp.randomize_rigid_body_mass,
+            mode="startup",
+            params={
+                "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
+                "mass_distribution_params": (-1.0, 3.0),
+                "operation": "add",
+            },
+        )
+    )
+    base_external_force_torque: EventTermCfg | None = default(external_wrench(TRUNK))
+
+
+@dataclass(kw_only=True)
+class Go1PlayEventsCfg(Go1EventsCfg):
+    """Nothing pushes."""
+
+    base_external_force_torque: EventTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class Go1TerminationsCfg(TerminationsCfg):
+    """The time is up, or the trunk touches something."""
+
+    base_contact: TerminationTermCfg | None = default(base_contact(TRUNK))
+
+
+@dataclass(kw_only=True)
+class Go1EnvCfg(Go2EnvCfg):
+    """Go1 on any ground."""
+
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
+    events: EventsCfg = field(default_factory=Go1EventsCfg)
+    terminations: TerminationsCfg = field(default_factory=Go1TerminationsCfg)
