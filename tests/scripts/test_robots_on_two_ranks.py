@@ -25,7 +25,10 @@ WALKERS = [
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")
-        for task in ("Isaac-Velocity-{}-Unitree-Go1-v0", "Mjlab-Velocity-{}-Unitree-Go1")
+        for task in (
+            *("Isaac-Velocity-{}-Anymal-D-v0", "Isaac-Velocity-{}-Unitree-Go1-v0"),
+            "Mjlab-Velocity-{}-Unitree-Go1",
+        )
     ),
 ]
 """Trained in one launch, which costs less than one each."""

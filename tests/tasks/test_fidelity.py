@@ -41,7 +41,7 @@ AGENTS_ALONE = {
     *(
         (f"Isaac-Velocity-{ground}-{robot}-v0", "rl_games")
         for ground in ("Flat", "Rough")
-        for robot in ("Unitree-Go1", "Unitree-Go2", "H1", "G1")
+        for robot in ("Anymal-D", "Unitree-Go1", "Unitree-Go2", "H1", "G1")
     ),
 }
 """Agents that Isaac Lab does not have."""

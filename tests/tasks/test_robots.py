@@ -63,6 +63,8 @@ def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:
 DC_MOTORS = {
     # The gains under which the network of GO1_ACTUATOR_CFG was measured, and its limits.
     "go1": (20.0, 0.5, 23.7, 23.7, 30.0),
+    # The gains of legged_gym's ANYmal C; the limits of ANYDRIVE_3_LSTM_ACTUATOR_CFG.
+    "anymal_d": (80.0, 2.0, 80.0, 120.0, 7.5),
 }
 
 
@@ -86,7 +88,7 @@ def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot, error, vel
 
 
 # How high roots are when robots have stood for 4 s, in m.
-HEIGHTS = {"go1": 0.280, "go1_mjlab": 0.253}
+HEIGHTS = {"go1": 0.280, "go1_mjlab": 0.253, "anymal_d": 0.561}
 
 
 @pytest.mark.parametrize("robot", HEIGHTS)
