@@ -17,7 +17,7 @@ from envlab.registry import get_task, load_env_cfg
 
 VELOCITY = (
     *("Flat-Unitree-Go2", "Flat-H1", "Flat-G1", "Rough-Unitree-Go2", "Rough-G1"),
-    *("Rough-Unitree-Go1", "Rough-Anymal-D"),
+    *("Rough-Unitree-Go1", "Rough-Anymal-D", "Flat-Spot"),
 )
 TASKS = [
     *(f"Isaac-Velocity-{name}-v0" for name in VELOCITY),

@@ -21,7 +21,7 @@ LIBRARIES = {
     "skrl": ["agent.agent.rollouts=8"],
 }
 WALKERS = [
-    "Mjlab-Velocity-Rough-Unitree-G1",
+    *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")

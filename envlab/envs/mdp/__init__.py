@@ -14,6 +14,7 @@ from envlab.envs.mdp.contacts import (
     illegal_collision,
     illegal_contact,
     self_collision_cost,
+    sliding_speeds,
     undesired_contacts,
 )
 from envlab.envs.mdp.curriculums import commands_vel, modify_reward_weight
@@ -258,6 +259,7 @@ __all__ = [
     "sensor",
     "site_orientations",
     "site_positions",
+    "sliding_speeds",
     "soft_landing",
     "success_bonus",
     "terrain_levels_vel",

@@ -105,13 +105,20 @@ def feet_slide(env: ManagerEnv, sensor_cfg: ContactBodies, asset_cfg: SceneEntit
             f"{', '.join(asset_cfg.body_names)} in asset_cfg; name the same ones, in the order of "
             "the model."
         )
+    return (sliding_speeds(env, asset_cfg) * sensor_cfg.in_contact).sum(dim=1)
+
+
+def sliding_speeds(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the horizontal speeds of bodies' centres of mass, in m/s, ``(num_envs, num_bodies)``.
+
+    Needs ``cvel``, ``xipos`` and ``subtree_com`` in ``env.sim.data_fields``.
+    """
     data = env.sim.data
     # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
     arm = data.xipos[:, asset_cfg.body_ids] - data.subtree_com[:, asset_cfg.root_body, None]
     spatial = data.cvel[:, asset_cfg.body_ids]
     velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
-    speed = torch.linalg.vector_norm(velocity[..., :2], dim=2)
-    return (speed * sensor_cfg.in_contact).sum(dim=1)
+    return torch.linalg.vector_norm(velocity[..., :2], dim=2)
 
 
 def _collides(env: ManagerEnv, force_threshold: float, sensors: SceneEntity) -> torch.Tensor:
