@@ -11,6 +11,7 @@ Differs from mjlab 1.6.0:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from envlab.envs import UniformNoiseCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg, TerminationTermCfg
@@ -36,14 +37,14 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
 
 def rough_terrains() -> TerrainGeneratorCfg:
     """Return mjlab's ``ROUGH_TERRAINS_CFG`` with a curriculum."""
-    stairs = {
+    stairs: dict[str, Any] = {
         "proportion": 0.2,
         "step_height_range": (0.0, 0.1),
         "step_width": 0.3,
         "platform_width": 3.0,
         "border_width": 1.0,
     }
-    slope = {
+    slope: dict[str, Any] = {
         "proportion": 0.1,
         "slope_range": (0.0, 1.0),
         "platform_width": 2.0,

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.actuators import DelayedPDActuatorCfg
 from envlab.envs.managers import (
     EventTermCfg,
@@ -35,7 +35,7 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ActionsCfg,
     CommandsCfg,
     EventsCfg,
-    VelocityEnvCfg,
+    SensorsCfg,
     external_wrench,
     in_contact,
     noisy,
@@ -269,10 +269,11 @@ class SpotTerminationsCfg:
 
 
 @dataclass(kw_only=True)
-class SpotFlatEnvCfg(VelocityEnvCfg):
+class SpotFlatEnvCfg(ManagerEnvCfg):
     """Spot on cobblestones, at 500 physics steps per second."""
 
     decimation: int = 10
+    episode_length_s: float = 20.0
     sim: SimulationCfg = default(
         SimulationCfg(
             dt=0.002,
@@ -294,6 +295,7 @@ class SpotFlatEnvCfg(VelocityEnvCfg):
     rewards: SpotRewardsCfg = field(default_factory=SpotRewardsCfg)
     terminations: SpotTerminationsCfg = field(default_factory=SpotTerminationsCfg)
     curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
+    sensors: SensorsCfg = field(default_factory=SensorsCfg)
 
 
 @dataclass(kw_only=True)
