@@ -96,8 +96,9 @@ def test_clearance_and_slip_are_of_feet_that_move(env):
 
 
 def test_variances_are_those_of_times_up_to_half_a_second(env):
-    times = feet([], [], last_air_time=[0.1, 0.3, 0.1, 0.3], last_contact_time=[0.5, 0.9, 0.5, 2.0])
-    assert rewards.air_time_variance_penalty(env, times).tolist() == pytest.approx([0.04 / 3] * 3)
+    times = feet([], [], last_air_time=[0.1, 0.5, 0.1, 0.9], last_contact_time=[0.5, 0.9, 0.2, 0.2])
+    expected = (4 * 0.2**2 + 4 * 0.15**2) / 3
+    assert rewards.air_time_variance_penalty(env, times).tolist() == pytest.approx([expected] * 3)
 
 
 def test_penalties_are_lengths(env):

@@ -112,21 +112,20 @@ def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
         curriculum=True, size=(6.0, 6.0), num_rows=1, num_cols=1, sub_terrains={"hill": slope}
     )
     env = make_env(2, ground=TerrainCfg(max_init_terrain_level=None, terrain_generator=generator))
-    half = math.sqrt(0.5)
-    poses = [[-1.7, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0], [-1.7, 0.0, 2.0, half, 0.0, 0.0, half]]
-    scan(env, *poses)
-    cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 1.0)))
+    at, yaw = [-1.6, -1.1, 2.0], 1.0
+    turned = [math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)]
+    scan(env, [*at, 1.0, 0.0, 0.0, 0.0], [*at, *turned])
+    cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 0.6)))
     robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
     normals = mdp.ground_normal(env, cfg, robot)
-    # The hill rises by 0.4 m/m along the middle of its side, and the less the further off it.
     points = cfg.pattern_cfg.points()
-    heights = env.terrain.heights_at(points[0] - 1.7, points[1])
-    ones = torch.ones_like(heights)
-    rise = torch.linalg.lstsq(torch.stack((points[0], points[1], ones), 1), heights[:, None])
-    slope_x, slope_y = rise.solution[:2, 0].tolist()
-    assert 0.3 < slope_x < 0.4
-    expected = torch.nn.functional.normalize(torch.tensor([-slope_x, -slope_y, 1.0]), dim=0)
-    assert torch.allclose(normals, expected.expand(2, 3), atol=1e-3)
-    assert torch.allclose(normals.norm(dim=1), torch.ones(2))
+    for normal, angle in zip(normals, (0.0, yaw), strict=True):
+        x = at[0] + math.cos(angle) * points[0] - math.sin(angle) * points[1]
+        y = at[1] + math.sin(angle) * points[0] + math.cos(angle) * points[1]
+        rows = torch.stack((x, y, torch.ones_like(x)), dim=1)
+        slopes = torch.linalg.lstsq(rows, env.terrain.heights_at(x, y)[:, None]).solution[:2, 0]
+        assert slopes.min() > 0.1  # uphill along both axes
+        upward = torch.cat((-slopes, torch.ones(1)))
+        assert torch.allclose(normal, upward / upward.norm(), atol=1e-4)
     plane = make_env(2, plane=True)
     assert mdp.ground_normal(plane, cfg, robot).tolist() == [[0.0, 0.0, 1.0]] * 2
