@@ -1,4 +1,9 @@
-"""What the 29-joint G1 changes in :class:`MjlabVelocityEnvCfg`, on any ground; mjlab 1.6.0's."""
+"""What the 29-joint G1 changes in :class:`MjlabVelocityEnvCfg`, on any ground; mjlab 1.6.0's.
+
+Differs from mjlab 1.6.0:
+
+- A sole of G1 has two of the seven capsules there.
+"""
 
 from __future__ import annotations
 

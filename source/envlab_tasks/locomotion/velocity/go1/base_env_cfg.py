@@ -1,4 +1,4 @@
-"""What Go1 changes in :class:`Go2EnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
+"""What Go1 changes in :class:`SmallQuadrupedEnvCfg`, on any ground. Numbers are Isaac Lab 2.3's.
 
 Differs from Isaac Lab 2.3.2:
 
@@ -11,10 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
+from envlab.envs import SceneCfg, default
 from envlab.envs.managers import EventTermCfg, TerminationTermCfg
 from envlab_assets.robots.go1 import MODEL
-from envlab_tasks.locomotion.velocity.go2.base_env_cfg import Go2EnvCfg, Go2EventsCfg
+from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import (
+    SmallEventsCfg,
+    SmallQuadrupedEnvCfg,
+    base_mass,
+)
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     TerminationsCfg,
@@ -26,20 +30,10 @@ TRUNK = "trunk"
 
 
 @dataclass(kw_only=True)
-class Go1EventsCfg(Go2EventsCfg):
+class Go1EventsCfg(SmallEventsCfg):
     """The trunk weighs 1 kg less to 3 kg more."""
 
-    add_base_mass: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", body_names=TRUNK),
-                "mass_distribution_params": (-1.0, 3.0),
-                "operation": "add",
-            },
-        )
-    )
+    add_base_mass: EventTermCfg | None = default(base_mass(TRUNK))
     base_external_force_torque: EventTermCfg | None = default(external_wrench(TRUNK))
 
 
@@ -58,7 +52,7 @@ class Go1TerminationsCfg(TerminationsCfg):
 
 
 @dataclass(kw_only=True)
-class Go1EnvCfg(Go2EnvCfg):
+class Go1EnvCfg(SmallQuadrupedEnvCfg):
     """Go1 on any ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from envlab.envs import SceneCfg, default
 from envlab_assets.robots.go1 import MODEL
 from envlab_tasks.locomotion.velocity.go1.base_env_cfg import Go1EnvCfg, Go1PlayEventsCfg
-from envlab_tasks.locomotion.velocity.go2.flat_env_cfg import FlatRewardsCfg
+from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import SmallFlatRewardsCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     ObservationsCfg,
@@ -18,9 +18,9 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 
 @dataclass(kw_only=True)
 class Go1FlatEnvCfg(Go1EnvCfg):
-    """Go1 on a plane, with Go2's rewards."""
+    """Go1 on a plane."""
 
-    rewards: RewardsCfg = field(default_factory=FlatRewardsCfg)
+    rewards: RewardsCfg = field(default_factory=SmallFlatRewardsCfg)
 
 
 @dataclass(kw_only=True)

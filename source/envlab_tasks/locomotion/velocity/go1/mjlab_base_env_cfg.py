@@ -1,4 +1,9 @@
-"""What Go1 changes in :class:`MjlabVelocityEnvCfg`, on any ground, with mjlab 1.6.0's numbers."""
+"""What Go1 changes in :class:`MjlabVelocityEnvCfg`, on any ground, with mjlab 1.6.0's numbers.
+
+Differs from mjlab 1.6.0:
+
+- Go1's thighs and calves have a capsule each, there three and two.
+"""
 
 from __future__ import annotations
 
