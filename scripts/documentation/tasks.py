@@ -63,8 +63,8 @@ Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a
 number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks of navigation
 follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures.
 `Mjlab-...` are mjlab 1.6.0's ([what differs](#what-differs-from-mjlab), [motion.md](motion.md));
-`LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files written for this project
-(`source/envlab_assets/`), which cite the sources of their figures.
+`LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files
+written for this project (`source/envlab_assets/`), which cite the sources of their figures.
 `-Play` variants have few environments and no randomisation; those of navigation
 have houses that are not trained in. Pictures show the simulation itself; curves were measured on
 two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
