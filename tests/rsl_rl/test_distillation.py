@@ -142,7 +142,8 @@ def test_a_distillation_that_was_killed_ends_as_the_unbroken_one(recurrent: Path
     assert train_in(tmp_path, *flags, "--run_name=again") == 0
     (resumed,) = (path.parent for path in tmp_path.glob("logs/*/*/*_again/run.json"))
     whole, again = (timeless_digests(checkpoint_of(run, 4)) for run in (recurrent, resumed))
-    # A kill that came late left a later iteration's best behind, and the best of the first two is gone.
+    # A kill that came late left a later iteration's best behind, and the best of the first two is
+    # gone.
     for of_a_run in (whole, again):
         del of_a_run["metrics.best_return"]
     assert again == whole
