@@ -199,6 +199,11 @@ class ContactBodies:
         """Time on the ground, in s, 0 in the air, ``(num_envs, num_bodies)``."""
         return columns(self._sensor.current_contact_time, self._ids)
 
+    @property
+    def last_contact_time(self) -> torch.Tensor:
+        """Time on the ground before it last left, in s, ``(num_envs, num_bodies)``."""
+        return columns(self._sensor.last_contact_time, self._ids)
+
 
 def _contact_sensors(model: mujoco.MjModel) -> tuple[list[str], list[int]]:
     """Return the bodies with a contact sensor, and its three columns of ``sensordata`` for each.

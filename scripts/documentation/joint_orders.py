@@ -16,6 +16,9 @@ from envlab.envs.scene import load_model
 
 PAGE = Path(__file__).parents[2] / "docs/joint_orders.md"
 ROBOTS = {
+    "ANYmal D": ("anymal_d", "name"),
+    "Spot": ("spot", "name"),
+    "Unitree Go1": ("go1", "name"),
     "Unitree Go2": ("go2", "name"),
     "Unitree H1": ("h1", "name"),
     "Unitree G1": ("g1", "name"),

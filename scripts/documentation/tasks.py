@@ -53,7 +53,7 @@ FAMILIES = {
     "flight": "Flight",
     "navigation": "Navigation",
 }
-DIFFERS = "Differs from Isaac Lab 2.3.2:"
+DIFFERS = {"Isaac Lab": "Differs from Isaac Lab 2.3.2:", "mjlab": "Differs from mjlab 1.6.0:"}
 """What a list begins with at the end of a docstring, for docs/tasks.md."""
 HEAD = """# Tasks
 
@@ -62,9 +62,9 @@ HEAD = """# Tasks
 Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
 number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks of navigation
 follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures.
-`Mjlab-...` are mjlab 1.6.0's ([motion.md](motion.md)); `LeggedGym-Flat-A1-v0` is
-[legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files written for this project
-(`source/envlab_assets/`), which cite the sources of their figures.
+`Mjlab-...` are mjlab 1.6.0's ([what differs](#what-differs-from-mjlab), [motion.md](motion.md));
+`LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files
+written for this project (`source/envlab_assets/`), which cite the sources of their figures.
 `-Play` variants have few environments and no randomisation; those of navigation
 have houses that are not trained in. Pictures show the simulation itself; curves were measured on
 two CPU cores. Any Gymnasium id is a task too: [gymnasium.md](gymnasium.md).
@@ -105,20 +105,20 @@ def page() -> str:
         tasks = [task for task in pictured() if _family(task) == family]
         if tasks:
             parts += [f"\n## {title}\n", *(section(task, learned.get(task.id)) for task in tasks)]
-    return "".join([*parts, differences()])
+    return "".join([*parts, *(differences(owner) for owner in DIFFERS)])
 
 
-def differences() -> str:
+def differences(owner: str) -> str:
     """Return the table of what docstrings of the tasks' modules say after :data:`DIFFERS`."""
     tasks: dict[str, list[str]] = {}
     for task in pictured():
         for module in _modules(task):
-            for sentence in _differing(module):
+            for sentence in _differing(module, owner):
                 tasks.setdefault(sentence, []).append(f"`{task.id}`")
-    rows = [("all", sentence) for sentence in _differing("envlab_tasks")]
+    rows = [("all", sentence) for sentence in _differing("envlab_tasks", owner)]
     rows += [(", ".join(ids), sentence) for sentence, ids in tasks.items()]
     lines = "".join(f"| {ids} | {sentence} |\n" for ids, sentence in rows)
-    return f"\n## What differs from Isaac Lab\n\n| tasks | difference |\n|---|---|\n{lines}"
+    return f"\n## What differs from {owner}\n\n| tasks | difference |\n|---|---|\n{lines}"
 
 
 def section(task: Task, learned: dict[str, Any] | None) -> str:
@@ -250,9 +250,9 @@ def _modules(task: Task) -> list[str]:
     return list(modules)
 
 
-def _differing(module: str) -> list[str]:
+def _differing(module: str, owner: str) -> list[str]:
     """Return the points of a module's docstring after :data:`DIFFERS`, each on a line."""
-    points = (sys.modules[module].__doc__ or "").partition(DIFFERS)[2].split("\n- ")[1:]
+    points = (sys.modules[module].__doc__ or "").partition(DIFFERS[owner])[2].split("\n- ")[1:]
     return [" ".join(point.split()).replace("``", "`") for point in points]
 
 

@@ -15,7 +15,10 @@ from envlab.envs.mirror import Mirror, Reflection
 from envlab.errors import ConfigurationError
 from envlab.registry import get_task, load_env_cfg
 
-VELOCITY = ("Flat-Unitree-Go2", "Flat-H1", "Flat-G1", "Rough-Unitree-Go2", "Rough-G1")
+VELOCITY = (
+    *("Flat-Unitree-Go2", "Flat-H1", "Flat-G1", "Rough-Unitree-Go2", "Rough-G1"),
+    *("Rough-Unitree-Go1", "Rough-Anymal-D", "Flat-Spot"),
+)
 TASKS = [
     *(f"Isaac-Velocity-{name}-v0" for name in VELOCITY),
     *("LeggedGym-Flat-A1-v0", "Isaac-Ant-v0", "Isaac-Humanoid-v0"),
@@ -27,6 +30,8 @@ DIFFERENCES = {
     "LeggedGym-Flat-A1-v0": 0.02,
     "Isaac-Velocity-Flat-G1-v0": 0.03,
     "Isaac-Velocity-Flat-H1-v0": 0.05,
+    "Isaac-Velocity-Flat-Unitree-Go1-v0": 0.17,
+    "Isaac-Velocity-Flat-Anymal-D-v0": 0.04,
 }
 """Largest difference of an observation, or of a reward, after 10 steps on a plane, about twice the
 measured one: in the files of real robots the two sides have slightly different masses."""

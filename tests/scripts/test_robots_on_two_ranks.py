@@ -9,6 +9,8 @@ import pytest
 from tests.launcher import ROOT, run, torchrun
 from tests.trained import manifest_of, metrics_of, only_run
 
+WORKER = Path(__file__).with_name("worker_robots.py")
+
 SCRIPTS = ROOT / "scripts/reinforcement_learning"
 LIBRARIES = {
     "rsl_rl": ["agent.num_steps_per_env=8"],
@@ -18,6 +20,18 @@ LIBRARIES = {
     ],
     "skrl": ["agent.agent.rollouts=8"],
 }
+WALKERS = [
+    *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
+    *(
+        task.format(ground)
+        for ground in ("Flat", "Rough")
+        for task in (
+            *("Isaac-Velocity-{}-Anymal-D-v0", "Isaac-Velocity-{}-Unitree-Go1-v0"),
+            "Mjlab-Velocity-{}-Unitree-Go1",
+        )
+    ),
+]
+"""Trained in one launch, which costs less than one each."""
 
 
 @pytest.mark.slow
@@ -41,3 +55,22 @@ def test_two_ranks_train_and_stay_equal(tmp_path: Path, library: str, task: str)
     frames = [record["frames"] for record in metrics_of(directory)]
     assert frames == [256, 512, 768]  # 2 ranks x 16 environments x 8 steps
     assert (directory / "checkpoints/model_3.pt").exists()
+
+
+@pytest.mark.slow
+def test_two_ranks_train_each_robot_that_walks(tmp_path: Path):
+    flags = ["--headless", "--distributed", "--device=cpu", "--num_envs=10"]
+    sizes = ["--max_iterations=2", "agent.audit_interval=1", "agent.num_steps_per_env=4"]
+    words = [",".join(WALKERS), *flags, *sizes]
+    code, output = run([*torchrun(2, WORKER), *words], tmp_path, deadline_s=120.0)
+    assert code == 0, output
+    directories = {manifest_of(file.parent)["task"]: file.parent for file in runs_in(tmp_path)}
+    assert sorted(directories) == sorted(WALKERS)
+    for directory in directories.values():
+        assert manifest_of(directory)["status"] == "finished"
+        assert [record["frames"] for record in metrics_of(directory)] == [80, 160]
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """Return the manifests of the runs in a folder."""
+    return list(folder.glob("logs/*/*/*/run.json"))

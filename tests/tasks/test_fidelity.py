@@ -1,7 +1,8 @@
-"""Tasks and agents have Isaac Lab's numbers: composed configurations against a table of its own.
+"""Tasks and agents have Isaac Lab's and mjlab's numbers: composed configurations against tables.
 
-The table, isaac_lab.yaml, says where each number stands in Isaac Lab's wheel. Where ours differs on
-purpose, it says what we have instead; the reason is in the task's docstring and in docs/tasks.md.
+The tables, isaac_lab.yaml and mjlab.yaml, say where each number stands in the wheel. Where ours
+differs on purpose, they say what we have instead; the reason is in the task's docstring and in
+docs/tasks.md.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ from typing import Any
 import pytest
 
 from envlab.config import load_yaml, to_dict
+from envlab.envs.entities import joint_values
+from envlab.envs.scene import load_model
 from envlab.libraries import libraries
 from envlab.registry import get_task, list_tasks, load_agent_values, load_env_cfg
 from envlab.training.flags import Flags
 
-TABLE = load_yaml(Path(__file__).with_name("isaac_lab.yaml"))
-TASKS, AGENTS = TABLE["environments"], TABLE["agents"]
+TABLES = [load_yaml(Path(__file__).with_name(f"{name}.yaml")) for name in ("isaac_lab", "mjlab")]
+TASKS, AGENTS = (
+    {name: entry for table in TABLES for name, entry in table[part].items()}
+    for part in ("environments", "agents")
+)
+OWNERS = ("Isaac-", "Mjlab-Velocity-")
+"""How the ids begin that the tables are to have."""
 OURS_ALONE = {"Isaac-Reach-Franka-IK-Abs-Play-v0", "Isaac-Reach-Franka-IK-Rel-Play-v0"}
 """Ids that Isaac Lab does not have."""
 AGENTS_ALONE = {
@@ -33,12 +41,12 @@ AGENTS_ALONE = {
     *(
         (f"Isaac-Velocity-{ground}-{robot}-v0", "rl_games")
         for ground in ("Flat", "Rough")
-        for robot in ("Unitree-Go2", "H1", "G1")
+        for robot in ("Anymal-D", "Unitree-Go1", "Unitree-Go2", "H1", "G1")
     ),
 }
 """Agents that Isaac Lab does not have."""
 SECTIONS = (
-    *("observations.policy", "actions", "commands", "events"),
+    *("observations.policy", "observations.critic", "actions", "commands", "events"),
     *("rewards", "terminations", "curriculum"),
 )
 CHANGES_A_TERM = ("weight", "scale", "clip", "noise", "modifiers", "time_out")
@@ -99,7 +107,10 @@ def test_a_task_has_isaac_labs_numbers(task_id):
 @pytest.mark.parametrize("task_id", [name for name in TASKS if "Direct" not in name])
 def test_a_task_has_isaac_labs_terms_and_no_others(task_id):
     cfg = to_dict(load_env_cfg(get_task(task_id)))
-    table = expected(TASKS[task_id])
+    entry = TASKS[task_id]
+    table = expected(entry) | entry.get(
+        "joints", TASKS[entry.get("like", task_id)].get("joints", {})
+    )
     for section in SECTIONS:
         part: Any = cfg
         for name in section.split("."):
@@ -119,6 +130,26 @@ def test_a_task_has_isaac_labs_terms_and_no_others(task_id):
                     assert term.get(setting) in (None, False), path
 
 
+@pytest.mark.parametrize("task_id", [name for name, entry in TASKS.items() if "joints" in entry])
+def test_a_task_has_mjlabs_values_of_each_joint(task_id):
+    cfg = load_env_cfg(get_task(task_id))
+    model = load_model(cfg.scene.model)
+    joints = [model.joint(i).name for i in range(1, model.njnt)]
+    values = dict(flat_by_joint(to_dict(cfg), TASKS[task_id]["joints"]))
+    for path, by_expression in TASKS[task_id]["joints"].items():
+        ours = joint_values(values[path], joints)
+        assert ours == pytest.approx(joint_values(by_expression, joints), rel=1e-5), path
+
+
+def flat_by_joint(cfg: dict[str, Any], paths: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Return the dicts of values by joint that stand at ``paths``."""
+    for path in paths:
+        part: Any = cfg
+        for name in path.split("."):
+            part = part[name]
+        yield path, part
+
+
 @pytest.mark.parametrize(
     ("task_id", "library"), [(name, key) for name, agents in AGENTS.items() for key in agents]
 )
@@ -131,7 +162,7 @@ def test_an_agent_has_isaac_labs_numbers(task_id, library):
 
 
 def test_every_task_and_agent_is_in_the_table_or_ours_alone():
-    tasks = {task.id: task for task in list_tasks() if task.id.startswith("Isaac-")}
+    tasks = {task.id: task for task in list_tasks() if task.id.startswith(OWNERS)}
     assert set(TASKS) | OURS_ALONE == set(tasks)
     files = {
         tasks[name].kwargs[f"{key}_cfg_entry_point"]

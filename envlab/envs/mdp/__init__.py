@@ -11,8 +11,10 @@ from envlab.envs.mdp.contacts import (
     feet_air_time,
     feet_air_time_positive_biped,
     feet_slide,
+    illegal_collision,
     illegal_contact,
     self_collision_cost,
+    sliding_speeds,
     undesired_contacts,
 )
 from envlab.envs.mdp.curriculums import commands_vel, modify_reward_weight
@@ -42,7 +44,7 @@ from envlab.envs.mdp.gait import (
     upright,
     variable_posture,
 )
-from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, height_scan
+from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, ground_normal, height_scan
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
@@ -106,6 +108,7 @@ from envlab.envs.mdp.pushes import apply_external_force_torque, push_by_setting_
 from envlab.envs.mdp.randomization import randomize_actuator_gains, randomize_joint_parameters
 from envlab.envs.mdp.randomization_bodies import (
     randomize_encoder_bias,
+    randomize_geom_friction,
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
@@ -133,7 +136,7 @@ from envlab.envs.mdp.terminations import (
     root_height_below_minimum,
     time_out,
 )
-from envlab.envs.mdp.terrain import terrain_levels_vel
+from envlab.envs.mdp.terrain import terrain_levels_vel, terrain_out_of_bounds
 from envlab.envs.mdp.velocity import (
     ang_vel_xy_l2,
     bad_orientation,
@@ -196,7 +199,9 @@ __all__ = [
     "foot_height",
     "generated_commands",
     "goal_quat_diff",
+    "ground_normal",
     "height_scan",
+    "illegal_collision",
     "illegal_contact",
     "is_alive",
     "is_terminated",
@@ -239,6 +244,7 @@ __all__ = [
     "push_by_setting_velocity",
     "randomize_actuator_gains",
     "randomize_encoder_bias",
+    "randomize_geom_friction",
     "randomize_joint_parameters",
     "randomize_rigid_body_com",
     "randomize_rigid_body_mass",
@@ -259,9 +265,11 @@ __all__ = [
     "share_of_goals_reached",
     "site_orientations",
     "site_positions",
+    "sliding_speeds",
     "soft_landing",
     "success_bonus",
     "terrain_levels_vel",
+    "terrain_out_of_bounds",
     "time_out",
     "track_ang_vel_z_exp",
     "track_ang_vel_z_world_exp",

@@ -37,11 +37,20 @@ def self_collision_cost(
         env: The environment.
         force_threshold: Force of a contact that counts, in N.
         asset_cfg: Sensors of the model that measure forces of the robot on itself, such as
-            ``<contact subtree1="pelvis" subtree2="pelvis" num="1" data="force" reduce="none"/>``.
+            ``<contact subtree1="pelvis" subtree2="pelvis" num="1" data="force" reduce="none"/>``,
+            or of parts of it on the world.
     """
-    forces = columns(env.sim.substeps.sensordata.movedim(1, 2), asset_cfg.sensor_ids)
-    norms = torch.linalg.vector_norm(forces.unflatten(1, (-1, 3)), dim=2)
-    return (norms > force_threshold).any(dim=1).sum(dim=1).float()
+    return _collides(env, force_threshold, asset_cfg).sum(dim=1).float()
+
+
+def illegal_collision(
+    env: ManagerEnv, force_threshold: float, asset_cfg: SceneEntity
+) -> torch.Tensor:
+    """Return whether a sensor measured a collision in any physics step of a control step.
+
+    It is mjlab 1.6.0's ``illegal_contact``, of what :func:`self_collision_cost` counts.
+    """
+    return _collides(env, force_threshold, asset_cfg).any(dim=1)
 
 
 def undesired_contacts(
@@ -96,13 +105,27 @@ def feet_slide(env: ManagerEnv, sensor_cfg: ContactBodies, asset_cfg: SceneEntit
             f"{', '.join(asset_cfg.body_names)} in asset_cfg; name the same ones, in the order of "
             "the model."
         )
+    return (sliding_speeds(env, asset_cfg) * sensor_cfg.in_contact).sum(dim=1)
+
+
+def sliding_speeds(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
+    """Return the horizontal speeds of bodies' centres of mass, in m/s, ``(num_envs, num_bodies)``.
+
+    Needs ``cvel``, ``xipos`` and ``subtree_com`` in ``env.sim.data_fields``.
+    """
     data = env.sim.data
     # cvel is the velocity of the body-fixed frame that now lies at the tree's centre of mass.
     arm = data.xipos[:, asset_cfg.body_ids] - data.subtree_com[:, asset_cfg.root_body, None]
     spatial = data.cvel[:, asset_cfg.body_ids]
     velocity = spatial[..., 3:] + torch.linalg.cross(spatial[..., :3], arm)
-    speed = torch.linalg.vector_norm(velocity[..., :2], dim=2)
-    return (speed * sensor_cfg.in_contact).sum(dim=1)
+    return torch.linalg.vector_norm(velocity[..., :2], dim=2)
+
+
+def _collides(env: ManagerEnv, force_threshold: float, sensors: SceneEntity) -> torch.Tensor:
+    """Return in which physics steps a sensor's force is above the threshold, ``(num_envs, n)``."""
+    forces = columns(env.sim.substeps.sensordata.movedim(1, 2), sensors.sensor_ids)
+    norms = torch.linalg.vector_norm(forces.unflatten(1, (-1, 3)), dim=2)
+    return (norms > force_threshold).any(dim=1)
 
 
 def _is_to_move(env: ManagerEnv, command_name: str) -> torch.Tensor:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ from envlab.envs.contact_sensor import ContactBodies
 from envlab.envs.entities import SceneEntity, SceneEntityCfg, columns, joint_values, resolve_entity
 from envlab.envs.managers.sensor import SensorTerm, SensorTermCfg
 from envlab.envs.masks import clear
-from envlab.envs.math import gravity_in_body
+from envlab.envs.math import gravity_in_body, quat_apply_inverse
+from envlab.envs.mdp.height_scan import RayCasterCfg, ground_normal
 from envlab.envs.mdp.root import base_ang_vel, base_origin_vel
 from envlab.errors import ConfigurationError
 
@@ -41,6 +43,11 @@ class FootSensorCfg(SensorTermCfg):
     """A site under each foot."""
     contact_sensor: str = "contact_forces"
     """The sensor that says whether the sites' bodies touch."""
+    ring_radius_m: float = 0.0
+    """On generated ground, heights are above the highest of its points under the site and on a ring
+    around it, of this radius; 0: under the site alone."""
+    num_ring_samples: int = 0
+    """Points of the ring."""
 
     def build(self, env: VectorEnv) -> FootSensor:
         return FootSensor(self, env)
@@ -65,6 +72,9 @@ class FootSensor(SensorTerm):
         self._bodies = torch.tensor(
             np.asarray(model.site_bodyid)[sites], dtype=torch.int64, device=env.device
         )
+        angles = torch.arange(cfg.num_ring_samples) * (2.0 * math.pi / max(cfg.num_ring_samples, 1))
+        ring = cfg.ring_radius_m * torch.stack((angles.cos(), angles.sin()))
+        self._around = torch.cat((torch.zeros(2, 1), ring), dim=1).to(env.device)
         shape = (env.num_envs, len(sites))
         self.peak_heights = torch.zeros(shape, device=env.device)
         self.landing_heights = torch.zeros(shape, device=env.device)
@@ -77,7 +87,8 @@ class FootSensor(SensorTerm):
         terrain = self._env.terrain
         if terrain is None:
             return pos[..., 2]
-        return pos[..., 2] - terrain.heights_at(pos[..., 0], pos[..., 1])
+        x, y = (pos[..., i, None] + self._around[i] for i in (0, 1))
+        return pos[..., 2] - terrain.heights_at(x, y).amax(dim=2)
 
     @property
     def speeds(self) -> torch.Tensor:
@@ -185,13 +196,26 @@ def track_angular_velocity(
     return torch.exp(error.square().sum(dim=1) / -(std**2))
 
 
-def upright(env: ManagerEnv, std: float, asset_cfg: SceneEntity) -> torch.Tensor:
+def upright(
+    env: ManagerEnv, std: float, asset_cfg: SceneEntity, sensor_cfg: RayCasterCfg | None = None
+) -> torch.Tensor:
     """Return ``exp(-t^2 / std^2)`` of the tilt ``t`` of a body: gravity's horizontal part in it.
 
-    Needs ``xquat`` in ``env.sim.data_fields``. ``asset_cfg`` names one body.
+    Needs ``xquat`` in ``env.sim.data_fields``.
+
+    Args:
+        env: The environment.
+        std: Width, of a sine.
+        asset_cfg: One body.
+        sensor_cfg: Points around it; then the tilt is that against the plane of the ground there. A
+            body that is not the root needs ``xpos`` as well.
     """
     quat = columns(env.sim.data.xquat, asset_cfg.body_ids)[:, 0]
-    return torch.exp(gravity_in_body(quat)[:, :2].square().sum(dim=1) / -(std**2))
+    if sensor_cfg is None:
+        up = gravity_in_body(quat)
+    else:
+        up = quat_apply_inverse(quat, ground_normal(env, sensor_cfg, asset_cfg))
+    return torch.exp(up[:, :2].square().sum(dim=1) / -(std**2))
 
 
 def variable_posture(

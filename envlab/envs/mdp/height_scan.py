@@ -1,4 +1,4 @@
-"""The height scan: how far the ground is below points around a robot."""
+"""The height scan: how far the ground is below points around a robot, and how it slopes."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def height_scan(
     grid = _grid(env, sensor_cfg)
     if env.terrain is None:
         return height.expand(-1, grid.shape[1])
-    cos, sin = _heading(quat)
-    world_x = position[:, :1] + (cos * grid[0] - sin * grid[1])
-    world_y = position[:, 1:2] + (sin * grid[0] + cos * grid[1])
+    world_x, world_y = _in_world(position, _heading(quat), grid)
     if sensor_cfg.method == "lookup":
         return height - env.terrain.heights_at(world_x, world_y)
     start = position[:, 2:] + sensor_cfg.offset[2]
@@ -88,6 +86,57 @@ def height_scan(
     down = env.constants["height_scan", "down"].expand_as(origins)
     distance, _ = env.sim.rays(origins, down, geom_groups=[env.terrain.geom_group])
     return torch.where(distance < 0.0, torch.inf, height - (start - distance))
+
+
+def ground_normal(
+    env: ManagerEnv, sensor_cfg: RayCasterCfg, asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return the upward unit normal, world frame, of the plane that fits the ground best.
+
+    It is that of the least squares of heights at the points, whose grid must have a width along x
+    and y. On a plane the normal is vertical.
+
+    Args:
+        env: The environment.
+        sensor_cfg: The points.
+        asset_cfg: See :func:`height_scan`.
+
+    Returns:
+        ``(num_envs, 3)``.
+    """
+    position, quat = _pose(env, asset_cfg)
+    if env.terrain is None:
+        return torch.eye(3, device=env.device)[2].expand(env.num_envs, 3)
+    grid, (cos, sin) = _grid(env, sensor_cfg), _heading(quat)
+    heights = env.terrain.heights_at(*_in_world(position, (cos, sin), grid))
+    rise_x, rise_y = (
+        (heights * w).sum(dim=1, keepdim=True) for w in _slope_weights(env, sensor_cfg)
+    )
+    normal = torch.cat(
+        (sin * rise_y - cos * rise_x, -sin * rise_x - cos * rise_y, torch.ones_like(cos)), dim=1
+    )
+    return normal / torch.linalg.vector_norm(normal, dim=1, keepdim=True)
+
+
+def _slope_weights(env: ManagerEnv, cfg: RayCasterCfg) -> torch.Tensor:
+    """Return by what heights at the points are multiplied for the slopes along x and y."""
+    pattern = cfg.pattern_cfg
+    key = ("ground_normal", *pattern.size, pattern.resolution)
+    if key not in env.constants:
+        points = pattern.points()
+        centred = points - points.mean(dim=1, keepdim=True)
+        env.constants[key] = torch.linalg.solve(centred @ centred.T, centred).to(env.device)
+    return env.constants[key]
+
+
+def _in_world(
+    position: torch.Tensor, heading: tuple[torch.Tensor, torch.Tensor], grid: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the points' x and y in the world, ``(num_envs, num_points)`` each."""
+    cos, sin = heading
+    x = position[:, :1] + (cos * grid[0] - sin * grid[1])
+    y = position[:, 1:2] + (sin * grid[0] + cos * grid[1])
+    return x, y
 
 
 def _pose(env: ManagerEnv, asset: SceneEntity) -> tuple[torch.Tensor, torch.Tensor]:

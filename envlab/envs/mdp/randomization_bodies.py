@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
+from envlab.envs.mdp.randomization import Distribution, draw
 from envlab.envs.random import RandomStream
 from envlab.errors import ConfigurationError
 
@@ -40,6 +41,43 @@ def randomize_rigid_body_material(
     sliding = env.sim.params.geom_friction[:, :, 0]
     ids = asset_cfg.geom_ids
     sliding[:, ids] = torch.where(mask.unsqueeze(1), drawn, sliding[:, ids])
+    env.sim.apply_params(mask)
+
+
+def randomize_geom_friction(
+    env: ManagerEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    friction_range: tuple[float, float],
+    axis: int,
+    distribution: Distribution = "uniform",
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Draw one of MuJoCo's coefficients for each environment, the same for all named geoms.
+
+    Needs ``geom_friction`` in ``env.sim.model_fields``. mjlab 1.6.0's ``dr.geom_friction`` with
+    ``shared_random``.
+
+    Args:
+        env: The environment.
+        mask: Environments to change, bool ``(num_envs,)``.
+        stream: The term's random stream.
+        friction_range: Bounds of the coefficient.
+        axis: 0 for sliding, 1 for spinning (in m), 2 for rolling (in m).
+        distribution: ``uniform`` or ``log_uniform``.
+        asset_cfg: The geoms.
+
+    Raises:
+        ConfigurationError: For another axis or distribution.
+    """
+    if axis not in (0, 1, 2):
+        raise ConfigurationError(
+            f"A friction's axis is {axis!r}, but must be 0 (sliding), 1 (spinning) or 2 (rolling)."
+        )
+    drawn = draw(stream, distribution, friction_range, 1, mask)
+    coefficients = env.sim.params.geom_friction[:, :, axis]
+    ids = asset_cfg.geom_ids
+    coefficients[:, ids] = torch.where(mask.unsqueeze(1), drawn, coefficients[:, ids])
     env.sim.apply_params(mask)
 
 

@@ -1,4 +1,4 @@
-"""Curriculum terms over the levels of generated ground."""
+"""Terms over generated ground: a curriculum over its levels, and its end."""
 
 from __future__ import annotations
 
@@ -50,3 +50,21 @@ def terrain_levels_vel(
     move_down = ~move_up & (distance < speed * (0.5 * env.cfg.episode_length_s))
     env.terrain.update_env_origins(mask, move_up, move_down)
     return env.terrain.terrain_levels.float().mean()
+
+
+def terrain_out_of_bounds(
+    env: ManagerEnv, distance_buffer: float = 3.0, asset_cfg: SceneEntity = _ROBOT
+) -> torch.Tensor:
+    """Return whether a robot is closer to the edge of the ground than ``distance_buffer``, in m.
+
+    Isaac Lab's term, and mjlab's ``out_of_terrain_bounds``. A plane has no edge.
+    """
+    if env.terrain is None:
+        return torch.zeros(env.num_envs, dtype=torch.bool, device=env.device)
+    position = env.sim.data.qpos[:, asset_cfg.root_pos]
+    cfg = env.terrain.cfg.terrain_generator
+    limits = [
+        0.5 * number * length + cfg.border_width - distance_buffer
+        for number, length in zip((cfg.num_rows, cfg.num_cols), cfg.size, strict=True)
+    ]
+    return (position[:, 0].abs() > limits[0]) | (position[:, 1].abs() > limits[1])

@@ -94,3 +94,5 @@ def test_a_robot_that_hits_itself_pays_for_each_physics_step():
     both = SimpleNamespace(sensor_ids=slice(0, 6))
     assert mdp.self_collision_cost(env, 10.0, both).tolist() == [2.0, 1.0]
     assert mdp.self_collision_cost(env, 10.5, both).tolist() == [2.0, 0.0]
+    assert mdp.illegal_collision(env, 10.0, both).tolist() == [True, True]
+    assert mdp.illegal_collision(env, 10.5, both).tolist() == [True, False]

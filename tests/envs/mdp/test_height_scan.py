@@ -7,8 +7,10 @@ import math
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import SceneEntityCfg, mdp
+from envlab.envs.entities import resolve_entity
 from envlab.envs.managers import ObservationTermCfg
+from envlab.envs.terrain import HfPyramidSlopedTerrainCfg, TerrainCfg, TerrainGeneratorCfg
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import group, terms
 from tests.envs.terrain.hills import make_env
@@ -102,3 +104,28 @@ def test_plane_is_at_height_zero():
 def test_grid_without_points_is_refused():
     with pytest.raises(ConfigurationError, match=r"resolution 0\.0 m; give a size of 0 or more"):
         mdp.GridPatternCfg(resolution=0.0).points()
+
+
+def test_the_normal_is_that_of_a_slope_whichever_way_the_robot_faces():
+    slope = HfPyramidSlopedTerrainCfg(slope_range=(0.4, 0.4), platform_width=1.0)
+    generator = TerrainGeneratorCfg(
+        curriculum=True, size=(6.0, 6.0), num_rows=1, num_cols=1, sub_terrains={"hill": slope}
+    )
+    env = make_env(2, ground=TerrainCfg(max_init_terrain_level=None, terrain_generator=generator))
+    at, yaw = [-1.6, -1.1, 2.0], 1.0
+    turned = [math.cos(0.5 * yaw), 0.0, 0.0, math.sin(0.5 * yaw)]
+    scan(env, [*at, 1.0, 0.0, 0.0, 0.0], [*at, *turned])
+    cfg = mdp.RayCasterCfg(pattern_cfg=mdp.GridPatternCfg(resolution=0.2, size=(1.0, 0.6)))
+    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    normals = mdp.ground_normal(env, cfg, robot)
+    points = cfg.pattern_cfg.points()
+    for normal, angle in zip(normals, (0.0, yaw), strict=True):
+        x = at[0] + math.cos(angle) * points[0] - math.sin(angle) * points[1]
+        y = at[1] + math.sin(angle) * points[0] + math.cos(angle) * points[1]
+        rows = torch.stack((x, y, torch.ones_like(x)), dim=1)
+        slopes = torch.linalg.lstsq(rows, env.terrain.heights_at(x, y)[:, None]).solution[:2, 0]
+        assert slopes.min() > 0.1  # uphill along both axes
+        upward = torch.cat((-slopes, torch.ones(1)))
+        assert torch.allclose(normal, upward / upward.norm(), atol=1e-4)
+    plane = make_env(2, plane=True)
+    assert mdp.ground_normal(plane, cfg, robot).tolist() == [[0.0, 0.0, 1.0]] * 2

@@ -34,6 +34,27 @@ def test_friction_is_one_draw_for_all_geoms_of_an_environment():
     assert (env.sim.params.geom_friction[:, :, 1] == 0.005).all()
 
 
+def test_each_coefficient_of_friction_can_be_drawn_alone():
+    env = started(
+        mdp.randomize_geom_friction,
+        ("geom_friction",),
+        axis=2,
+        friction_range=(1e-5, 1e-3),
+        distribution="log_uniform",
+        asset_cfg=SceneEntityCfg(geom_names=["block", "arm"]),
+    )
+    friction = env.sim.params.geom_friction
+    floor, block, arm = (env.sim.model.geom(name).id for name in ("floor", "block", "arm"))
+    rolling = friction[:, block, 2]
+    assert torch.equal(rolling, friction[:, arm, 2])
+    assert 1e-5 <= rolling.min() < rolling.max() < 1e-3
+    assert (rolling < 1e-4).float().mean().item() == pytest.approx(0.5, abs=0.1)
+    assert (friction[:, floor, 2] == friction[0, floor, 2]).all()
+    assert (friction[:, block, :2] == friction[0, block, :2]).all()
+    with pytest.raises(ConfigurationError, match="axis is 3, but must be 0"):
+        started(mdp.randomize_geom_friction, ("geom_friction",), axis=3, friction_range=(0.0, 1.0))
+
+
 def test_friction_changes_how_far_a_block_slides():
     env = started(
         mdp.randomize_rigid_body_material,

@@ -63,3 +63,15 @@ def test_curriculum_without_levels_says_what_to_remove():
     env = make_walkers(2, plane=True)
     with pytest.raises(ConfigurationError, match=r"Set env\.curriculum\.terrain_levels=null"):
         env.step(torch.zeros(2, 1))
+
+
+def test_the_edge_is_that_of_the_border():
+    env = make_walkers(4)  # 4 x 2 tiles of 6 m and a border of 5 m: 34 x 22 m
+    qpos = env.sim.data.qpos.clone()
+    qpos[:, :2] = torch.tensor([[14.9, 0.0], [-15.1, 0.0], [0.0, 8.9], [0.0, 9.1]])
+    env.sim.reset(torch.ones(4, dtype=torch.bool), qpos)
+    robot = resolve_entity(SceneEntityCfg("robot"), env.sim.model, env.device)
+    outside = mdp.terrain_out_of_bounds(env, distance_buffer=2.0, asset_cfg=robot)
+    assert outside.tolist() == [False, True, False, True]
+    plane = make_env(2, plane=True)
+    assert mdp.terrain_out_of_bounds(plane, asset_cfg=robot).tolist() == [False, False]

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
-from envlab.envs.terrain import TerrainGeneratorCfg, rough_terrains
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     CommandsCfg,
     EventsCfg,
@@ -76,13 +75,6 @@ def straight_on() -> mdp.UniformVelocityCommandCfg:
     command = velocity_command((1.0, 1.0))
     command.ranges.heading = (0.0, 0.0)
     return command
-
-
-def biped_terrains() -> TerrainGeneratorCfg:
-    """Return ``ROUGH_TERRAINS_CFG`` with a curriculum."""
-    generator = rough_terrains()
-    generator.curriculum = True
-    return generator
 
 
 @dataclass(kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from envlab.envs import SceneEntityCfg, UniformNoiseCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg
-from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg
+from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import ObservationsCfg, PolicyCfg
 
 
@@ -28,6 +28,13 @@ def scan_of_the_ground(body_names: str | None = None) -> ObservationTermCfg:
         noise=UniformNoiseCfg(n_min=-0.1, n_max=0.1),
         clip=(-1.0, 1.0),
     )
+
+
+def full_terrains() -> TerrainGeneratorCfg:
+    """Return ``ROUGH_TERRAINS_CFG`` with a curriculum."""
+    generator = rough_terrains()
+    generator.curriculum = True
+    return generator
 
 
 def few_tiles(generator: TerrainGeneratorCfg) -> TerrainCfg:

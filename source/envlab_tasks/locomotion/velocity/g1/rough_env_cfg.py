@@ -11,12 +11,12 @@ from envlab_tasks.locomotion.velocity.biped_env_cfg import (
     BipedPlayEventsCfg,
     StraightOnCommandsCfg,
     biped_sim,
-    biped_terrains,
 )
 from envlab_tasks.locomotion.velocity.g1.base_env_cfg import MODEL, G1EnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import (
     CurriculumCfg,
     few_tiles,
+    full_terrains,
     rough_observations,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
@@ -32,7 +32,7 @@ class G1RoughEnvCfg(G1EnvCfg):
 
     sim: SimulationCfg = default(biped_sim("xpos", "xquat"))  # where the torso is
     scene: SceneCfg = default(
-        SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=biped_terrains()))
+        SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=full_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations(TORSO))
     curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
@@ -44,7 +44,7 @@ class G1RoughPlayEnvCfg(G1RoughEnvCfg):
 
     episode_length_s: float = 40.0
     scene: SceneCfg = default(
-        SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(biped_terrains()))
+        SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(full_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations(TORSO, noise=False))
     commands: CommandsCfg = field(default_factory=StraightOnCommandsCfg)

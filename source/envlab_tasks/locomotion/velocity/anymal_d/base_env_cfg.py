@@ -1,0 +1,79 @@
+"""What ANYmal D changes in :class:`VelocityEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
+
+Differs from Isaac Lab 2.3.2:
+
+- ANYmal D's drives are PD control with 80 N m/rad and 2 N m s/rad within a DC motor's limits, with
+  an armature of 0.01 kg m^2; there an LSTM network within the same limits. The gains are those of
+  legged_gym's ANYmal C, which has the same drives.
+- ANYmal D's masses are those of ANYbotics' anymal_d_simple_description, 51.5 kg in all.
+- The agents with symmetry (``rsl_rl_with_symmetry_cfg_entry_point``) and of distillation are not
+  there; ``agent.algorithm.symmetry_cfg`` has the same effect as the former.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, SimulationCfg, default, mdp
+from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    EventsCfg,
+    RewardsCfg,
+    VelocityEnvCfg,
+    in_contact,
+)
+
+MODEL = "envlab_assets:robots/anymal_d.xml"
+
+
+def feet_air_time(weight: float) -> RewardTermCfg:
+    """Return the reward for steps of more than 0.5 s."""
+    return RewardTermCfg(
+        func=mdp.feet_air_time,
+        weight=weight,
+        params={
+            "sensor_cfg": in_contact(".*_FOOT"),
+            "command_name": "base_velocity",
+            "threshold": 0.5,
+        },
+    )
+
+
+@dataclass(kw_only=True)
+class AnymalDRewardsCfg(RewardsCfg):
+    """The same, by ANYmal's names."""
+
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.125))
+    undesired_contacts: RewardTermCfg | None = default(
+        RewardTermCfg(
+            func=mdp.undesired_contacts,
+            weight=-1.0,
+            params={"sensor_cfg": in_contact(".*_THIGH"), "threshold": 1.0},
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class AnymalDPlayEventsCfg(EventsCfg):
+    """Nothing pushes."""
+
+    base_external_force_torque: EventTermCfg | None = None
+    push_robot: EventTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class AnymalDEnvCfg(VelocityEnvCfg):
+    """ANYmal D on any ground."""
+
+    sim: SimulationCfg = default(
+        SimulationCfg(
+            dt=0.005,
+            data_fields=("sensordata", "actuator_force"),
+            substep_fields=("qvel",),
+            model_fields=("body_mass", "body_inertia", "body_ipos", "geom_friction"),
+            num_contacts_max=96,
+            num_constraints_max=384,
+        )
+    )
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
+    rewards: RewardsCfg = field(default_factory=AnymalDRewardsCfg)

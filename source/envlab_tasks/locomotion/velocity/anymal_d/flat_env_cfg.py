@@ -1,0 +1,50 @@
+"""Isaac-Velocity-Flat-Anymal-D-v0. The numbers are Isaac Lab 2.3's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, default, mdp
+from envlab.envs.managers import RewardTermCfg
+from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
+    MODEL,
+    AnymalDEnvCfg,
+    AnymalDPlayEventsCfg,
+    AnymalDRewardsCfg,
+    feet_air_time,
+)
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    EventsCfg,
+    ObservationsCfg,
+    PlayObservationsCfg,
+    RewardsCfg,
+)
+
+
+@dataclass(kw_only=True)
+class FlatRewardsCfg(AnymalDRewardsCfg):
+    """On flat ground the base is to be level, and steps are to be long."""
+
+    dof_torques_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.5e-5)
+    )
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.5))
+    flat_orientation_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-5.0)
+    )
+
+
+@dataclass(kw_only=True)
+class AnymalDFlatEnvCfg(AnymalDEnvCfg):
+    """ANYmal D on a plane."""
+
+    rewards: RewardsCfg = field(default_factory=FlatRewardsCfg)
+
+
+@dataclass(kw_only=True)
+class AnymalDFlatPlayEnvCfg(AnymalDFlatEnvCfg):
+    """Few robots, no noise, no pushes."""
+
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
+    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
+    events: EventsCfg = field(default_factory=AnymalDPlayEventsCfg)

@@ -1,0 +1,43 @@
+"""Isaac-Velocity-Rough-Anymal-D-v0. The numbers are Isaac Lab 2.3's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, default
+from envlab.envs.terrain import TerrainCfg
+from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
+    MODEL,
+    AnymalDEnvCfg,
+    AnymalDPlayEventsCfg,
+)
+from envlab_tasks.locomotion.velocity.rough_ground import (
+    CurriculumCfg,
+    few_tiles,
+    full_terrains,
+    rough_observations,
+)
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, ObservationsCfg
+
+
+@dataclass(kw_only=True)
+class AnymalDRoughEnvCfg(AnymalDEnvCfg):
+    """ANYmal D on stairs, blocks, noise and slopes."""
+
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=full_terrains()))
+    )
+    observations: ObservationsCfg = default(rough_observations())
+    curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
+
+
+@dataclass(kw_only=True)
+class AnymalDRoughPlayEnvCfg(AnymalDRoughEnvCfg):
+    """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
+
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(full_terrains()))
+    )
+    observations: ObservationsCfg = default(rough_observations(noise=False))
+    events: EventsCfg = field(default_factory=AnymalDPlayEventsCfg)
+    curriculum: CurriculumCfg | None = None

@@ -1,0 +1,49 @@
+"""Mjlab-Velocity-Rough-Unitree-G1. The numbers are mjlab 1.6.0's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, SimulationCfg, default
+from envlab.envs.terrain import TerrainCfg
+from envlab_assets.robots.g1_29 import MODEL
+from envlab_tasks.locomotion.velocity.g1_29.base_env_cfg import G1EnvCfg, G1PlayEventsCfg
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
+    CurriculumCfg,
+    EventsCfg,
+    ObservationsCfg,
+    TerminationsCfg,
+    simulation,
+)
+from envlab_tasks.locomotion.velocity.mjlab_rough_ground import (
+    PlayRoughObservationsCfg,
+    RoughCurriculumCfg,
+    RoughObservationsCfg,
+    RoughTerminationsCfg,
+    play_terrain,
+    rough_terrains,
+)
+
+
+@dataclass(kw_only=True)
+class G1RoughEnvCfg(G1EnvCfg):
+    """G1 on stairs, slopes, waves and noise."""
+
+    sim: SimulationCfg = default(simulation(70, 1500))
+    scene: SceneCfg = default(
+        SceneCfg(num_envs=4096, model=MODEL, terrain=TerrainCfg(terrain_generator=rough_terrains()))
+    )
+    observations: ObservationsCfg = field(default_factory=RoughObservationsCfg)
+    terminations: TerminationsCfg = field(default_factory=RoughTerminationsCfg)
+    curriculum: CurriculumCfg | None = field(default_factory=RoughCurriculumCfg)
+
+
+@dataclass(kw_only=True)
+class G1RoughPlayEnvCfg(G1RoughEnvCfg):
+    """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
+
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL, terrain=play_terrain()))
+    observations: ObservationsCfg = field(default_factory=PlayRoughObservationsCfg)
+    events: EventsCfg = field(default_factory=G1PlayEventsCfg)
+    terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
+    curriculum: CurriculumCfg | None = None

@@ -1,0 +1,60 @@
+"""What Go1 changes in :class:`SmallQuadrupedEnvCfg`, on any ground. Numbers are Isaac Lab 2.3's.
+
+Differs from Isaac Lab 2.3.2:
+
+- Go1's motors are PD control with 20 N m/rad and 0.5 N m s/rad behind a DC motor's torque-speed
+  line, with the armature of their rotors; there a network, whose measurements had these gains.
+- Go1's masses are those of the MuJoCo Menagerie, 12.7 kg in all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, default
+from envlab.envs.managers import EventTermCfg, TerminationTermCfg
+from envlab_assets.robots.go1 import MODEL
+from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import (
+    SmallEventsCfg,
+    SmallQuadrupedEnvCfg,
+    base_mass,
+)
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    EventsCfg,
+    TerminationsCfg,
+    base_contact,
+    external_wrench,
+)
+
+TRUNK = "trunk"
+
+
+@dataclass(kw_only=True)
+class Go1EventsCfg(SmallEventsCfg):
+    """The trunk weighs 1 kg less to 3 kg more."""
+
+    add_base_mass: EventTermCfg | None = default(base_mass(TRUNK))
+    base_external_force_torque: EventTermCfg | None = default(external_wrench(TRUNK))
+
+
+@dataclass(kw_only=True)
+class Go1PlayEventsCfg(Go1EventsCfg):
+    """Nothing pushes."""
+
+    base_external_force_torque: EventTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class Go1TerminationsCfg(TerminationsCfg):
+    """The time is up, or the trunk touches something."""
+
+    base_contact: TerminationTermCfg | None = default(base_contact(TRUNK))
+
+
+@dataclass(kw_only=True)
+class Go1EnvCfg(SmallQuadrupedEnvCfg):
+    """Go1 on any ground."""
+
+    scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
+    events: EventsCfg = field(default_factory=Go1EventsCfg)
+    terminations: TerminationsCfg = field(default_factory=Go1TerminationsCfg)

@@ -1,0 +1,33 @@
+"""Mjlab-Velocity-Flat-Unitree-Go1. The numbers are mjlab 1.6.0's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneCfg, default
+from envlab_assets.robots.go1 import MJLAB_MODEL
+from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import Go1EnvCfg, Go1PlayEventsCfg
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
+    CommandsCfg,
+    CurriculumCfg,
+    EventsCfg,
+    ObservationsCfg,
+    PlayCommandsCfg,
+    PlayObservationsCfg,
+)
+
+
+@dataclass(kw_only=True)
+class Go1FlatEnvCfg(Go1EnvCfg):
+    """Go1 on a plane."""
+
+
+@dataclass(kw_only=True)
+class Go1FlatPlayEnvCfg(Go1FlatEnvCfg):
+    """Few robots, no noise, no pushes, commands of the second stage from the first step on."""
+
+    scene: SceneCfg = default(SceneCfg(num_envs=50, model=MJLAB_MODEL))
+    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
+    commands: CommandsCfg = field(default_factory=PlayCommandsCfg)
+    events: EventsCfg = field(default_factory=Go1PlayEventsCfg)
+    curriculum: CurriculumCfg | None = None

@@ -1,0 +1,141 @@
+"""What mjlab 1.6.0's velocity tasks share on rough ground: a scan of it, levels, and its edge.
+
+Differs from mjlab 1.6.0:
+
+- Kinds of ground have columns by their share, ten in all; there each has one column, and robots are
+  spread over them by its share. Within a level, tiles differ in difficulty.
+- The ground is one height field (see docs/terrain.md), there of boxes and height fields.
+- In a play variant a robot stays on its tile, there it starts on a random one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from envlab.envs import UniformNoiseCfg, default, mdp
+from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg, TerminationTermCfg
+from envlab.envs.terrain import (
+    HfInvertedPyramidSlopedTerrainCfg,
+    HfPyramidSlopedTerrainCfg,
+    HfRandomUniformTerrainCfg,
+    HfWaveTerrainCfg,
+    MeshInvertedPyramidStairsTerrainCfg,
+    MeshPlaneTerrainCfg,
+    MeshPyramidStairsTerrainCfg,
+    TerrainCfg,
+    TerrainGeneratorCfg,
+)
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
+    CriticCfg,
+    CurriculumCfg,
+    ObservationsCfg,
+    PolicyCfg,
+    TerminationsCfg,
+)
+
+
+def rough_terrains() -> TerrainGeneratorCfg:
+    """Return mjlab's ``ROUGH_TERRAINS_CFG`` with a curriculum."""
+    stairs: dict[str, Any] = {
+        "proportion": 0.2,
+        "step_height_range": (0.0, 0.1),
+        "step_width": 0.3,
+        "platform_width": 3.0,
+        "border_width": 1.0,
+    }
+    slope: dict[str, Any] = {
+        "proportion": 0.1,
+        "slope_range": (0.0, 1.0),
+        "platform_width": 2.0,
+        "border_width": 0.25,
+    }
+    return TerrainGeneratorCfg(
+        curriculum=True,
+        num_cols=10,
+        sub_terrains={
+            "flat": MeshPlaneTerrainCfg(proportion=0.2),
+            "pyramid_stairs": MeshPyramidStairsTerrainCfg(**stairs),
+            "pyramid_stairs_inv": MeshInvertedPyramidStairsTerrainCfg(**stairs),
+            "hf_pyramid_slope": HfPyramidSlopedTerrainCfg(**slope),
+            "hf_pyramid_slope_inv": HfInvertedPyramidSlopedTerrainCfg(**slope),
+            "random_rough": HfRandomUniformTerrainCfg(
+                proportion=0.1, noise_range=(0.02, 0.10), noise_step=0.02, border_width=0.25
+            ),
+            "wave_terrain": HfWaveTerrainCfg(
+                proportion=0.1, amplitude_range=(0.0, 0.2), num_waves=4, border_width=0.25
+            ),
+        },
+    )
+
+
+def play_terrain() -> TerrainCfg:
+    """Return 5 x 5 tiles of all kinds and difficulties, mixed."""
+    generator = rough_terrains()
+    generator.num_rows = generator.num_cols = 5
+    generator.curriculum, generator.border_width = False, 10.0
+    return TerrainCfg(max_init_terrain_level=5, terrain_generator=generator)
+
+
+def scan_of_the_ground(noise: UniformNoiseCfg | None = None) -> ObservationTermCfg:
+    """Return how far the ground is below the root at 187 points, in units of 5 m."""
+    params = {"sensor_cfg": mdp.RayCasterCfg(), "offset": 0.0}
+    return ObservationTermCfg(func=mdp.height_scan, params=params, noise=noise, scale=1.0 / 5.0)
+
+
+@dataclass(kw_only=True)
+class RoughPolicyCfg(PolicyCfg):
+    """What the robot measures, and the ground around it, with noise."""
+
+    height_scan: ObservationTermCfg = default(
+        scan_of_the_ground(UniformNoiseCfg(n_min=-0.1, n_max=0.1))
+    )
+
+
+@dataclass(kw_only=True)
+class RoughCriticCfg(CriticCfg, RoughPolicyCfg):
+    """The same without noise, with true joint positions, and how the feet step."""
+
+    height_scan: ObservationTermCfg = default(scan_of_the_ground())
+
+
+@dataclass(kw_only=True)
+class PlayRoughPolicyCfg(RoughPolicyCfg):
+    """Without noise."""
+
+    enable_corruption: bool = False
+
+
+@dataclass(kw_only=True)
+class RoughObservationsCfg(ObservationsCfg):
+    """What the policy sees, and what the critic does."""
+
+    policy: PolicyCfg = field(default_factory=RoughPolicyCfg)
+    critic: CriticCfg = field(default_factory=RoughCriticCfg)
+
+
+@dataclass(kw_only=True)
+class PlayRoughObservationsCfg(RoughObservationsCfg):
+    """Without noise."""
+
+    policy: PolicyCfg = field(default_factory=PlayRoughPolicyCfg)
+
+
+@dataclass(kw_only=True)
+class RoughCurriculumCfg(CurriculumCfg):
+    """Who walks far gets harder ground; commands get faster."""
+
+    terrain_levels: CurriculumTermCfg | None = default(
+        CurriculumTermCfg(func=mdp.terrain_levels_vel, params={"command_name": "twist"})
+    )
+
+
+@dataclass(kw_only=True)
+class RoughTerminationsCfg(TerminationsCfg):
+    """The same, and the episode ends, without a failure, 30 cm before the ground does."""
+
+    out_of_terrain_bounds: TerminationTermCfg | None = default(
+        TerminationTermCfg(
+            func=mdp.terrain_out_of_bounds, params={"distance_buffer": 0.3}, time_out=True
+        )
+    )

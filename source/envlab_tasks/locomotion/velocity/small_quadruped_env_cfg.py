@@ -1,0 +1,118 @@
+"""What Unitree's small quadrupeds, Go1 and Go2, change in :class:`VelocityEnvCfg`: Isaac Lab 2.3's.
+
+The numbers are the same for both; a robot names its base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SceneEntityCfg, default, mdp
+from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terrain import (
+    HfRandomUniformTerrainCfg,
+    MeshRandomGridTerrainCfg,
+    TerrainGeneratorCfg,
+    rough_terrains,
+)
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    ActionsCfg,
+    EventsCfg,
+    RewardsCfg,
+    VelocityEnvCfg,
+    in_contact,
+    reset_base,
+    reset_joints,
+    tracking,
+)
+
+
+def feet_air_time(weight: float) -> RewardTermCfg:
+    """Return the reward for steps of more than 0.5 s."""
+    return RewardTermCfg(
+        func=mdp.feet_air_time,
+        weight=weight,
+        params={
+            "sensor_cfg": in_contact(".*_foot"),
+            "command_name": "base_velocity",
+            "threshold": 0.5,
+        },
+    )
+
+
+def base_mass(body_name: str) -> EventTermCfg:
+    """Return the event that a body weighs 1 kg less to 3 kg more."""
+    return EventTermCfg(
+        func=mdp.randomize_rigid_body_mass,
+        mode="startup",
+        params={
+            "asset_cfg": SceneEntityCfg("robot", body_names=body_name),
+            "mass_distribution_params": (-1.0, 3.0),
+            "operation": "add",
+        },
+    )
+
+
+def small_terrains() -> TerrainGeneratorCfg:
+    """Return ``ROUGH_TERRAINS_CFG`` with lower blocks and noise, as the robots are small."""
+    generator = rough_terrains()
+    generator.curriculum = True
+    generator.sub_terrains["boxes"] = MeshRandomGridTerrainCfg(
+        proportion=0.2, grid_width=0.45, grid_height_range=(0.025, 0.1), platform_width=2.0
+    )
+    generator.sub_terrains["random_rough"] = HfRandomUniformTerrainCfg(
+        proportion=0.2, noise_range=(0.01, 0.06), noise_step=0.01, border_width=0.25
+    )
+    return generator
+
+
+@dataclass(kw_only=True)
+class SmallActionsCfg(ActionsCfg):
+    """The robot is small: 0.25 rad per unit of action."""
+
+    joint_pos: mdp.JointPositionActionCfg = default(
+        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
+    )
+
+
+@dataclass(kw_only=True)
+class SmallEventsCfg(EventsCfg):
+    """The base weighs 1 kg less to 3 kg more; episodes start at rest in the default pose."""
+
+    add_base_mass: EventTermCfg | None = default(base_mass("base"))
+    base_com: EventTermCfg | None = None
+    reset_base: EventTermCfg | None = default(reset_base(0.0))
+    reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0))
+    push_robot: EventTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class SmallRewardsCfg(RewardsCfg):
+    """Following the command counts more, and torques do."""
+
+    track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.5))
+    track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.75))
+    dof_torques_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
+    )
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.01))
+    undesired_contacts: RewardTermCfg | None = None
+
+
+@dataclass(kw_only=True)
+class SmallFlatRewardsCfg(SmallRewardsCfg):
+    """On flat ground the base is to be level, and steps are to be long."""
+
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.25))
+    flat_orientation_l2: RewardTermCfg | None = default(
+        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-2.5)
+    )
+
+
+@dataclass(kw_only=True)
+class SmallQuadrupedEnvCfg(VelocityEnvCfg):
+    """A small quadruped on any ground."""
+
+    actions: ActionsCfg = field(default_factory=SmallActionsCfg)
+    events: EventsCfg = field(default_factory=SmallEventsCfg)
+    rewards: RewardsCfg = field(default_factory=SmallRewardsCfg)

@@ -1,0 +1,113 @@
+"""Robots have the figures of robots.yaml, which says where each comes from; and they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+
+from envlab.config import load_yaml
+from envlab.envs.scene import load_model
+
+TABLE = load_yaml(Path(__file__).with_name("robots.yaml"))["robots"]
+
+
+def model_of(robot: str) -> mujoco.MjModel:
+    return load_model(f"envlab_assets:robots/{robot}.xml")
+
+
+@pytest.mark.parametrize("robot", TABLE)
+def test_masses_and_frames_are_those_of_the_source(robot):
+    model, bodies = model_of(robot), TABLE[robot]["bodies"]
+    heavy = {model.body(i).name for i in range(1, model.nbody) if model.body_mass[i] > 0.0}
+    assert heavy == set(bodies)
+    for name, figures in bodies.items():
+        body = model.body(name)
+        assert body.mass[0] == pytest.approx(figures["mass"]), name
+        assert body.ipos.tolist() == pytest.approx(figures["com"], abs=1e-7), name
+        assert body.inertia.tolist() == pytest.approx(figures["inertia"], rel=1e-4), name
+        if "pos" in figures:
+            assert body.pos.tolist() == pytest.approx(figures["pos"], abs=1e-7), name
+
+
+@pytest.mark.parametrize("robot", TABLE)
+def test_limits_gains_and_the_default_pose_are_those_of_the_source(robot):
+    model, joints = model_of(robot), TABLE[robot]["joints"]
+    names = [model.joint(i).name for i in range(model.njnt) if model.jnt_type[i] != 0]
+    assert names == list(joints)
+    for name, figures in joints.items():
+        found = figures_of(model, name)
+        for what, value in figures.items():
+            assert found[what] == pytest.approx(value, rel=1e-5, abs=1e-7), (name, what)
+
+
+def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:
+    """Return a joint's figures under the names of the table; gains mean something of PD alone."""
+    joint, motor = model.joint(name), model.actuator(name)
+    home = model.key("home")
+    assert home.ctrl[motor.id] == home.qpos[joint.qposadr[0]]
+    return {
+        "range": joint.range.tolist(),
+        "armature": float(model.dof_armature[joint.dofadr[0]]),
+        "stiffness": float(motor.gainprm[0]),
+        "damping": float(-motor.biasprm[2]),
+        "effort": float(motor.forcerange[1]),
+        "home": float(home.qpos[joint.qposadr[0]]),
+    }
+
+
+# Stiffness, damping, effort limit, effort at standstill and speed without effort of DC motors.
+DC_MOTORS = {
+    # The gains under which the network of GO1_ACTUATOR_CFG was measured, and its limits.
+    "go1": (20.0, 0.5, 23.7, 23.7, 30.0),
+    # The gains of legged_gym's ANYmal C; the limits of ANYDRIVE_3_LSTM_ACTUATOR_CFG.
+    "anymal_d": (80.0, 2.0, 80.0, 120.0, 7.5),
+}
+
+
+@pytest.mark.parametrize("robot", DC_MOTORS)
+@pytest.mark.parametrize(
+    ("error", "velocity"),
+    [(0.2, 0.0), (0.2, 2.0), (9.0, 0.0), (9.0, 4.0), (-9.0, 4.0), (-9.0, -5.0)],
+)
+def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot, error, velocity):
+    stiffness, damping, limit, at_rest, fastest = DC_MOTORS[robot]
+    model = model_of(robot)
+    data = mujoco.MjData(model)
+    data.qpos[:] = model.key("home").qpos
+    data.ctrl[:] = data.qpos[7:] + error
+    data.qvel[6:] = velocity
+    mujoco.mj_forward(model, data)
+    torque = stiffness * error - damping * velocity
+    line = at_rest * (np.array([-1.0, 1.0]) - velocity / fastest)
+    torque = np.clip(np.clip(torque, *line), -limit, limit)
+    assert data.actuator_force.tolist() == pytest.approx([torque] * 12, abs=1e-5)
+
+
+# How high roots are when robots have stood for so long, in m and s. Spot's gains do not hold it for
+# longer without a policy.
+HEIGHTS = {
+    "go1": (0.280, 4.0),
+    "go1_mjlab": (0.253, 4.0),
+    "anymal_d": (0.561, 4.0),
+    "spot": (0.41, 0.18),
+}
+
+
+@pytest.mark.parametrize("robot", HEIGHTS)
+def test_a_robot_stands_on_its_feet_alone(robot):
+    model = model_of(robot)
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    height, duration = HEIGHTS[robot]
+    for _ in range(round(duration / model.opt.timestep)):
+        mujoco.mj_step(model, data)
+    assert data.qpos[2] == pytest.approx(height, abs=0.005)
+    touching = {model.body(model.geom_bodyid[c.geom[1]]).name for c in data.contact}
+    assert len(touching) == 4
+    assert all("foot" in name.lower() for name in touching)
+    tilt = data.xmat[1].reshape(3, 3)[2, 2]
+    assert tilt > 0.997
