@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -500,6 +501,12 @@ class PPO(Agent):
 
     getAction = get_action
 
+    def collect_rollouts(self, env: Any, n_steps: int | None = None, **last: Any) -> Any:
+        """See :func:`envlab_populations.agilerl.training.collect_rollouts`."""
+        from envlab_populations.agilerl.training import collect_rollouts
+
+        return collect_rollouts(self, env, n_steps, **last)
+
     def learn(self, experiences: Sequence[Any] | None = None, *_: Any, **__: Any) -> float:
         """Learn from the rollout, or from lists by step as before 2.9, and return the loss.
 
@@ -591,7 +598,10 @@ def _read(path: Any, kind: str) -> dict[str, Any]:
     try:
         values: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         found = values["agilerl"]
-    except (OSError, EOFError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except (
+        *(OSError, EOFError, LookupError, RuntimeError, TypeError, ValueError),
+        pickle.UnpicklingError,
+    ) as error:
         raise CheckpointError(
             f"{path} holds no agent ({str(error).splitlines()[0]}). Give a file that "
             "save_checkpoint of envlab's agents has written; AgileRL's own cannot be read."

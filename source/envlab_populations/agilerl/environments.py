@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -123,7 +124,7 @@ def calculate_vectorized_scores(
         last = [int(i) + 1 for i in np.flatnonzero(ends)]
         if include_unterminated and (not last or last[-1] < len(row)):
             last.append(len(row))
-        parts = [float(row[a:b].sum()) for a, b in zip([0, *last[:-1]], last, strict=True)]
+        parts = [float(row[a:b].sum()) for a, b in itertools.pairwise([0, *last])]
         found += parts[:1] if only_first else parts
     return found
 

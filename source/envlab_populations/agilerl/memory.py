@@ -13,6 +13,8 @@ from envlab.errors import ConfigurationError
 
 FIELDS = ("obs", "action", "reward", "next_obs", "done")
 """Parts of a transition."""
+_WAITING = 256
+"""Steps that are written at once, at most."""
 
 
 class Transition(dict[str, Any]):
@@ -55,6 +57,7 @@ class ReplayBuffer:
         self.max_size, self.counter = size, 0
         self._device = torch.device(device or "cpu")
         self._rows: dict[str, torch.Tensor] = {}
+        self._waiting: list[dict[str, np.ndarray[Any, Any]]] = []
 
     def __len__(self) -> int:
         return min(self.counter, self.max_size)
@@ -76,16 +79,27 @@ class ReplayBuffer:
                 f"A transition lacks {missing[0]}; it has {', '.join(transition) or 'nothing'}. "
                 f"Give {', '.join(FIELDS)}."
             )
-        count = int(np.size(_plain(transition["reward"])))
-        where = torch.arange(self.counter, self.counter + count) % self.max_size
+        count = int(np.size(transition["reward"]))
+        rows = {name: _plain(transition[name]).reshape(count, -1) for name in FIELDS}
+        self._waiting.append(rows)
+        self.counter += count
+        if len(self._waiting) == _WAITING:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what is waiting: one by one, programs that read a data set would take minutes."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
         for name in FIELDS:
-            values = torch.as_tensor(_plain(transition[name])).reshape(count, -1)
+            values = torch.from_numpy(np.concatenate([rows[name] for rows in waiting]))
             values = values.to(self._device, _kept_type(values))
             if name not in self._rows:
                 shape = (self.max_size, values.shape[1])
                 self._rows[name] = torch.zeros(shape, dtype=values.dtype, device=self._device)
-            self._rows[name][where] = values
-        self.counter += count
+            where = torch.arange(self.counter - len(values), self.counter) % self.max_size
+            newest = slice(-self.max_size, None)  # a place that is written twice keeps either
+            self._rows[name][where[newest].to(self._device)] = values[newest]
 
     def save_to_memory(self, *values: Any, is_vectorised: bool = False) -> None:
         """Add the parts of a transition in the order of 0.1: the state after the reward."""
@@ -103,6 +117,7 @@ class ReplayBuffer:
         """
         if len(self) == 0:
             raise ConfigurationError("The ReplayBuffer is empty. Add transitions before sampling.")
+        self._write()
         rows = torch.randint(len(self), (int(batch_size),), device=self._device)
         return {name: values.index_select(0, rows) for name, values in self._rows.items()}
 
@@ -161,9 +176,9 @@ class Handed:
         return [[self.batch.get(name) for name in names]]
 
 
-def _plain(value: Any) -> Any:
-    """Return an array or a tensor; numpy has no bool that torch would not know."""
-    return value.detach() if isinstance(value, torch.Tensor) else np.asarray(value)
+def _plain(value: Any) -> np.ndarray[Any, Any]:
+    """Return a copy as an array: environments write the next step into what they returned."""
+    return np.array(value.detach().cpu() if isinstance(value, torch.Tensor) else value)
 
 
 def _kept_type(values: torch.Tensor) -> torch.dtype:

@@ -167,7 +167,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         name = fullname.partition(".")[2]
         if name and name not in MODULES:
             parts = reversed(name.split("."))
-            raise _refusal(next((part for part in parts if part in _REASONS), fullname))
+            known = (part for part in parts if part in _REASONS or _short(part) in REFUSED)
+            raise _refusal(next(known, fullname))
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: Any) -> types.ModuleType:

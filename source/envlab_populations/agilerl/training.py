@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -201,13 +201,17 @@ def _train(
     wb: bool = False,
     accelerator: Any = None,
     verbose: bool = True,
-    **_: Any,
+    **rest: Any,
 ) -> Trained:
     """Let agents have turns, measure them, and evolve them, until one has made its steps.
 
     As in AgileRL, training ends early when the mean of all agents' last ten evaluations reaches
     the target after a hundred generations.
+
+    Raises:
+        ConfigurationError: For an argument that is of another release, or asks for Rainbow.
     """
+    _check_arguments(rest)
     if wb:
         tell("wb has no effect: nothing is sent to Weights & Biases; results are printed")
     selection = selection_strategy or tournament
@@ -235,6 +239,24 @@ def _train(
         best.save_checkpoint(elite_path or f"elite_{best.algo}.pt")
     bar.close()
     return pop, fitnesses
+
+
+_SILENT = (
+    *("INIT_HP", "MUT_P", "init_hp", "mut_p", "swap_channels", "overwrite_checkpoints"),
+    *("tensorboard", "tensorboard_log_dir", "wandb_api_key", "wandb_kwargs"),
+)
+"""Arguments that change nothing of what is learned."""
+
+
+def _check_arguments(given: Mapping[str, Any]) -> None:
+    for name, value in given.items():
+        if name in _SILENT or value in (None, False):
+            continue
+        raise ConfigurationError(
+            f"{name}={value!r} is not among what envlab's train_off_policy, train_on_policy and "
+            "train_offline take: they are those of AgileRL 2, without Rainbow's memories. Leave "
+            "it out."
+        )
 
 
 def _report(pop: Sequence[Agent]) -> str:
