@@ -16,8 +16,8 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild import atari
-from envlab_populations.hogwild.cfg import RANDOM, REINFORCE, SARSA, HogwildCfg
-from envlab_populations.hogwild.net_part import read_net
+from envlab_populations.hogwild.cfg import CROSSQ, RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.net_part import read_critic_net, read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
 
@@ -35,6 +35,7 @@ NAMES = {
     "SARSA": SARSA,
     "SIL": "a2c",
     "PPOSIL": "ppo",
+    "CrossQ": CROSSQ,
 }
 """SLM-Lab's algorithms, and two more, by what skrl calls them."""
 LOG_FREQUENCY = 1000
@@ -189,7 +190,7 @@ def _agent(
     algorithm = Part("agent.algorithm", spec.agent["algorithm"])
     memory = Part("agent.memory", spec.agent["memory"])
     net = Part("agent.net", spec.agent["net"])
-    inner = ("algorithm", "memory", "net")
+    inner = ("algorithm", "memory", "net", "critic_net")
     rest = Part("agent", {key: spec.agent[key] for key in spec.agent if key not in inner})
     rest.take("name")  # a label
     name = algorithm.take("name")
@@ -206,7 +207,7 @@ def _agent(
     gamma = algorithm.number("gamma", None)
     if gamma is not None:
         settings["discount_factor"] = float(gamma)
-    if kind in OFF_POLICY:
+    if kind in (*OFF_POLICY, CROSSQ):
         _off_policy(agent, algorithm, memory, num_envs)
     elif kind == SARSA:
         _sarsa(agent, algorithm, memory, num_envs)
@@ -221,6 +222,11 @@ def _agent(
             net.refuse(key, "VanillaDQN has no target network: leave it out, or train DQN")
     if kind != RANDOM:
         read_net(agent, net, distributed, num_envs)
+    if kind == CROSSQ:
+        _crossq(agent, algorithm, net, spec.agent.get("critic_net"))
+    elif "critic_net" in spec.agent:
+        rest.take("critic_net")
+        raise rest.refusal("critic_net", "...", f"{kind} has one kind of network: leave it out")
     if name == "VanillaDQN":  # targets are the network itself, as it was at the last step
         settings |= {"target_update_interval": 1, "polyak": 1.0}
     wants_gpu = spec.agent["net"].get("gpu") is True
@@ -267,7 +273,7 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
         "gradient_steps": steps,
         "learning_starts": max(1, math.ceil(starts / num_envs)),
     }
-    if agent["algorithm"] in ("sac", "td3", "ddpg"):
+    if agent["algorithm"] in ("sac", "td3", "ddpg", CROSSQ):
         settings["random_timesteps"] = settings["learning_starts"]
     agent["update_interval"] = max(1, round(frequency / num_envs))
     agent["replay"] = {
@@ -277,8 +283,28 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     if name == "PrioritizedReplay":
         for key, default in (("alpha", 0.6), ("epsilon", 1e-4)):
             agent["replay"][key] = float(memory.number(key, default))
-    if agent["algorithm"] == "sac" and (alpha := algorithm.number("alpha", None)) is not None:
+    if (
+        agent["algorithm"] in ("sac", CROSSQ)
+        and (alpha := algorithm.number("alpha", None)) is not None
+    ):
         settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
+
+
+def _crossq(agent: dict[str, Any], algorithm: Part, net: Part, critic_net: Any) -> None:
+    """Read what CrossQ has beside SAC: critics of their own, and how often the policy learns."""
+    settings = agent["settings"]
+    for key in ("symlog", "spectral_norm", "fixed_alpha", "entropy_penalty_coef"):
+        algorithm.refuse(key, "CrossQ here is the paper's: leave it out")
+    agent["policy_delay"] = algorithm.count("policy_delay", 1)
+    agent["log_alpha_max"] = float(algorithm.number("log_alpha_max", 2.0))
+    settings.setdefault("initial_entropy_value", 1.0)
+    rate = algorithm.number("alpha_lr", None)
+    if rate is not None:
+        rates = settings["learning_rate"]
+        both = rates[:2] if isinstance(rates, list) else [rates, rates]
+        settings["learning_rate"] = [*both, float(rate)]
+    if critic_net is not None:
+        read_critic_net(agent, net, critic_net)
 
 
 def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:

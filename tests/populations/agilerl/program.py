@@ -48,6 +48,7 @@ if __name__ == "__main__":
                 obs = following
             agent.steps += 60
         fitness = [agent.test(env, max_steps=20, loop=1) for agent in pop]
+        weights = [float(next(agent.member.policy.parameters()).double().sum()) for agent in pop]
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
             _, pop, _ = tournament.select(pop)
@@ -59,6 +60,6 @@ if __name__ == "__main__":
             for place, agent in enumerate(pop):
                 agent.load_checkpoint(f"{sys.argv[1]}/{place}.pt")
         accelerator.wait_for_everyone()
-    weights = sum(float(p.double().abs().sum()) for a in pop for p in a.member.policy.parameters())
+    weights += [float(next(agent.member.policy.parameters()).double().sum()) for agent in pop]
     rows = float(memory.sample(1000)["obs"].abs().sum())
-    print(f"rank {accelerator.process_index} weights {weights!r} saw {rows!r} {fitness}")
+    print(f"rank {accelerator.process_index} weights {weights} saw {rows!r} {fitness}")

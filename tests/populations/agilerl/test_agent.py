@@ -103,7 +103,9 @@ def test_td3_learns_its_policy_every_other_time():
 def test_illegal_choices_are_never_made():
     agent = made(DQN)
     obs, mask = np.random.default_rng(0).random((500, 3)), np.tile([0, 1], (500, 1))
-    assert {0, 1} == set(agent.get_action(obs, 1.0))
+    agent.agent.q_network.net.output.bias.data.copy_(torch.tensor([9.0, 0.0]))
+    assert set(agent.get_action(obs)) == {0}
+    assert set(agent.get_action(obs, 1.0)) == {0, 1}
     for epsilon in (0.0, 1.0):
         assert set(agent.get_action(obs, epsilon, action_mask=mask)) == {1}
 
