@@ -50,6 +50,7 @@ from envlab_populations.hogwild.sharing import (
     parameters_of,
     replace_optimizer,
 )
+from envlab_populations.hogwild.value_clip import clipped_losses, with_old_values
 
 CONTINUOUS = ("sac", "td3", "ddpg", CROSSQ)
 NORMALISER = "reward_normaliser"
@@ -153,7 +154,12 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
     memories: list[Any] = []
     if cfg.loss == "huber" or cfg.replay.alpha > 0.0 or cfg.value_loss_scale != 1.0:
         replacements["F"] = functools.partial(_losses, cfg, memories)
+    agents: list[Any] = []
+    if cfg.clip_value_loss:
+        replacements["F"] = clipped_losses(agents)
     stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
+    if cfg.clip_value_loss:
+        stock = with_old_values(stock, agents)
     if cfg.algorithm == RANDOM:
         return _at_random(stock, uniform_actions(env))
     if cfg.algorithm == REINFORCE:

@@ -33,8 +33,8 @@ _CONVOLUTION = {"out_channels": None, "kernel_size": None, "stride": 1, "padding
 """Arguments of torch's convolution that are read, with its defaults."""
 
 
-def read_arc(net: Part) -> tuple[list[int | list[int] | str], dict[str, Any]]:
-    """Return the layers of ``arc`` in the terms of ``NetCfg.layers``, and settings of its norms.
+def read_arc(net: Part, key: str = "arc") -> tuple[list[int | list[int] | str], dict[str, Any]]:
+    """Return the layers of an ``arc`` in the terms of ``NetCfg.layers``, and settings of its norms.
 
     The graph must be a chain. ``Flatten`` changes nothing: images are flat after convolutions, and
     all else is flat before.
@@ -43,25 +43,24 @@ def read_arc(net: Part) -> tuple[list[int | list[int] | str], dict[str, Any]]:
         ConfigurationError: Naming what of it is not made here.
     """
     net.refuse("arc_file", "architectures are read from the spec itself: write it as arc")
-    for key in ("actor_arc", "critic_arc"):
-        net.refuse(key, "actor and critics have the same layers here: write one arc")
-    arc = net.part("arc")
+    arc = net.part(key)
     modules, graph = arc.get("modules"), arc.get("graph")
     if not isinstance(modules, dict) or not isinstance(graph, dict):
-        raise net.refusal("arc", arc, "must have modules and a graph")
+        raise net.refusal(key, arc, "must have modules and a graph")
     body: list[int | list[int] | str] = []
     norms: dict[str, Any] = {}
     for name in _chain(net, graph):
         kinds = modules.get(name)
         if not isinstance(kinds, dict) or len(kinds) != 1:
-            raise net.refusal(f"arc.modules.{name}", kinds, "must be one module by its name")
+            raise net.refusal(f"{key}.modules.{name}", kinds, "must be one module by its name")
         layers = kinds.get("Sequential", [kinds])
         if not isinstance(layers, list):
-            raise net.refusal(f"arc.modules.{name}.Sequential", layers, "must be a list of layers")
+            path = f"{key}.modules.{name}.Sequential"
+            raise net.refusal(path, layers, "must be a list of layers")
         for layer in layers:
-            _add(body, norms, net, f"arc.modules.{name}", layer)
+            _add(body, norms, net, f"{key}.modules.{name}", layer)
     if not body:
-        raise net.refusal("arc.modules", modules, "must have a layer")
+        raise net.refusal(f"{key}.modules", modules, "must have a layer")
     return body, norms
 
 

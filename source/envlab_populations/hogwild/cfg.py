@@ -24,6 +24,8 @@ DISCRETE_SAC, DISCRETE_CROSSQ = "discrete_sac", "discrete_crossq"
 DISCRETE = {"sac": DISCRETE_SAC, CROSSQ: DISCRETE_CROSSQ}
 """What algorithms are where actions are discrete; made of skrl's DQN."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
+WITH_CRITIC_LAYERS = ("sac", CROSSQ, "a2c", "ppo")
+"""Algorithms whose critics can have layers of their own: the policy's are made before theirs."""
 LAYER_NORM, BATCH_NORM, BATCH_RENORM = "layer_norm", "batch_norm", "batch_renorm"
 NORMS = (LAYER_NORM, BATCH_NORM, BATCH_RENORM)
 OPTIMIZERS = {
@@ -53,7 +55,7 @@ class NetCfg:
     critic_layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, *NORMS)]] = field(  # type: ignore[valid-type]
         default_factory=list
     )
-    """The same of CrossQ's critics; empty: they have the policy's."""
+    """The same of the critics of SAC, CrossQ, A2C and PPO; empty: they have the policy's."""
     norm_momentum: UnitInterval = 0.01
     """How much a batch counts in the running statistics of batch norms."""
     norm_eps: NonNegativeFloat = 1e-3
@@ -158,6 +160,8 @@ class HogwildCfg(BasicAgentCfg):
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
     """Steps of the environments between two updates, of off-policy algorithms."""
+    clip_value_loss: bool = False
+    """Whether PPO's values move by at most ``ratio_clip`` in an update, as its policy does."""
     policy_delay: PositiveInt = 1
     """Gradient steps of the critics for each of the policy, of CrossQ."""
     log_alpha_max: float = 2.0
@@ -236,6 +240,11 @@ class HogwildCfg(BasicAgentCfg):
                 "uniformly: set it to 0, or train dqn."
             )
         self._check_crossq()
+        if self.clip_value_loss and self.algorithm != "ppo":
+            raise ConfigurationError(
+                f"agent.clip_value_loss is true, but {self.algorithm} has no clipped values: set "
+                "it to false, or train ppo."
+            )
         if self.net.shared and self.algorithm not in ("a2c", "ppo"):
             raise ConfigurationError(
                 f"agent.net.shared is true, but {self.algorithm} has no policy and value to share "
@@ -290,12 +299,17 @@ class HogwildCfg(BasicAgentCfg):
                     "share networks: each batch norm has statistics of its own. Set it to false."
                 )
             return
-        norms = [part for part in self.net.layers if part in (BATCH_NORM, BATCH_RENORM)]
-        if self.net.critic_layers or norms:
-            what = "critic_layers" if self.net.critic_layers else "layers"
+        layers = [*self.net.layers, *self.net.critic_layers]
+        if any(part in (BATCH_NORM, BATCH_RENORM) for part in layers):
             raise ConfigurationError(
-                f"agent.net.{what} is set to {getattr(self.net, what)}, but critics of their own "
-                f"and batch norms are CrossQ's. Leave them out of {self.algorithm}."
+                f"agent.net.layers has {layers}, but batch norms are CrossQ's. Leave them out of "
+                f"{self.algorithm}."
+            )
+        if self.net.critic_layers and (self.net.shared or self.algorithm not in WITH_CRITIC_LAYERS):
+            raise ConfigurationError(
+                f"agent.net.critic_layers is set to {self.net.critic_layers}, but {self.algorithm} "
+                f"{'shares layers' if self.net.shared else 'has one kind of network'}. Leave it "
+                "out."
             )
 
     def for_skrl(self, num_envs: int) -> SkrlCfg:

@@ -116,9 +116,7 @@ def _body(net: Part, name: str) -> dict[str, Any]:
     names = {name: name for name in ACTIVATIONS} | {"leakyrelu": "leaky_relu"}
     activation = net.choice("hid_layers_activation", "relu", names)
     if name == "TorchArcNet":
-        layers, norms = read_arc(net)
-        _check_sizes(net, "arc", [layer for layer in layers if isinstance(layer, int)])
-        return {"layers": layers, "pixel_scale": _pixel_scale(net), **norms}
+        return _body_of_arc(net) | {"pixel_scale": _pixel_scale(net)}
     if "Conv" in name:
         return _body_of_images(net, activation)
     if name == "RecurrentNet":
@@ -131,6 +129,20 @@ def _body(net: Part, name: str) -> dict[str, Any]:
     if net.flag("layer_norm"):
         body["layers"] = [one for size in sizes for one in (size, LAYER_NORM, activation)]
     return body
+
+
+def _body_of_arc(net: Part) -> dict[str, Any]:
+    """Return the layers of ``arc``, or of ``actor_arc`` and ``critic_arc``."""
+    both = net.given("actor_arc") is not None
+    keys = {"actor_arc": "layers", "critic_arc": "critic_layers"} if both else {"arc": "layers"}
+    found: dict[str, Any] = {}
+    for key, what in keys.items():
+        layers, norms = read_arc(net, key)
+        _check_sizes(net, key, [layer for layer in layers if isinstance(layer, int)])
+        found |= {what: layers, **norms}
+    if found.get("critic_layers") == found["layers"]:
+        del found["critic_layers"]
+    return found
 
 
 def _body_of_images(net: Part, activation: str) -> dict[str, Any]:
@@ -265,11 +277,17 @@ def _scheduler(net: Part, num_envs: int) -> str:
             return "1 - timestep / timesteps"
         _check_frames(net, "frame", [end])
         return f"max(0, 1 - {frames} / {float(end)})"
+    if name == "LinearToMin":
+        end, least = given.get("frame"), given.get("min_factor", 0.0)
+        _check_frames(net, "frame", [end])
+        if not _is_number(least) or not 0 <= least < 1:
+            raise net.refusal("lr_scheduler_spec.min_factor", least, "must be from 0 to below 1")
+        return f"max({float(least)}, 1 - {frames} / {float(end)})"
     if name not in ("StepLR", "MultiStepLR"):
         raise net.refusal(
             "lr_scheduler_spec.name",
             name,
-            "the scheduler must be 'LinearToZero', 'StepLR', 'MultiStepLR'",
+            "the scheduler must be 'LinearToZero', 'LinearToMin', 'StepLR', 'MultiStepLR'",
         )
     if not _is_number(gamma) or not 0 < gamma <= 1:
         raise net.refusal("lr_scheduler_spec.gamma", gamma, "must be above 0 and at most 1")

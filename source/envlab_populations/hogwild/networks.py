@@ -62,8 +62,7 @@ def make_networks(
 
     def body(shape: Sequence[int], num_extra: int, num_outputs: int) -> nn.Module:
         if not cfg.net.shared:
-            net = next(nets) if is_crossq else cfg.net
-            return Layers(shape, num_extra, num_outputs, net)
+            return Layers(shape, num_extra, num_outputs, next(nets))
         if trunks:  # the policy's have been made, whose layers they are
             return Tail(trunks[0], num_outputs, cfg.net.value_gain, owns_trunk=False)
         trunks.append(Trunk(shape, cfg.net))

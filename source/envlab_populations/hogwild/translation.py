@@ -6,6 +6,7 @@ Nothing of a spec is passed over in silence. A key without effect here is named 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from envlab_populations.hogwild.cfg import CROSSQ, RANDOM, REINFORCE, SARSA, Hog
 from envlab_populations.hogwild.net_part import read_critic_net, read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
+
+logger = logging.getLogger(f"envlab.{__name__}")
 
 NAMES = {
     "SoftActorCritic": "sac",
@@ -127,6 +130,12 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
     name, num_envs = env.take("name"), env.count("num_envs", 1)
     if not isinstance(name, str):
         raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
+    if name.startswith("playground/"):
+        raise env.refusal(
+            "name",
+            name,
+            "MuJoCo Playground's environments run on JAX, and not here: name one of envlab list",
+        )
     own = {task.id for task in list_tasks()}
     is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
     is_atari = name.startswith(atari.GAMES)
@@ -195,6 +204,10 @@ def _agent(
     rest.take("name")  # a label
     name = algorithm.take("name")
     kind = NAMES.get(str(name)) or str(name).lower()
+    if name == "HydraDQN":
+        raise algorithm.refusal(
+            "name", name, "SLM-Lab has had none since version 4.3 at the latest: use DoubleDQN"
+        )
     if kind not in NAMES.values():
         raise algorithm.refusal(
             "name",
@@ -241,10 +254,17 @@ def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
         raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy', 'boltzmann'")
     if policy == "boltzmann":
         kind = algorithm.take("action_pdtype", "Argmax")
-        if kind != "Categorical":
-            raise algorithm.refusal(
-                "action_pdtype", kind, "'boltzmann' draws from 'Categorical' only"
+        if kind == "Argmax":
+            logger.warning(
+                "%s.action_policy is 'boltzmann' and action_pdtype 'Argmax', which takes the best "
+                "action always, as in SLM-Lab. 'Categorical' explores.",
+                algorithm.path,
             )
+            algorithm.take("explore_var_spec")
+            agent["settings"]["exploration_scheduler"] = "0.0"
+            return
+        if kind != "Categorical":
+            raise algorithm.refusal("action_pdtype", kind, "must be 'Categorical' or 'Argmax'")
     agent["action_policy"] = policy
     formula = _formula(algorithm, "explore_var_spec", num_envs, above=policy == "boltzmann")
     agent["settings"]["exploration_scheduler"] = formula or "0.05"
@@ -347,6 +367,7 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
             "value_loss_scale": float(algorithm.number("val_loss_coef", 1.0)),
             "value_clip": 0.0,
         }
+        agent["clip_value_loss"] = algorithm.flag("clip_vloss")
         _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
     else:
         agent["value_loss_scale"] = float(algorithm.number("val_loss_coef", 1.0))

@@ -33,6 +33,7 @@ if __name__ == "__main__":
     sampler = Sampler(dataset=dataset, dataloader=loader)
     tournament = TournamentSelection(2, True, hp["POP_SIZE"])
     mutations = Mutations(architecture=1.0, no_mutation=0, parameters=0, rl_hp=0, rand_seed=1)
+    weights: list[float] = []
     while np.less([agent.steps for agent in pop], 120).all():
         for agent in pop:
             obs, _ = env.reset()
@@ -48,7 +49,7 @@ if __name__ == "__main__":
                 obs = following
             agent.steps += 60
         fitness = [agent.test(env, max_steps=20, loop=1) for agent in pop]
-        weights = [float(next(agent.member.policy.parameters()).double().sum()) for agent in pop]
+        weights += [float(next(agent.member.policy.parameters()).double().sum()) for agent in pop]
         accelerator.wait_for_everyone()
         if accelerator.is_main_process:
             _, pop, _ = tournament.select(pop)

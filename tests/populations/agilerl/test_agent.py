@@ -206,7 +206,6 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
         actions = REALS if kind is TD3 else CHOICES
         numbers = {"batch_size": 8, "learn_step": 2, "num_envs": 4}
         pop = kind.population(2, OBS, actions, net_config=NET, **numbers)
-        steps = [parameter.clone() for parameter in pop[0].member.policy.parameters()]
         memory, elite = ReplayBuffer(max_size=50), tmp_path / f"{kind.__name__}.pt"
         env = Bandit()
         pop, fitness = train_off_policy(
@@ -215,7 +214,12 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
         assert [int(agent.steps) for agent in pop] == [64, 64]
         assert (len(fitness), len(fitness[0]), memory.counter) == (2, 2, 128)
         kind.load(elite)
-        assert steps
+    # Two gradient steps after each step of four environments, once there are eight transitions.
+    pop = DQN.population(2, OBS, CHOICES, net_config=NET, batch_size=8, learn_step=2)
+    pop, _ = train_off_policy(
+        Bandit(), "", "", pop, ReplayBuffer(max_size=50), max_steps=32, evo_steps=32
+    )
+    assert [agent.agent._update_counter for agent in pop] == [14, 16]
     pop = PPO.population(2, OBS, CHOICES, net_config=NET, learn_step=16, num_envs=4)
     pop, fitness = train_on_policy(Bandit(), "Bandit", "PPO", pop, **same)
     assert [int(agent.steps) for agent in pop] == [64, 64]
