@@ -36,7 +36,7 @@ RUNS = "runs"
 FOLDERS = ("demos", "tutorials", "benchmarking", "configs", "data")
 """What programs of a checkout read."""
 BUDGET = {"max_steps": 800, "evo_steps": 400, "max_episodes": 1, "learning_delay": 100}
-"""What budgets become in a program's text."""
+"""What budgets become in a program's text; of a data set, a thousand steps are read."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def shortened(text: str) -> str:
     """Return a program with a budget of a few hundred steps."""
     for name, value in BUDGET.items():
         text = re.sub(rf"\b({name}\"?\s*[=:]\s*)[\d_]+", rf"\g<1>{value}", text, flags=re.I)
-    return text
+    return re.sub(r"(dataset_length = ).*", r"\g<1>1000", text)
 
 
 def programs(checkout: Path) -> Iterator[tuple[str, str]]:
