@@ -22,6 +22,7 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.ranks import join_ranks
 from envlab_populations.agilerl.counts import Steps
 from envlab_populations.agilerl.memory import Handed
+from envlab_populations.agilerl.rollouts import collect_rollouts
 from envlab_populations.agilerl.seeing import Seeing, plain_space, space_of
 from envlab_populations.agilerl.settings import (
     HyperparameterConfig,
@@ -135,7 +136,8 @@ class Agent:
 
     def _settle(self, member: Member, action_space: spaces.Space[Any]) -> None:
         self.member, self.action_space = member, action_space
-        self.steps, self.scores, self.training = Steps(), [], True
+        self.steps, self.training = Steps(), True
+        self.scores: list[float] = []
 
     @classmethod
     def population(cls, size: int, *spaces: Any, **named: Any) -> list[Self]:
@@ -383,8 +385,8 @@ class DQN(OffPolicyAgent):
         self, obs: Any, epsilon: float = 0.0, action_mask: Any = None, *_: Any, **__: Any
     ) -> np.ndarray[Any, Any]:
         """Return the best choices, and with a probability random ones, ``(num_envs,)``."""
-        agent, seen = self.agent, self.seeing(obs, self.device)
-        seen = {"observations": agent._observation_preprocessor(seen)}
+        agent = self.agent
+        seen = {"observations": agent._observation_preprocessor(self.seeing(obs, self.device))}
         values = agent.q_network(seen, role="q_network")[0]
         chances = torch.rand_like(values)
         if action_mask is not None:
@@ -502,9 +504,7 @@ class PPO(Agent):
     getAction = get_action
 
     def collect_rollouts(self, env: Any, n_steps: int | None = None, **last: Any) -> Any:
-        """See :func:`envlab_populations.agilerl.training.collect_rollouts`."""
-        from envlab_populations.agilerl.training import collect_rollouts
-
+        """See :func:`envlab_populations.agilerl.rollouts.collect_rollouts`."""
         return collect_rollouts(self, env, n_steps, **last)
 
     def learn(self, experiences: Sequence[Any] | None = None, *_: Any, **__: Any) -> float:

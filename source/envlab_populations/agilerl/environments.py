@@ -105,7 +105,7 @@ def get_input_size_from_space(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 def get_output_size_from_space(space: spaces.Space[Any]) -> int:
     """Return how many outputs a network has for actions."""
-    return int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape))
+    return int(space.n) if isinstance(space, spaces.Discrete) else int(np.prod(space.shape or ()))
 
 
 def calculate_vectorized_scores(

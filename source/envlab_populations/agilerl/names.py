@@ -33,9 +33,8 @@ _UTILS = {
     ),
     **dict.fromkeys((*_SPACES, "calculate_vectorized_scores"), "environments"),
 }
-_TRAINING = dict.fromkeys(
-    ("train_off_policy", "train_on_policy", "train_offline", "collect_rollouts"), "training"
-)
+_TRAINING = dict.fromkeys(("train_off_policy", "train_on_policy", "train_offline"), "training")
+_TRAINING |= {"collect_rollouts": "rollouts"}
 _NETWORKS = dict.fromkeys(("MakeEvolvable", "DummyEvolvable"), "networks")
 NAMES = _AGENTS | _MEMORY | _HP | _SELECTION | _UTILS | _TRAINING | _NETWORKS
 """AgileRL's names, and which of our modules has them, wherever AgileRL's releases have them."""

@@ -70,7 +70,8 @@ class Seeing:
         is_bytes = self.space.dtype == np.uint8
         values = rows.float() / 255.0 if is_bytes else rows.float()
         if len(self.inner.shape) == 3:
-            values = values.reshape(-1, *self.space.shape).permute(0, 2, 3, 1)
+            height, width, channels = self.inner.shape
+            values = values.reshape(-1, channels, height, width).permute(0, 2, 3, 1)
         return values.reshape(len(rows), -1)
 
 

@@ -97,7 +97,7 @@ class Mutations(MemberMutations):
                 f"activation_selection {list(activation_selection)} has no effect: ReLU, ELU, GELU"
             )
 
-    def mutation(
+    def mutation(  # type: ignore[override]
         self,
         population: Sequence[Agent],
         pre_training_mut: bool = False,
@@ -166,8 +166,10 @@ def create_population(algo: str, *arguments: Any, **named: Any) -> list[Agent]:
 
 
 _ORDER = ("observation_space", "action_space", "net_config", "INIT_HP", "hp_config")
-_OLD_ORDER = ("state_dim", "action_dim", "one_hot", "net_config", "INIT_HP", "actor_network")
-_OLD_ORDER += ("population_size",)
+_OLD_ORDER = (
+    *("state_dim", "action_dim", "one_hot", "net_config", "INIT_HP", "actor_network"),
+    "population_size",
+)
 _NO_NUMBERS = ("num_envs", "agent_ids", "n_agents", "algo", "env_name")
 
 

@@ -85,8 +85,9 @@ class HyperparameterConfig(dict[str, RLParameter]):
         for name in ("lr", "lr_actor", "lr_critic", "batch_size", "learn_step"):
             value = values.get(name)
             if isinstance(value, int):
-                ends = {"min": max(1, value // 4), "max": value * 4}
-                found[name] = RLParameter(**ends, shrink_factor=0.75, grow_factor=1.5)
+                found[name] = RLParameter(
+                    min=max(1, value // 4), max=value * 4, shrink_factor=0.75, grow_factor=1.5
+                )
             elif isinstance(value, float):
                 found[name] = RLParameter(min=value / 10, max=value * 10)
         return found
@@ -154,8 +155,10 @@ def member_cfg(
     cfg.mutations.rl_hp_selection = {}
     agent = agent_values(algorithm, numbers)
     if algorithm in ("ddpg", "td3"):
-        noise = [float(np.mean(numbers[n])) for n in ("expl_noise", "mean_noise", "theta", "dt")]
-        kind, noise_values = exploration_noise(*noise, is_process=numbers["O_U_noise"])
+        sigma, mean, theta, dt = (
+            float(np.mean(numbers[name])) for name in ("expl_noise", "mean_noise", "theta", "dt")
+        )
+        kind, noise_values = exploration_noise(sigma, mean, theta, dt, bool(numbers["O_U_noise"]))
         cfg.agent["exploration_noise_kwargs"] = noise_values
         agent |= {"exploration_noise": kind, "random_timesteps": 0, "learning_starts": 0}
     if algorithm == "ppo":

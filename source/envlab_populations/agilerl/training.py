@@ -1,4 +1,4 @@
-"""AgileRL's loops over a population: what its ``train_*`` functions do, and its rollouts."""
+"""AgileRL's loops over a population: what its ``train_*`` functions do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from gymnasium import spaces
 
 from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import DDPG, DQN, PPO, Agent
 from envlab_populations.agilerl.environments import default_progress_bar
 from envlab_populations.agilerl.memory import ReplayBuffer, Transition
+from envlab_populations.agilerl.rollouts import collect_rollouts, note_scores
 from envlab_populations.agilerl.settings import tell
 from envlab_populations.evolution.member import Member
 
@@ -89,7 +88,7 @@ def _act_and_learn(
             action = agent.get_action(obs)
         following, reward, terminated, truncated, info = env.step(action)
         memory.add(Transition(obs, action, reward, following, terminated))
-        ended = _note_scores(agent, scores, reward, np.logical_or(terminated, truncated))
+        ended = note_scores(agent, scores, reward, np.logical_or(terminated, truncated))
         if isinstance(agent, DDPG):
             agent.reset_action_noise(ended)
         if len(memory) >= agent.batch_size and len(memory) > learning_delay:
@@ -105,15 +104,6 @@ def _updates(step: int, learn_step: int, num_envs: int) -> int:
     if learn_step > num_envs:
         return int(step % (learn_step // num_envs) == 0)
     return num_envs // int(learn_step)
-
-
-def _note_scores(agent: Agent, scores: Any, reward: Any, is_over: Any) -> list[int]:
-    """Add rewards to running returns, note those that ended, and return whose they were."""
-    scores += reward
-    ended = [int(i) for i in np.flatnonzero(is_over)]
-    agent.scores += [float(scores[i]) for i in ended]
-    scores[ended] = 0.0
-    return ended
 
 
 def train_on_policy(
@@ -285,57 +275,3 @@ def _save(pop: Sequence[Agent], path: str) -> None:
     stem = path.removesuffix(".pt")
     for place, agent in enumerate(pop):
         agent.save_checkpoint(Path(f"{stem}_{place}_{agent.steps}.pt"))
-
-
-@torch.no_grad()
-def collect_rollouts(
-    agent: Any,
-    env: Any,
-    n_steps: int | None = None,
-    last_obs: Any = None,
-    last_done: Any = None,
-    last_scores: Any = None,
-    last_info: Any = None,
-    **_: Any,
-) -> tuple[list[float], Any, Any, Any, Any]:
-    """Fill an agent's rollout; return the returns of episodes that ended, and where it stands.
-
-    Args:
-        agent: A PPO.
-        env: The environments.
-        n_steps: Steps of all environments; None: the agent's ``learn_step``, divided by them.
-        last_obs: What is observed now; None: the environments are reset.
-        last_done: Of no account.
-        last_scores: Running returns.
-        last_info: Of no account.
-    """
-    count = env.num_envs
-    obs, scores, info = last_obs, last_scores, last_info
-    if obs is None:
-        (obs, info), scores = env.reset(), np.zeros(count)
-    agent.rollout_buffer.reset()
-    completed: list[float] = []
-    is_over = last_done
-    for _ in range(n_steps or -(int(agent.learn_step) // -count)):
-        action, log_prob, _, value = agent.get_action(
-            obs, action_mask=(info or {}).get("action_mask")
-        )
-        taken = action
-        if isinstance(agent.action_space, spaces.Box):
-            taken = np.clip(action, agent.action_space.low, agent.action_space.high)
-        following, reward, terminated, truncated, info = env.step(taken)
-        is_over = np.logical_or(terminated, truncated)
-        agent.rollout_buffer.add(
-            obs=obs,
-            action=action,
-            log_prob=log_prob,
-            value=value,
-            reward=reward,
-            done=is_over,
-            next_obs=following,
-        )
-        before = len(agent.scores)
-        _note_scores(agent, scores, reward, is_over)
-        completed += agent.scores[before:]
-        obs = following
-    return completed, obs, is_over, scores, info

@@ -75,8 +75,8 @@ _NO_EFFECT = {
     "run.DISCRETE_ACTIONS": "the environment says that",
     "run.DISTRIBUTED_TRAINING": "add --nproc=N for N processes",
 }
-_NOISE = (0.1, 0.0, 0.15)
-"""AgileRL's own ``expl_noise``, ``mean_noise`` and ``theta``."""
+_NOISE = {"expl_noise": 0.1, "mean_noise": 0.0, "theta": 0.15, "dt": 0.01}
+"""AgileRL's own noise of actions."""
 PATHS = {
     **{"gamma": "discount_factor", "tau": "polyak", "lr": "learning_rate"},
     **{"clip_coef": "ratio_clip", "ent_coef": "entropy_loss_scale", "vf_coef": "value_loss_scale"},
@@ -420,15 +420,12 @@ class Translation:
     def _noise(self) -> None:
         """Translate the noise of actions."""
         settings = self.settings
-        given = (settings.number(f"algorithm.{n}") for n in ("expl_noise", "mean_noise", "theta"))
-        name, values = exploration_noise(
-            *(
-                default if value is None else value
-                for value, default in zip(given, _NOISE, strict=True)
-            ),
-            settings.number("algorithm.dt") or 0.01,
-            is_process=settings.flag("algorithm.O_U_noise", True),
+        sigma, mean, theta, dt = (
+            default if (value := settings.number(f"algorithm.{name}")) is None else value
+            for name, default in _NOISE.items()
         )
+        is_process = settings.flag("algorithm.O_U_noise", True)
+        name, values = exploration_noise(sigma, mean, theta, dt, is_process)
         self.put("agent.agent.exploration_noise", name)
         self.put("agent.agent.exploration_noise_kwargs", values, adds=True)
 
@@ -527,7 +524,7 @@ class Translation:
 
 
 def exploration_noise(
-    sigma: float, mean: float, theta: float, dt: float, *, is_process: bool
+    sigma: float, mean: float, theta: float, dt: float, is_process: bool
 ) -> tuple[str, dict[str, float]]:
     """Return skrl's noise of actions for AgileRL's numbers, which count in half ranges of actions.
 

@@ -43,6 +43,8 @@ def crossq_class(stock: Any, cfg: HogwildCfg) -> Any:
     clip = float(cfg.settings.get("grad_norm_clip", 0.0))
 
     class CrossQ(stock):  # type: ignore[misc]
+        _entropy_coefficient: Any
+
         def update(self, *, timestep: int, timesteps: int) -> None:
             for _ in range(self.cfg.gradient_steps):
                 batch = self.memory.sample(self._tensors_names, batch_size=self.cfg.batch_size)[0]

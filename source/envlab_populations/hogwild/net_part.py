@@ -278,11 +278,11 @@ def _scheduler(net: Part, num_envs: int) -> str:
         _check_frames(net, "frame", [end])
         return f"max(0, 1 - {frames} / {float(end)})"
     if name == "LinearToMin":
-        end, least = given.get("frame"), given.get("min_factor", 0.0)
-        _check_frames(net, "frame", [end])
+        last, least = given.get("frame"), given.get("min_factor", 0.0)
+        _check_frames(net, "frame", [last])
         if not _is_number(least) or not 0 <= least < 1:
             raise net.refusal("lr_scheduler_spec.min_factor", least, "must be from 0 to below 1")
-        return f"max({float(least)}, 1 - {frames} / {float(end)})"
+        return f"max({float(least)}, 1 - {frames} / {float(last or 1)})"
     if name not in ("StepLR", "MultiStepLR"):
         raise net.refusal(
             "lr_scheduler_spec.name",

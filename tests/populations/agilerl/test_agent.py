@@ -15,10 +15,10 @@ from torch.nn import functional
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab_populations.agilerl.agent import AGENTS, CQN, DQN, PPO, TD3
 from envlab_populations.agilerl.memory import ReplayBuffer, Transition
+from envlab_populations.agilerl.rollouts import collect_rollouts
 from envlab_populations.agilerl.selection import Mutations, RSNorm, TournamentSelection
 from envlab_populations.agilerl.settings import HyperparameterConfig, RLParameter
 from envlab_populations.agilerl.training import (
-    collect_rollouts,
     train_off_policy,
     train_offline,
     train_on_policy,
