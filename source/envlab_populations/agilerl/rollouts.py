@@ -50,7 +50,7 @@ def collect_rollouts(
     completed: list[float] = []
     is_over = last_done
     for _ in range(n_steps or -(int(agent.learn_step) // -count)):
-        action, log_prob, _, value = agent.get_action(
+        action, log_prob, _entropy, value = agent.get_action(
             obs, action_mask=(info or {}).get("action_mask")
         )
         taken = action
