@@ -73,14 +73,15 @@ class ReplayBuffer:
         Raises:
             ConfigurationError: If it is no transition.
         """
-        missing = [name for name in FIELDS if name not in transition]
+        missing = [name for name in FIELDS if name not in transition.keys()]  # noqa: SIM118, a TensorDict
         if missing:
             raise ConfigurationError(
                 f"A transition lacks {missing[0]}; it has {', '.join(transition) or 'nothing'}. "
                 f"Give {', '.join(FIELDS)}."
             )
-        count = int(np.size(transition["reward"]))
-        rows = {name: _plain(transition[name]).reshape(count, -1) for name in FIELDS}
+        parts = {name: _plain(transition[name]) for name in FIELDS}
+        count = parts["reward"].size
+        rows = {name: part.reshape(count, -1) for name, part in parts.items()}
         self._waiting.append(rows)
         self.counter += count
         if len(self._waiting) == _WAITING:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from tensordict import TensorDict
 from torch.nn import functional
 
 from envlab.errors import CheckpointError, ConfigurationError
@@ -274,6 +275,14 @@ def test_a_memory_keeps_the_newest_and_copies_what_it_is_given():
     assert rows["done"][last].all()
     assert not rows["done"][~last].any()
     assert (rows["action"].dtype, rows["reward"].dtype) == (torch.int64, torch.float32)
+
+
+def test_a_tensor_dictionary_is_a_transition():
+    memory = ReplayBuffer(max_size=4)
+    parts = {name: torch.ones(2, 3) for name in ("obs", "next_obs")}
+    parts |= {"action": torch.zeros(2), "reward": torch.ones(2), "done": torch.zeros(2)}
+    memory.add(TensorDict(parts, batch_size=[2]))
+    assert (memory.size, memory.sample(8)["obs"].sum()) == (2, 24.0)
 
 
 def test_a_nearly_full_memory_is_written_over_in_order():
