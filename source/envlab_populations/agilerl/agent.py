@@ -93,7 +93,7 @@ class Agent:
         self,
         observation_space: spaces.Space[Any],
         action_space: spaces.Space[Any],
-        *,
+        *older: Any,
         index: int = 0,
         hp_config: HyperparameterConfig | None = None,
         net_config: Mapping[str, Any] | None = None,
@@ -109,6 +109,11 @@ class Agent:
             ConfigurationError: If the spaces, networks or numbers do not fit.
             LaunchError: If Accelerate does not see the other processes.
         """
+        if older or not isinstance(observation_space, spaces.Space):
+            raise ConfigurationError(
+                f"{type(self).__name__} takes observation_space and action_space, and all else by "
+                "name. The dimensions of AgileRL 0.1 go to initialPopulation."
+            )
         values = numbers_of(self.algorithm, numbers)
         network = network_of(net_config if actor_network is None else actor_network.net_config)
         cfg = member_cfg(self.algorithm, values, network, is_scaled=False)

@@ -179,7 +179,9 @@ class Handed:
 
 def _plain(value: Any) -> np.ndarray[Any, Any]:
     """Return a copy as an array: environments write the next step into what they returned."""
-    return np.array(value.detach().cpu() if isinstance(value, torch.Tensor) else value)
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().numpy().copy()
+    return np.array(value)
 
 
 def _kept_type(values: torch.Tensor) -> torch.dtype:

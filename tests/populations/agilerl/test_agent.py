@@ -241,6 +241,7 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
     ("act", "sentence"),
     [
         (lambda: DQN(spaces.Dict({"a": OBS}), CHOICES), "Observations are Dict"),
+        (lambda: DQN((3,), 2, False), "dimensions of AgileRL 0.1 go to initialPopulation"),
         (lambda: DQN(OBS, REALS), "the task's actions are Box"),
         (lambda: PPO(OBS, CHOICES, recurrent=True), "members have no recurrent networks"),
         (lambda: made(DQN).get_action(np.zeros((2, 5))), r"shape \(2, 5\), but the agent was made"),
