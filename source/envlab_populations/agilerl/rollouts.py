@@ -49,7 +49,7 @@ def collect_rollouts(
     agent.rollout_buffer.reset()
     completed: list[float] = []
     is_over = last_done
-    for _ in range(n_steps or -(int(agent.learn_step) // -count)):
+    for _step in range(n_steps or -(int(agent.learn_step) // -count)):
         action, log_prob, _entropy, value = agent.get_action(
             obs, action_mask=(info or {}).get("action_mask")
         )
