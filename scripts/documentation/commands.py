@@ -34,7 +34,7 @@ TIMEOUT_S = 600
 PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|srun|export"
 # What stands in a command, and why the command is not run then; the first that matches counts.
 SKIPPED = {
-    r"isaacgym check PATH|legged_gym/logs|--agilerl": "needs a checkout",
+    r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"/allenact/|minigrid_tutorial|slm_lab/spec": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC": "not complete",
     # Commands that a sentence names alone, of those that want more words.

@@ -1,16 +1,19 @@
 """Write into docs/from_agilerl.md the table of AgileRL's files and what becomes of each.
 
-Each configuration is trained for 200 frames, in a process and a scratch folder of its own; of the
-programs it is read which algorithms they import. It takes the folder of a checkout of AgileRL's
-repository, and fetches nothing::
+Each configuration is trained for 200 frames, in a process and a scratch folder of its own, and each
+program runs as it is but for its budget. It takes folders of checkouts of AgileRL's repository, and
+fetches nothing; configurations are those of the first::
 
-    python scripts/documentation/from_agilerl.py ~/AgileRL
+    python scripts/documentation/from_agilerl.py ~/AgileRL ~/AgileRL-0.1.13
+
+What programs import besides AgileRL (h5py, mpe2, pandas, pettingzoo, ...) should be installed.
 """
 
 from __future__ import annotations
 
-import ast
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,6 @@ from envlab.arguments import ArgumentParser
 from envlab.distributed.program import guarded
 from envlab.errors import ConfigurationError
 from envlab_populations.evolution.agilerl_file import read_agilerl
-from envlab_populations.evolution.agilerl_words import ALGORITHMS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/from_agilerl.md"
@@ -30,6 +32,11 @@ BEGIN, END = "<!-- from_agilerl.py -->\n", "<!-- until here -->\n"
 SHORT = ("--headless", "--device=cpu", "--max_frames=200", "--num_envs=16")
 """What cuts a training short; 16 environments are a multiple of every file's population."""
 TIMEOUT_S = 300
+RUNS = "runs"
+FOLDERS = ("demos", "tutorials", "benchmarking", "configs", "data")
+"""What programs of a checkout read."""
+BUDGET = {"max_steps": 800, "evo_steps": 400, "max_episodes": 1, "learning_delay": 100}
+"""What budgets become in a program's text; of a data set, a thousand steps are read."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +71,65 @@ def tried(file: Path, name: str) -> Row:
     return Row(name, algorithm, sentence.replace(str(file), "the file"), False)
 
 
-def read(program: Path, name: str) -> Row:
-    """Return what becomes of a program, by the algorithms that it imports."""
-    text = program.read_text()
-    found = [
-        alias.name
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ImportFrom) and node.module == "agilerl.algorithms"
-        for alias in node.names
-    ]
-    known = [algorithm for algorithm in found if algorithm.lower() in ALGORITHMS]
-    outcome = "does not run"
-    if known and not re.search("_rnn_|_custom_", name):
-        outcome += "; its settings can be written into a file"
-    return Row(name, ", ".join(found), outcome, False)
+def ran(program: str, root: Path) -> str:
+    """Return what becomes of a program.
+
+    Args:
+        program: Its path in a copy of the checkout, which is written to.
+        root: The copy.
+    """
+    file = root / program
+    file.write_text(shortened(file.read_text()))
+    paths = [str(ROOT), str(ROOT / "source"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": ":".join(paths), "WANDB_MODE": "offline"}
+    environment |= {"MPLBACKEND": "agg", "SDL_VIDEODRIVER": "dummy"}
+    words = [sys.executable, "-m", "envlab_populations.agilerl", str(file)]
+    for folder in (root, file.parent):  # some read their files from the folder that they lie in
+        try:
+            done = subprocess.run(
+                words,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"was running after {TIMEOUT_S} s"
+        if "FileNotFoundError" not in done.stderr:
+            break
+    if done.returncode == 0:
+        return RUNS
+    last = [line for line in done.stderr.splitlines() if line.strip()][-1].strip()
+    return last.removeprefix("error: ") if done.returncode == 2 else f"fails: {last}"
+
+
+def shortened(text: str) -> str:
+    """Return a program with a budget of a few hundred steps."""
+    for name, value in BUDGET.items():
+        text = re.sub(rf"\b({name}\"?\s*[=:]\s*)[\d_]+", rf"\g<1>{value}", text, flags=re.I)
+    return re.sub(r"(dataset_length = ).*", r"\g<1>1000", text)
+
+
+def programs(checkout: Path) -> Iterator[tuple[str, str]]:
+    """Yield the programs of a checkout, and what becomes of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name in FOLDERS:
+            if (checkout / name).is_dir():
+                shutil.copytree(checkout / name, root / name)
+        files = sorted(f for name in FOLDERS for f in (root / name).rglob("*.py"))
+        for file in files:
+            text = file.read_text()
+            is_program = "__main__" in text or file.name.startswith(("demo_", "performance_"))
+            if is_program and "agilerl" in text:
+                name = str(file.relative_to(root))
+                yield name, ran(name, root)
 
 
 def rows(checkout: Path) -> Iterator[Row]:
-    """Yield the configurations and programs of a checkout.
+    """Yield the configurations of a checkout.
 
     Raises:
         ConfigurationError: If it is no checkout of AgileRL's, or training fails otherwise than by
@@ -94,35 +142,55 @@ def rows(checkout: Path) -> Iterator[Row]:
         )
     for file in sorted(folder.rglob("*.yaml")):
         yield tried(file, str(file.relative_to(checkout)))
-    for program in sorted(checkout.glob("demos/**/demo_*.py")):
-        yield read(program, str(program.relative_to(checkout)))
 
 
 def table(found: Sequence[Row]) -> str:
-    """Return counts and rows; files that end alike share a row."""
-    configurations = [row for row in found if row.file.endswith(".yaml")]
-    runs = sum(row.runs for row in configurations)
+    """Return counts and rows of configurations; files that end alike share a row."""
+    runs = sum(row.runs for row in found)
     lines = [
-        f"Of {len(configurations)} configurations {runs} train, and "
-        f"{len(configurations) - runs} end in one sentence.\n",
+        f"Of {len(found)} configurations {runs} train, and "
+        f"{len(found) - runs} end in one sentence.\n",
         "| files | algorithm | what becomes of them |",
         "|---|---|---|",
     ]
     alike: dict[tuple[str, str], list[str]] = {}
     for row in found:
-        outcome = re.sub(r"\s+", " ", row.outcome).replace("|", "\\|")
-        alike.setdefault((row.algorithm, outcome), []).append(f"`{row.file}`")
+        alike.setdefault((row.algorithm, plain(row.outcome)), []).append(f"`{row.file}`")
     for (algorithm, outcome), files in alike.items():
         lines.append(f"| {', '.join(files)} | {algorithm} | {outcome} |")
     return "\n".join(lines) + "\n"
 
 
+def table_of_programs(name: str, found: Sequence[tuple[str, str]]) -> str:
+    """Return counts and rows of a checkout's programs; those that end alike share a row."""
+    alike: dict[str, list[str]] = {}
+    for program, outcome in found:
+        alike.setdefault(plain(outcome), []).append(f"`{program}`")
+    runs = len(alike.get(RUNS, []))
+    lines = [
+        f"\nOf {len(found)} programs of {name} {runs} run.\n",
+        "| programs | what becomes of them |",
+        "|---|---|",
+    ]
+    ordered = sorted(alike.items(), key=lambda pair: pair[0] != RUNS)
+    lines += [f"| {', '.join(files)} | {outcome} |" for outcome, files in ordered]
+    return "\n".join(lines) + "\n"
+
+
+def plain(text: str) -> str:
+    """Return a sentence that fits into a table."""
+    text = re.sub(r"/\S*/(?=(demos|tutorials|benchmarking)/)", "", text)  # scratch folders
+    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the table; return the exit code."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("checkout", type=Path, help="folder of a checkout of AgileRL")
-    checkout = parser.parse_args(arguments).checkout.resolve()
-    written = table(list(rows(checkout)))
+    parser.add_argument("checkouts", type=Path, nargs="+", help="folders of AgileRL's checkouts")
+    checkouts = [checkout.resolve() for checkout in parser.parse_args(arguments).checkouts]
+    written = table(list(rows(checkouts[0])))
+    for checkout in checkouts:
+        written += table_of_programs(checkout.name, list(programs(checkout)))
     before, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     PAGE.write_text(f"{before}{BEGIN}{written}{END}{after}")

@@ -36,19 +36,17 @@ READ = ("is read", "is read, with `-s`")
 KINDS = {
     r"leaves \$\{": "placeholders, which `-s` fills",
     r"'ALE/.*ale-py": "Atari, which needs ale-py",
-    r"is 'CrossQ'": "CrossQ",
-    r"is 'HydraDQN'": "several environments at once (HydraDQN)",
+    r"is 'HydraDQN'": "HydraDQN, which SLM-Lab itself no longer has",
     r"is 'OnPolicyCrossEntropy'": "the best of episodes (`OnPolicyCrossEntropy`)",
     r"but sac learns from 'Replay'": "SAC with priorities (`PrioritizedReplay`)",
     r"needs actions of a Box": "SAC of discrete actions",
-    r"[Uu]nity|[Pp]layground": "MuJoCo Playground",
 }
 """Names of refusals in the table, by words in their sentences. The first that matches counts."""
 FILLINGS: dict[str, dict[str, Any]] = {
     "env": {
         "atari": "ALE/Pong-v5",
         "mujoco": "Hopper-v5",
-        "playground": "playground/CartpoleSwingup",
+        "playground": "Isaac-Cartpole-v0",  # one of ours, for MuJoCo Playground's
     },
     "max_frame": {"": 1e6},
 }

@@ -48,7 +48,7 @@ _MUTATION_PARAMS = {
     "MUT_SD": "mutation.mutation_sd",
     "RAND_SEED": "mutation.rand_seed",
 }
-_NET_CONFIG = {
+NETWORK_NAMES = {
     **{"h_size": "hidden_size", "mlp_activation": "activation"},
     **{"c_size": "channel_size", "k_size": "kernel_size", "s_size": "stride_size"},
 }
@@ -195,7 +195,7 @@ def _modern(values: Mapping[str, Any]) -> dict[str, Any]:
             _set(tree, _MUTATION_PARAMS.get(name, f"mutation.{name}"), value)
     for section in ("NET_CONFIG", "MLP", "CNN"):
         for name, value in (values.get(section) or {}).items():
-            tree.setdefault("network", {}).setdefault(_NET_CONFIG.get(name, name), value)
+            tree.setdefault("network", {}).setdefault(NETWORK_NAMES.get(name, name), value)
     rest = {name: value for name, value in values.items() if name not in _OLD_SECTIONS}
     return tree | {"run": tree.get("run", {}) | rest}
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from envlab.errors import ConfigurationError
 from envlab_populations.evolution.agilerl_file import Settings
+from envlab_populations.evolution.architecture import ACTIVATIONS
+
+_COVERED = ("arch", "simba", "layer_norm", "output_layernorm", "output_vanish", "init_layers")
+"""Settings of networks that the line about networks speaks of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +86,68 @@ def parts_of(settings: Settings) -> tuple[list[Part], int | None]:
     for bound in ("min_latent_dim", "max_latent_dim"):
         settings.drop(f"network.{bound}")
     return parts, settings.count("network.latent_dim") or 64
+
+
+def network_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
+    """Return ``agent.network`` for a file's networks, and a line on each thing that differs.
+
+    Encoder, latent space and head become one row of layers.
+
+    Raises:
+        ConfigurationError: For networks that members do not have.
+    """
+    parts, latent = parts_of(settings)
+    encoder, *heads = parts
+    values: dict[str, Any] = {}
+    notes: list[str] = []
+    sizes = [] if encoder.channels else list(encoder.hidden)
+    bounds = [part for part in parts if part.hidden]
+    sizes += [latent] if latent else []
+    sizes += [size for head in heads for size in head.hidden]
+    if encoder.channels:
+        values |= _convolutions(encoder, notes)
+    if sizes:
+        most = sum(part.max_layers for part in bounds) + bool(latent)
+        least = sum(part.min_layers for part in bounds) + bool(latent)
+        least = min(least, len(encoder.channels) or least)
+        values |= {
+            "hidden_dims": sizes,
+            "min_layers": min(least, len(sizes)),
+            "max_layers": max(most, len(sizes), len(encoder.channels)),
+            "min_units": min([*(part.min_units for part in bounds), *sizes]),
+            "max_units": max([*(part.max_units for part in bounds), *sizes]),
+        }
+        row = "-".join(map(str, sizes))
+        notes.append(
+            f"network: one row of layers {row}, for policy and critic, without layer norm"
+            + (" or SimBa's residual blocks" if encoder.is_simba else "")
+        )
+    values |= _activation([part.activation for part in parts if part.activation], notes)
+    for path in [name for name in settings.unused() if name.startswith("network.")]:
+        if path.rpartition(".")[2] in _COVERED:
+            settings.drop(path)
+    return values, notes
+
+
+def _convolutions(encoder: Part, notes: list[str]) -> dict[str, Any]:
+    kernels = [size + 1 - size % 2 for size in encoder.kernels]
+    if kernels != encoder.kernels:
+        notes.append(f"kernel_size: {encoder.kernels} becomes {kernels}: kernels are odd here")
+    return {
+        "channels": encoder.channels,
+        "kernel_sizes": kernels,
+        "strides": encoder.strides,
+        "min_channels": min([encoder.min_channels, *encoder.channels]),
+        "max_channels": max([encoder.max_channels, *encoder.channels]),
+    }
+
+
+def _activation(names: Sequence[str], notes: list[str]) -> dict[str, str]:
+    known = [name.lower() for name in names if name.lower() in ACTIVATIONS]
+    others = [name for name in names if name.lower() != (known or ["relu"])[0]]
+    if others:
+        notes.append(
+            f"activation: {others[0]} becomes {(known or ['relu'])[0]}: a member's layers have "
+            f"one activation function of {', '.join(ACTIVATIONS)}"
+        )
+    return {"activation": known[0]} if known else {}

@@ -22,8 +22,7 @@ from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab_populations.evolution.agilerl_file import Settings, read_agilerl
-from envlab_populations.evolution.agilerl_network import Part, parts_of
-from envlab_populations.evolution.architecture import ACTIVATIONS
+from envlab_populations.evolution.agilerl_network import network_values
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.hogwild.environments import newer_version, read_heirs
 
@@ -39,7 +38,7 @@ _LANGUAGE = (
     *("grpo", "gspo", "cispo", "dpo", "sft", "llmppo", "llmreinforce", "reinforcellm", "ppollm"),
     *("reinforce", "ilql", "bclm"),
 )
-_REFUSED = {
+REFUSED = {
     **dict.fromkeys(
         ("rainbowdqn", "rainbow"),
         "whose distributional, noisy networks do not evolve here. The nearest that does is double "
@@ -76,9 +75,9 @@ _NO_EFFECT = {
     "run.DISCRETE_ACTIONS": "the environment says that",
     "run.DISTRIBUTED_TRAINING": "add --nproc=N for N processes",
 }
-_COVERED = ("arch", "simba", "layer_norm", "output_layernorm", "output_vanish", "init_layers")
-"""Settings of networks that the line about networks speaks of."""
-_PATHS = {
+_NOISE = {"expl_noise": 0.1, "mean_noise": 0.0, "theta": 0.15, "dt": 0.01}
+"""AgileRL's own noise of actions."""
+PATHS = {
     **{"gamma": "discount_factor", "tau": "polyak", "lr": "learning_rate"},
     **{"clip_coef": "ratio_clip", "ent_coef": "entropy_loss_scale", "vf_coef": "value_loss_scale"},
     **{"max_grad_norm": "grad_norm_clip", "update_epochs": "learning_epochs"},
@@ -128,8 +127,8 @@ def algorithm_of(settings: Settings) -> str:
     """
     name = settings.text("algorithm.name") or ""
     short = re.sub(r"[^a-z0-9]", "", name.lower())
-    if short in _REFUSED:
-        raise ConfigurationError(f"{settings.file} trains {name}, {_REFUSED[short]}.")
+    if short in REFUSED:
+        raise ConfigurationError(f"{settings.file} trains {name}, {REFUSED[short]}.")
     if short not in ALGORITHMS:
         raise ConfigurationError(
             f"The algorithm in {settings.file} is {name!r}, but must be one of DQN, DDPG, TD3 and "
@@ -331,57 +330,10 @@ class Translation:
 
     def _network(self) -> None:
         """Translate encoder, latent space and head into one row of layers."""
-        parts, latent = parts_of(self.settings)
-        encoder, *heads = parts
-        settings = self.settings
-        sizes = [] if encoder.channels else list(encoder.hidden)
-        bounds = [part for part in parts if part.hidden]
-        sizes += [latent] if latent else []
-        sizes += [size for head in heads for size in head.hidden]
-        if encoder.channels:
-            self._convolutions(encoder)
-        if sizes:
-            low = min([*(part.min_units for part in bounds), *sizes])
-            high = max([*(part.max_units for part in bounds), *sizes])
-            most = sum(part.max_layers for part in bounds) + bool(latent)
-            least = sum(part.min_layers for part in bounds) + bool(latent)
-            least = min(least, len(encoder.channels) or least)
-            self.put("agent.network.hidden_dims", sizes)
-            self.put("agent.network.min_layers", min(least, len(sizes)))
-            self.put("agent.network.max_layers", max(most, len(sizes), len(encoder.channels)))
-            self.put("agent.network.min_units", low)
-            self.put("agent.network.max_units", high)
-            row = "-".join(map(str, sizes))
-            self.note(
-                f"network: one row of layers {row}, for policy and critic, without layer norm"
-                + (" or SimBa's residual blocks" if encoder.is_simba else "")
-            )
-        self._activation([part.activation for part in parts if part.activation])
-        for path in [name for name in settings.unused() if name.startswith("network.")]:
-            if path.rpartition(".")[2] in _COVERED:
-                settings.drop(path)
-
-    def _convolutions(self, encoder: Part) -> None:
-        kernels = [size + 1 - size % 2 for size in encoder.kernels]
-        if kernels != encoder.kernels:
-            self.note(f"kernel_size: {encoder.kernels} becomes {kernels}: kernels are odd here")
-        self.put("agent.network.channels", encoder.channels)
-        self.put("agent.network.kernel_sizes", kernels)
-        self.put("agent.network.strides", encoder.strides)
-        low, high = encoder.min_channels, encoder.max_channels
-        self.put("agent.network.min_channels", min([low, *encoder.channels]))
-        self.put("agent.network.max_channels", max([high, *encoder.channels]))
-
-    def _activation(self, names: Sequence[str]) -> None:
-        known = [name.lower() for name in names if name.lower() in ACTIVATIONS]
-        if known:
-            self.put("agent.network.activation", known[0])
-        others = [name for name in names if name.lower() != (known or ["relu"])[0]]
-        if others:
-            self.note(
-                f"activation: {others[0]} becomes {(known or ['relu'])[0]}: a member's layers have "
-                f"one activation function of {', '.join(ACTIVATIONS)}"
-            )
+        values, notes = network_values(self.settings)
+        for name, value in values.items():
+            self.put(f"agent.network.{name}", value)
+        self.notes += notes
 
     def _ppo(self) -> None:
         """Translate rollouts and what is learned from them."""
@@ -466,27 +418,16 @@ class Translation:
         self.put("agent.agent.grad_norm_clip", 0.0)
 
     def _noise(self) -> None:
-        """Translate the noise of actions, which counts in half ranges of the actions.
-
-        AgileRL's step of an Ornstein-Uhlenbeck process is ``x += theta (mean - x) dt + sigma
-        sqrt(dt) N(0, 1)``, skrl's ``x += -theta x + sigma N(mean, std)``.
-        """
+        """Translate the noise of actions."""
         settings = self.settings
         sigma, mean, theta, dt = (
             default if (value := settings.number(f"algorithm.{name}")) is None else value
-            for name, default in (
-                *(("expl_noise", 0.1), ("mean_noise", 0.0)),
-                *(("theta", 0.15), ("dt", 0.01)),
-            )
+            for name, default in _NOISE.items()
         )
-        noise, path = "GaussianNoise", "agent.agent.exploration_noise"
-        values: dict[str, float] = {"mean": mean, "std": sigma}
-        if settings.flag("algorithm.O_U_noise", True) and sigma > 0:
-            noise, share = "OrnsteinUhlenbeckNoise", sigma * math.sqrt(dt)
-            values = {"theta": theta * dt, "sigma": share, "base_scale": 1.0}
-            values |= {"mean": theta * mean * dt / share, "std": 1.0}
-        self.put(path, noise)
-        self.put(f"{path}_kwargs", values, adds=True)
+        is_process = settings.flag("algorithm.O_U_noise", True)
+        name, values = exploration_noise(sigma, mean, theta, dt, is_process)
+        self.put("agent.agent.exploration_noise", name)
+        self.put("agent.agent.exploration_noise_kwargs", values, adds=True)
 
     def _numbers(self) -> None:
         """Translate the numbers that mean the same here and there."""
@@ -498,7 +439,7 @@ class Translation:
         if self._has_critics:
             critic = self.settings.number("algorithm.lr_critic")
             self.put("agent.agent.critic_learning_rate", critic)
-        for theirs, ours in _PATHS.items():
+        for theirs, ours in PATHS.items():
             is_read = ours in known and ours != "learning_rate"
             value = self.settings.number(f"algorithm.{theirs}") if is_read else None
             if value is not None:
@@ -541,7 +482,7 @@ class Translation:
             return ("mini_batches", True) if self.algorithm == "ppo" else (name, False)
         if name == "learn_step" and self.algorithm != "ppo":
             return (name, False) if self._is_rare else ("gradient_steps", True)
-        ours = _PATHS.get(name)
+        ours = PATHS.get(name)
         if ours is not None and ours in EvolutionCfg.of(self.algorithm).agent:
             return ours, False
         reason = {
@@ -580,6 +521,21 @@ class Translation:
                 continue
             reason = _NO_EFFECT.get(name, f"{self.algorithm.upper()} here has nothing like it")
             self.note(f"{name} has no effect: {reason}")
+
+
+def exploration_noise(
+    sigma: float, mean: float, theta: float, dt: float, is_process: bool
+) -> tuple[str, dict[str, float]]:
+    """Return skrl's noise of actions for AgileRL's numbers, which count in half ranges of actions.
+
+    AgileRL's step of an Ornstein-Uhlenbeck process is ``x += theta (mean - x) dt + sigma sqrt(dt)
+    N(0, 1)``, skrl's ``x += -theta x + sigma N(mean, std)``.
+    """
+    if not is_process or sigma <= 0:
+        return "GaussianNoise", {"mean": mean, "std": sigma}
+    share = sigma * math.sqrt(dt)
+    values = {"theta": theta * dt, "sigma": share, "base_scale": 1.0}
+    return "OrnsteinUhlenbeckNoise", values | {"mean": theta * mean * dt / share, "std": 1.0}
 
 
 def _override(overrides: Sequence[str], path: str) -> int | None:

@@ -96,7 +96,7 @@ class DQN(Stock):
             judged = self.q_network(following, role="q_network")[0] if self.is_double else values
             values = values.gather(1, judged.argmax(1, keepdim=True))
             targets = rewards + self.cfg.discount_factor * ~terminated * values
-        loss = self._loss(self.q_network(obs, role="q_network")[0].gather(1, actions), targets)
+        loss = self.loss_of(self.q_network(obs, role="q_network")[0], actions, targets)
         self.optimizer.zero_grad()
         loss.backward()
         if config.torch.is_distributed:
@@ -111,8 +111,34 @@ class DQN(Stock):
         self.track_data("Loss / Q-network loss", loss.detach())
         return loss.detach()
 
+    def loss_of(
+        self, values: torch.Tensor, actions: torch.Tensor, targets: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the loss of values of all actions, ``(batch, num_actions)``."""
+        return self._loss(values.gather(1, actions), targets)
+
 
 class DDQN(DQN):
     """Van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016)."""
+
+    is_double = True
+
+
+class CQN(DQN):
+    """Conservative Q-learning from a data set (Kumar et al. 2020, equation 4) over DQN.
+
+    As in AgileRL, the mean over all actions stands for the data's own policy, and half of the loss
+    of the temporal differences is added.
+    """
+
+    def loss_of(
+        self, values: torch.Tensor, actions: torch.Tensor, targets: torch.Tensor
+    ) -> torch.Tensor:
+        conservative = values.logsumexp(1).mean() - values.mean()
+        return conservative + 0.5 * super().loss_of(values, actions, targets)
+
+
+class DoubleCQN(CQN):
+    """The same, where the network that learns chooses the next actions."""
 
     is_double = True

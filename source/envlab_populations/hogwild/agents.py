@@ -24,7 +24,17 @@ from envlab.skrl.torch.memory import QuickMemory
 from envlab.skrl.torch.noise import scale_noise
 from envlab.skrl.torch.ranks import PooledScaler, join_ranks, pooled_advantages
 from envlab_populations.hogwild.baseline import uniform_actions
-from envlab_populations.hogwild.cfg import DISCRETE_SAC, RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.cfg import (
+    CROSSQ,
+    DISCRETE,
+    DISCRETE_CROSSQ,
+    DISCRETE_SAC,
+    RANDOM,
+    REINFORCE,
+    SARSA,
+    HogwildCfg,
+)
+from envlab_populations.hogwild.crossq import crossq_class, discrete_crossq_class
 from envlab_populations.hogwild.discrete_sac import discrete_sac_class
 from envlab_populations.hogwild.episodes import EpisodeMemory, with_episodes
 from envlab_populations.hogwild.imitation import with_imitation
@@ -40,8 +50,9 @@ from envlab_populations.hogwild.sharing import (
     parameters_of,
     replace_optimizer,
 )
+from envlab_populations.hogwild.value_clip import clipped_losses, with_old_values
 
-CONTINUOUS = ("sac", "td3", "ddpg")
+CONTINUOUS = ("sac", "td3", "ddpg", CROSSQ)
 NORMALISER = "reward_normaliser"
 TRACKED_UPDATES = 8
 """One in so many updates of an off-policy agent tells its losses."""
@@ -69,8 +80,8 @@ def make_session_agent(
             f"The task's actions are {type(actions).__name__}, but sessions train on Box and "
             "Discrete only. Train it with skrl's ppo: envlab train skrl."
         )
-    if cfg.algorithm == "sac" and isinstance(actions, spaces.Discrete):
-        cfg = replace(cfg, algorithm=DISCRETE_SAC)
+    if cfg.algorithm in DISCRETE and isinstance(actions, spaces.Discrete):
+        cfg = replace(cfg, algorithm=DISCRETE[cfg.algorithm])
     skrl_cfg = cfg.for_skrl(env.num_envs)
     if isinstance(actions, spaces.Discrete) and "policy" in skrl_cfg.models:
         skrl_cfg.models["policy"]["class"] = "CategoricalMixin"
@@ -143,13 +154,22 @@ def _session_class(cfg: HogwildCfg, context: DistributedContext, env: Any) -> An
     memories: list[Any] = []
     if cfg.loss == "huber" or cfg.replay.alpha > 0.0 or cfg.value_loss_scale != 1.0:
         replacements["F"] = functools.partial(_losses, cfg, memories)
+    agents: list[Any] = []
+    if cfg.clip_value_loss:
+        replacements["F"] = clipped_losses(agents)
     stock = agent_class(cfg.skrl_algorithm, "torch", replacements)
+    if cfg.clip_value_loss:
+        stock = with_old_values(stock, agents)
     if cfg.algorithm == RANDOM:
         return _at_random(stock, uniform_actions(env))
     if cfg.algorithm == REINFORCE:
         stock = reinforce_class(stock)
     if cfg.algorithm == DISCRETE_SAC:
         stock = discrete_sac_class(stock, cfg)
+    if cfg.algorithm == CROSSQ:
+        stock = crossq_class(stock, cfg)
+    if cfg.algorithm == DISCRETE_CROSSQ:
+        stock = discrete_crossq_class(stock, cfg)
     if cfg.imitation.num_batches:
         stock = with_imitation(stock, cfg.imitation)
     if cfg.num_episodes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from envlab.errors import did_you_mean
-from envlab_populations.hogwild.cfg import LAYER_NORM
+from envlab_populations.hogwild.cfg import BATCH_NORM, BATCH_RENORM, LAYER_NORM
 from envlab_populations.hogwild.part import Part
 
 _ACTIVATIONS = {
@@ -22,13 +22,19 @@ _ACTIVATIONS = {
     "Tanh": "tanh",
     "Sigmoid": "sigmoid",
 }
-_LAYERS = ("LazyLinear", "LazyConv2d", "LayerNorm", "Flatten", *_ACTIVATIONS)
+_NORMS = {"LazyBatchRenorm1d": BATCH_RENORM, "LazyBatchNorm1d": BATCH_NORM}
+_LAYERS = ("LazyLinear", "LazyConv2d", "LayerNorm", *_NORMS, "Flatten", *_ACTIVATIONS)
+_NORM_DEFAULTS = {
+    "LazyBatchRenorm1d": {"momentum": 0.01, "eps": 1e-5, "warmup_steps": 10_000},
+    "LazyBatchNorm1d": {"momentum": 0.1, "eps": 1e-5},
+}
+"""SLM-Lab's and torch's."""
 _CONVOLUTION = {"out_channels": None, "kernel_size": None, "stride": 1, "padding": 0, "dilation": 1}
 """Arguments of torch's convolution that are read, with its defaults."""
 
 
-def read_arc(net: Part) -> list[int | list[int] | str]:
-    """Return the layers of ``arc`` in the terms of ``NetCfg.layers``.
+def read_arc(net: Part, key: str = "arc") -> tuple[list[int | list[int] | str], dict[str, Any]]:
+    """Return the layers of an ``arc`` in the terms of ``NetCfg.layers``, and settings of its norms.
 
     The graph must be a chain. ``Flatten`` changes nothing: images are flat after convolutions, and
     all else is flat before.
@@ -37,25 +43,25 @@ def read_arc(net: Part) -> list[int | list[int] | str]:
         ConfigurationError: Naming what of it is not made here.
     """
     net.refuse("arc_file", "architectures are read from the spec itself: write it as arc")
-    for key in ("actor_arc", "critic_arc"):
-        net.refuse(key, "actor and critics have the same layers here: write one arc")
-    arc = net.part("arc")
+    arc = net.part(key)
     modules, graph = arc.get("modules"), arc.get("graph")
     if not isinstance(modules, dict) or not isinstance(graph, dict):
-        raise net.refusal("arc", arc, "must have modules and a graph")
+        raise net.refusal(key, arc, "must have modules and a graph")
     body: list[int | list[int] | str] = []
+    norms: dict[str, Any] = {}
     for name in _chain(net, graph):
         kinds = modules.get(name)
         if not isinstance(kinds, dict) or len(kinds) != 1:
-            raise net.refusal(f"arc.modules.{name}", kinds, "must be one module by its name")
+            raise net.refusal(f"{key}.modules.{name}", kinds, "must be one module by its name")
         layers = kinds.get("Sequential", [kinds])
         if not isinstance(layers, list):
-            raise net.refusal(f"arc.modules.{name}.Sequential", layers, "must be a list of layers")
+            path = f"{key}.modules.{name}.Sequential"
+            raise net.refusal(path, layers, "must be a list of layers")
         for layer in layers:
-            _add(body, net, f"arc.modules.{name}", layer)
+            _add(body, norms, net, f"{key}.modules.{name}", layer)
     if not body:
-        raise net.refusal("arc.modules", modules, "must have a layer")
-    return body
+        raise net.refusal(f"{key}.modules", modules, "must have a layer")
+    return body, norms
 
 
 def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
@@ -80,7 +86,9 @@ def _chain(net: Part, graph: Mapping[str, Any]) -> list[Any]:
     )
 
 
-def _add(body: list[int | list[int] | str], net: Part, path: str, layer: Any) -> None:
+def _add(
+    body: list[int | list[int] | str], norms: dict[str, Any], net: Part, path: str, layer: Any
+) -> None:
     """Add a layer, which is its name, or that and its arguments."""
     given = layer if isinstance(layer, dict) else {layer: None} if isinstance(layer, str) else {}
     if len(given) != 1:
@@ -110,10 +118,27 @@ def _add(body: list[int | list[int] | str], net: Part, path: str, layer: Any) ->
                 f"{path}.{name}", arguments, f"must be {{normalized_shape: [{size}]}} after a layer"
             )
         body.append(LAYER_NORM)
+    elif name in _NORMS:
+        body.append(_NORMS[name])
+        settings = _norm_settings(net, f"{path}.{name}", name, arguments)
+        if norms not in ({}, settings):
+            raise net.refusal(f"{path}.{name}", arguments, "batch norms must be set alike")
+        norms.update(settings)
     elif name in _ACTIVATIONS:
         if arguments:
             raise net.refusal(f"{path}.{name}", arguments, "activations have no arguments here")
         body.append(_ACTIVATIONS[name])
+
+
+def _norm_settings(net: Part, path: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return a batch norm's settings in the terms of ``NetCfg``."""
+    known = _NORM_DEFAULTS[name]
+    values = {**known, **arguments}
+    numbers = [one for one in values.values() if type(one) in (int, float) and one > 0]
+    if set(values) != set(known) or len(numbers) != len(known):
+        raise net.refusal(path, arguments, f"must be numbers above 0 of {', '.join(known)}")
+    names = {"momentum": "norm_momentum", "eps": "norm_eps", "warmup_steps": "norm_warmup"}
+    return {names[key]: value for key, value in values.items()}
 
 
 def _convolution(net: Part, path: str, arguments: dict[str, Any]) -> list[int]:

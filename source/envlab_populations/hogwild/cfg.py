@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from envlab.agent_cfg import BasicAgentCfg, Precision
-from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, Range
+from envlab.config import NonNegativeFloat, NonNegativeInt, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError, did_you_mean
 from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.flags import algorithm_flag
@@ -17,12 +17,17 @@ from envlab.training.flags import Flags
 ALGORITHMS = ("sac", "a2c", "ppo", "dqn", "ddqn", "td3", "ddpg")
 """Algorithms of skrl that a session trains with."""
 RANDOM, REINFORCE, SARSA = "random", "reinforce", "sarsa"
-OWN = {RANDOM: "a2c", REINFORCE: "a2c", SARSA: "dqn"}
+CROSSQ = "crossq"
+OWN = {RANDOM: "a2c", REINFORCE: "a2c", SARSA: "dqn", CROSSQ: "sac"}
 """Algorithms that skrl lacks, and its agent that each is made of."""
-DISCRETE_SAC = "discrete_sac"
-"""What SAC is where actions are discrete; made of skrl's DQN."""
+DISCRETE_SAC, DISCRETE_CROSSQ = "discrete_sac", "discrete_crossq"
+DISCRETE = {"sac": DISCRETE_SAC, CROSSQ: DISCRETE_CROSSQ}
+"""What algorithms are where actions are discrete; made of skrl's DQN."""
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid")
-LAYER_NORM = "layer_norm"
+WITH_CRITIC_LAYERS = ("sac", CROSSQ, "a2c", "ppo")
+"""Algorithms whose critics can have layers of their own: the policy's are made before theirs."""
+LAYER_NORM, BATCH_NORM, BATCH_RENORM = "layer_norm", "batch_norm", "batch_renorm"
+NORMS = (LAYER_NORM, BATCH_NORM, BATCH_RENORM)
 OPTIMIZERS = {
     **dict.fromkeys(("adam", "adamw", "radam"), ("betas", "eps", "weight_decay")),
     "rmsprop": ("alpha", "eps", "weight_decay"),
@@ -40,12 +45,23 @@ class NetCfg:
     """Sizes of the hidden layers."""
     activation: Literal[ACTIVATIONS] = "relu"  # type: ignore[valid-type]
     """Function after each of them."""
-    layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, LAYER_NORM)]] = field(  # type: ignore[valid-type]
+    layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, *NORMS)]] = field(  # type: ignore[valid-type]
         default_factory=list
     )
     """What stands in place of the two above: a number is the size of a linear layer, and a name is
-    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``. Of images, a list is a
-    convolution: output channels, kernel, stride, padding, dilation, as in ``[32, 8, 4, 0, 1]``."""
+    an activation or ``layer_norm``, as in ``[64, "layer_norm", "tanh"]``, or for CrossQ
+    ``batch_norm`` or ``batch_renorm``. Of images, a list is a convolution: output channels, kernel,
+    stride, padding, dilation, as in ``[32, 8, 4, 0, 1]``."""
+    critic_layers: list[PositiveInt | list[int] | Literal[(*ACTIVATIONS, *NORMS)]] = field(  # type: ignore[valid-type]
+        default_factory=list
+    )
+    """The same of the critics of SAC, CrossQ, A2C and PPO; empty: they have the policy's."""
+    norm_momentum: UnitInterval = 0.01
+    """How much a batch counts in the running statistics of batch norms."""
+    norm_eps: NonNegativeFloat = 1e-3
+    """What is added to variances."""
+    norm_warmup: PositiveInt = 100_000
+    """Gradient steps until batch renormalisation corrects as much as it may."""
     pixel_scale: NonNegativeFloat = 1.0
     """What images, whose values are from 0 to 1, are multiplied by."""
     shared: bool = False
@@ -144,6 +160,12 @@ class HogwildCfg(BasicAgentCfg):
     """Replay memory, of off-policy algorithms."""
     update_interval: PositiveInt = 1
     """Steps of the environments between two updates, of off-policy algorithms."""
+    clip_value_loss: bool = False
+    """Whether PPO's values move by at most ``ratio_clip`` in an update, as its policy does."""
+    policy_delay: PositiveInt = 1
+    """Gradient steps of the critics for each of the policy, of CrossQ."""
+    log_alpha_max: float = 2.0
+    """Largest logarithm of the temperature, of CrossQ; the least is -5."""
     action_policy: Literal["epsilon_greedy", "boltzmann"] = "epsilon_greedy"
     """How DQN explores; for ``boltzmann``, ``exploration_scheduler`` is the temperature by which
     values are divided to be logarithms of probabilities."""
@@ -184,12 +206,14 @@ class HogwildCfg(BasicAgentCfg):
     @property
     def skrl_algorithm(self) -> str:
         """What of skrl is made."""
-        return {**OWN, DISCRETE_SAC: "dqn"}.get(self.algorithm, self.algorithm)
+        return {**OWN, **dict.fromkeys(DISCRETE.values(), "dqn")}.get(
+            self.algorithm, self.algorithm
+        )
 
     @property
     def is_off_policy(self) -> bool:
         """Whether the algorithm learns from a replay memory."""
-        return self.algorithm in (*OFF_POLICY, DISCRETE_SAC)
+        return self.algorithm in (*OFF_POLICY, CROSSQ, *DISCRETE.values())
 
     def resolved(self) -> Self:
         """Return this configuration.
@@ -214,6 +238,12 @@ class HogwildCfg(BasicAgentCfg):
             raise ConfigurationError(
                 f"agent.replay.alpha is {self.replay.alpha}, but {self.algorithm} draws batches "
                 "uniformly: set it to 0, or train dqn."
+            )
+        self._check_crossq()
+        if self.clip_value_loss and self.algorithm != "ppo":
+            raise ConfigurationError(
+                f"agent.clip_value_loss is true, but {self.algorithm} has no clipped values: set "
+                "it to false, or train ppo."
             )
         if self.net.shared and self.algorithm not in ("a2c", "ppo"):
             raise ConfigurationError(
@@ -260,6 +290,28 @@ class HogwildCfg(BasicAgentCfg):
             )
         return self
 
+    def _check_crossq(self) -> None:
+        """Refuse what only CrossQ has, and sessions that would share its statistics by halves."""
+        if self.algorithm == CROSSQ:
+            if self.distributed != "false":
+                raise ConfigurationError(
+                    f"agent.distributed is {self.distributed!r}, but sessions of CrossQ cannot "
+                    "share networks: each batch norm has statistics of its own. Set it to false."
+                )
+            return
+        layers = [*self.net.layers, *self.net.critic_layers]
+        if any(part in (BATCH_NORM, BATCH_RENORM) for part in layers):
+            raise ConfigurationError(
+                f"agent.net.layers has {layers}, but batch norms are CrossQ's. Leave them out of "
+                f"{self.algorithm}."
+            )
+        if self.net.critic_layers and (self.net.shared or self.algorithm not in WITH_CRITIC_LAYERS):
+            raise ConfigurationError(
+                f"agent.net.critic_layers is set to {self.net.critic_layers}, but {self.algorithm} "
+                f"{'shares layers' if self.net.shared else 'has one kind of network'}. Leave it "
+                "out."
+            )
+
     def for_skrl(self, num_envs: int) -> SkrlCfg:
         """Return the configuration that skrl's agent is made with.
 
@@ -268,7 +320,7 @@ class HogwildCfg(BasicAgentCfg):
         """
         cfg = SkrlCfg.of(self.skrl_algorithm)
         settings = self.settings
-        if self.algorithm == DISCRETE_SAC:  # the rest of SAC's are for its own class
+        if self.algorithm in DISCRETE.values():  # the rest of SAC's are for its own class
             settings = {name: value for name, value in settings.items() if name in cfg.agent}
             settings.pop("learning_rate", None)
         cfg.agent |= settings

@@ -19,8 +19,8 @@ from envlab_populations.hogwild.cfg import HogwildCfg
 
 TARGET_SHARE = 0.6
 """Of the largest entropy, what the temperature aims at; SLM-Lab's."""
-LOG_TEMPERATURE = (-5.0, 2.0)
-"""Bounds of the temperature's logarithm; SLM-Lab's."""
+LEAST_LOG_TEMPERATURE = -5.0
+"""Of the temperature; SLM-Lab's."""
 CRITICS = ("critic_1", "critic_2")
 
 
@@ -36,8 +36,8 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
             super().__init__(**values)
             models = self.models
             self.policy, self.critics = models["policy"], [models[name] for name in CRITICS]
-            self.targets = [models[f"target_{name}"] for name in CRITICS]
-            for critic, target in zip(self.critics, self.targets, strict=True):
+            self.targets = [models[t] for name in CRITICS if (t := f"target_{name}") in models]
+            for critic, target in zip(self.critics, self.targets, strict=False):
                 target.freeze_parameters(True)
                 target.update_parameters(critic, polyak=1.0)
             alpha = float(cfg.settings.get("initial_entropy_value", 1.0))
@@ -76,7 +76,7 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
                 targets = rewards + self.cfg.discount_factor * future
                 values = self._learn_values(inputs, actions.long(), targets)
                 self._learn_policy(inputs, values)
-                for critic, target in zip(self.critics, self.targets, strict=True):
+                for critic, target in zip(self.critics, self.targets, strict=False):
                     target.update_parameters(critic, polyak=self.cfg.polyak)
 
         def soft_values(self, inputs: dict[str, Any]) -> torch.Tensor:
@@ -84,8 +84,10 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
 
             The paper's equation 10.
             """
-            log_probs = self._log_probs(inputs)
             values = sum(one.act(inputs, role="critic")[0] for one in self.targets) / 2.0
+            return self._expected(self._log_probs(inputs), values)
+
+        def _expected(self, log_probs: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
             return (log_probs.exp() * (values - self.alpha * log_probs)).sum(1, keepdim=True)
 
         def _log_probs(self, inputs: dict[str, Any]) -> torch.Tensor:
@@ -96,6 +98,11 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
         ) -> torch.Tensor:
             """Step the critics, and return the mean of what they gave, ``(batch, num_actions)``."""
             found = [critic.act(inputs, role="critic")[0] for critic in self.critics]
+            return self._step_values(found, actions, targets)
+
+        def _step_values(
+            self, found: list[torch.Tensor], actions: torch.Tensor, targets: torch.Tensor
+        ) -> torch.Tensor:
             chosen = [values.gather(1, actions) for values in found]
             loss = loss_of(chosen[0], targets) + loss_of(chosen[1], targets)
             if hasattr(self.memory, "learn"):  # with priorities, as in SLM-Lab
@@ -120,7 +127,7 @@ def discrete_sac_class(stock: Any, cfg: HogwildCfg) -> Any:
             (self.log_entropy_coefficient.exp() * (entropy - target)).sum().backward()
             self.entropy_optimizer.step()
             with torch.no_grad():
-                self.log_entropy_coefficient.clamp_(*LOG_TEMPERATURE)
+                self.log_entropy_coefficient.clamp_(LEAST_LOG_TEMPERATURE, cfg.log_alpha_max)
             self.track_data("Coefficient / Entropy coefficient", self.alpha.item())
 
         def _step(self, optimizer: Any, loss: torch.Tensor, *networks: nn.Module) -> None:

@@ -9,7 +9,16 @@ from typing import Any
 
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild.arc import read_arc
-from envlab_populations.hogwild.cfg import ACTIVATIONS, LAYER_NORM, OPTIMIZERS, REINFORCE, SARSA
+from envlab_populations.hogwild.cfg import (
+    ACTIVATIONS,
+    BATCH_NORM,
+    CROSSQ,
+    LAYER_NORM,
+    OPTIMIZERS,
+    REINFORCE,
+    SARSA,
+    NetCfg,
+)
 from envlab_populations.hogwild.part import Part
 
 VALUES = ("dqn", "ddqn", SARSA)
@@ -37,7 +46,7 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
     name = net.take("type", "MLPNet")
     if name not in KINDS:
         raise net.refusal("type", name, f"only {', '.join(map(repr, KINDS))} are made here")
-    for key in ("batch_norm", "spectral_norm"):
+    for key in ("spectral_norm", *(("batch_norm",) if kind != CROSSQ else ())):
         net.refuse(key, "networks are plain here: set it to false")
     is_shared = net.flag("shared") and kind in ("a2c", "ppo")
     inits = {None: "default", "orthogonal_": "orthogonal"}
@@ -68,8 +77,8 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         key: value for key, value in actor.items() if key not in ("name", "lr")
     }
     settings["learning_rate"] = rates[0]
-    if rates[0] != rates[1] and kind in ("sac", "td3", "ddpg"):
-        settings["learning_rate"] = [*rates, rates[0]][: 3 if kind == "sac" else 2]
+    if rates[0] != rates[1] and kind in ("sac", "td3", "ddpg", CROSSQ):
+        settings["learning_rate"] = [*rates, rates[0]][: 3 if kind in ("sac", CROSSQ) else 2]
     elif rates[0] != rates[1] and kind in ("a2c", "ppo"):
         agent["critic_learning_rate"] = rates[1]
     elif rates[0] != rates[1]:
@@ -81,23 +90,59 @@ def read_net(agent: dict[str, Any], net: Part, distributed: str, num_envs: int) 
         agent["precision"] = "auto"
 
 
+def read_critic_net(agent: dict[str, Any], net: Part, critic_net: Any) -> None:
+    """Read the layers of CrossQ's critics; all else must be as in ``agent.net``.
+
+    Raises:
+        ConfigurationError: If something else differs.
+    """
+    if not isinstance(critic_net, dict):
+        raise net.refusal("critic_net", critic_net, "must be a network as agent.net is")
+    critic = Part("agent.critic_net", critic_net)
+    body = _body(critic, critic.take("type", "MLPNet"))
+    layers = body.pop("layers", None) or NetCfg(**body).body
+    agent["net"] |= {key: value for key, value in body.items() if key.startswith("norm_")}
+    agent["net"]["critic_layers"] = layers
+    shape = ("type", "arc", "hid_layers", "hid_layers_activation", "layer_norm", "batch_norm")
+    for key in critic_net:
+        if key not in (*shape, "gpu") and critic_net[key] != net.given(key):
+            raise critic.refusal(
+                key, critic_net[key], f"agent.net has {net.given(key)!r}: only layers differ here"
+            )
+
+
 def _body(net: Part, name: str) -> dict[str, Any]:
     """Return all layers but the last; ``layer_norm`` comes between a layer and its activation."""
     names = {name: name for name in ACTIVATIONS} | {"leakyrelu": "leaky_relu"}
     activation = net.choice("hid_layers_activation", "relu", names)
     if name == "TorchArcNet":
-        layers = read_arc(net)
-        _check_sizes(net, "arc", [layer for layer in layers if isinstance(layer, int)])
-        return {"layers": layers, "pixel_scale": _pixel_scale(net)}
+        return _body_of_arc(net) | {"pixel_scale": _pixel_scale(net)}
     if "Conv" in name:
         return _body_of_images(net, activation)
     if name == "RecurrentNet":
         return _recurrent_body(net, activation)
     sizes = _sizes(net, "hid_layers", [256, 256])
     body = {"hidden_layers": sizes, "activation": activation}
+    if net.flag("batch_norm"):
+        body["layers"] = [one for size in sizes for one in (size, BATCH_NORM, activation)]
+        body |= {"norm_eps": 1e-5}
     if net.flag("layer_norm"):
         body["layers"] = [one for size in sizes for one in (size, LAYER_NORM, activation)]
     return body
+
+
+def _body_of_arc(net: Part) -> dict[str, Any]:
+    """Return the layers of ``arc``, or of ``actor_arc`` and ``critic_arc``."""
+    both = net.given("actor_arc") is not None
+    keys = {"actor_arc": "layers", "critic_arc": "critic_layers"} if both else {"arc": "layers"}
+    found: dict[str, Any] = {}
+    for key, what in keys.items():
+        layers, norms = read_arc(net, key)
+        _check_sizes(net, key, [layer for layer in layers if isinstance(layer, int)])
+        found |= {what: layers, **norms}
+    if found.get("critic_layers") == found["layers"]:
+        del found["critic_layers"]
+    return found
 
 
 def _body_of_images(net: Part, activation: str) -> dict[str, Any]:
@@ -232,11 +277,17 @@ def _scheduler(net: Part, num_envs: int) -> str:
             return "1 - timestep / timesteps"
         _check_frames(net, "frame", [end])
         return f"max(0, 1 - {frames} / {float(end)})"
+    if name == "LinearToMin":
+        last, least = given.get("frame"), given.get("min_factor", 0.0)
+        _check_frames(net, "frame", [last])
+        if not _is_number(least) or not 0 <= least < 1:
+            raise net.refusal("lr_scheduler_spec.min_factor", least, "must be from 0 to below 1")
+        return f"max({float(least)}, 1 - {frames} / {float(last or 1)})"
     if name not in ("StepLR", "MultiStepLR"):
         raise net.refusal(
             "lr_scheduler_spec.name",
             name,
-            "the scheduler must be 'LinearToZero', 'StepLR', 'MultiStepLR'",
+            "the scheduler must be 'LinearToZero', 'LinearToMin', 'StepLR', 'MultiStepLR'",
         )
     if not _is_number(gamma) or not 0 < gamma <= 1:
         raise net.refusal("lr_scheduler_spec.gamma", gamma, "must be above 0 and at most 1")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,10 +15,15 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.skrl.env import Spaces
 from envlab.skrl.torch.heads import GaussianPolicy, Head, make_heads
+from envlab_populations.hogwild.batch_renorm import BatchRenorm
 from envlab_populations.hogwild.cfg import (
     ACTIVATIONS,
-    DISCRETE_SAC,
+    BATCH_NORM,
+    CROSSQ,
+    DISCRETE,
+    DISCRETE_CROSSQ,
     LAYER_NORM,
+    NORMS,
     REINFORCE,
     HogwildCfg,
     NetCfg,
@@ -49,19 +56,24 @@ def make_networks(
         ConfigurationError: If its layers do not fit what is observed.
     """
     trunks: list[Trunk] = []
+    is_crossq = cfg.algorithm in (CROSSQ, DISCRETE_CROSSQ)
+    of_critics = replace(cfg.net, layers=cfg.net.critic_layers or cfg.net.layers)
+    nets = itertools.chain([cfg.net], itertools.repeat(of_critics))  # the policy's is made first
 
     def body(shape: Sequence[int], num_extra: int, num_outputs: int) -> nn.Module:
         if not cfg.net.shared:
-            return Layers(shape, num_extra, num_outputs, cfg.net)
+            return Layers(shape, num_extra, num_outputs, next(nets))
         if trunks:  # the policy's have been made, whose layers they are
             return Tail(trunks[0], num_outputs, cfg.net.value_gain, owns_trunk=False)
         trunks.append(Trunk(shape, cfg.net))
         return Tail(trunks[0], num_outputs, cfg.net.policy_gain, owns_trunk=True)
 
-    roles_of = "sac" if cfg.algorithm == DISCRETE_SAC else cfg.skrl_algorithm
+    roles_of = "sac" if cfg.algorithm in DISCRETE.values() else cfg.skrl_algorithm
     heads = make_heads(roles_of, seen, body, device, context)
     if cfg.algorithm == REINFORCE:
         del heads["value"]
+    if is_crossq:  # which has no targets
+        heads = {role: head for role, head in heads.items() if not role.startswith("target_")}
     policy = heads.get("policy")
     if isinstance(policy, GaussianPolicy):
         nn.init.constant_(policy.log_std, cfg.net.initial_log_std)
@@ -119,11 +131,19 @@ def _hidden_layers(
             made.append(nn.Linear(size, part))
             size = part
         else:
-            made.append(nn.LayerNorm(size) if part == LAYER_NORM else _ACTIVATIONS[str(part)]())
+            made.append(_norm(size, part, cfg) if part in NORMS else _ACTIVATIONS[str(part)]())
     if cfg.recurrent:
         made.append(Recurrent(size, cfg))
         size = cfg.recurrent_size
     return made, size
+
+
+def _norm(size: int, part: Any, cfg: NetCfg) -> nn.Module:
+    if part == LAYER_NORM:
+        return nn.LayerNorm(size)
+    if part == BATCH_NORM:
+        return nn.BatchNorm1d(size, cfg.norm_eps, cfg.norm_momentum)
+    return BatchRenorm(size, cfg.norm_eps, cfg.norm_momentum, cfg.norm_warmup)
 
 
 def _split(body: list[int | list[int] | str]) -> tuple[list[Any], list[int | list[int] | str]]:

@@ -29,6 +29,11 @@ class Part:
 
     def __init__(self, path: str, values: Mapping[str, Any]) -> None:
         self.path, self._left, self._asked = path, dict(values), set(NO_EFFECT.get(path, ()))
+        self._values = dict(values)
+
+    def given(self, key: str) -> Any:
+        """Return a value as the spec has it, without asking for it."""
+        return self._values.get(key)
 
     def take(self, key: str, default: Any = None) -> Any:
         """Return a value; null counts as absent."""

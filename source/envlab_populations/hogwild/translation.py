@@ -6,6 +6,7 @@ Nothing of a spec is passed over in silence. A key without effect here is named 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from envlab.errors import ConfigurationError, did_you_mean
 from envlab.registry import get_task, list_tasks
 from envlab.skrl.library import OFF_POLICY
 from envlab_populations.hogwild import atari
-from envlab_populations.hogwild.cfg import RANDOM, REINFORCE, SARSA, HogwildCfg
-from envlab_populations.hogwild.net_part import read_net
+from envlab_populations.hogwild.cfg import CROSSQ, RANDOM, REINFORCE, SARSA, HogwildCfg
+from envlab_populations.hogwild.net_part import read_critic_net, read_net
 from envlab_populations.hogwild.part import Part
 from envlab_populations.hogwild.spec import Spec
+
+logger = logging.getLogger(f"envlab.{__name__}")
 
 NAMES = {
     "SoftActorCritic": "sac",
@@ -35,6 +38,7 @@ NAMES = {
     "SARSA": SARSA,
     "SIL": "a2c",
     "PPOSIL": "ppo",
+    "CrossQ": CROSSQ,
 }
 """SLM-Lab's algorithms, and two more, by what skrl calls them."""
 LOG_FREQUENCY = 1000
@@ -126,6 +130,12 @@ def _environment(env: Part) -> tuple[str, dict[str, Any], int]:
     name, num_envs = env.take("name"), env.count("num_envs", 1)
     if not isinstance(name, str):
         raise env.refusal("name", name, "must be the id of a task, as 'Humanoid-v5'")
+    if name.startswith("playground/"):
+        raise env.refusal(
+            "name",
+            name,
+            "MuJoCo Playground's environments run on JAX, and not here: name one of envlab list",
+        )
     own = {task.id for task in list_tasks()}
     is_own = name in own or f"{name}-v0" in own or name.startswith("Isaac")
     is_atari = name.startswith(atari.GAMES)
@@ -189,11 +199,15 @@ def _agent(
     algorithm = Part("agent.algorithm", spec.agent["algorithm"])
     memory = Part("agent.memory", spec.agent["memory"])
     net = Part("agent.net", spec.agent["net"])
-    inner = ("algorithm", "memory", "net")
+    inner = ("algorithm", "memory", "net", "critic_net")
     rest = Part("agent", {key: spec.agent[key] for key in spec.agent if key not in inner})
     rest.take("name")  # a label
     name = algorithm.take("name")
     kind = NAMES.get(str(name)) or str(name).lower()
+    if name == "HydraDQN":
+        raise algorithm.refusal(
+            "name", name, "SLM-Lab has had none since version 4.3 at the latest: use DoubleDQN"
+        )
     if kind not in NAMES.values():
         raise algorithm.refusal(
             "name",
@@ -206,7 +220,7 @@ def _agent(
     gamma = algorithm.number("gamma", None)
     if gamma is not None:
         settings["discount_factor"] = float(gamma)
-    if kind in OFF_POLICY:
+    if kind in (*OFF_POLICY, CROSSQ):
         _off_policy(agent, algorithm, memory, num_envs)
     elif kind == SARSA:
         _sarsa(agent, algorithm, memory, num_envs)
@@ -221,6 +235,11 @@ def _agent(
             net.refuse(key, "VanillaDQN has no target network: leave it out, or train DQN")
     if kind != RANDOM:
         read_net(agent, net, distributed, num_envs)
+    if kind == CROSSQ:
+        _crossq(agent, algorithm, net, spec.agent.get("critic_net"))
+    elif "critic_net" in spec.agent:
+        rest.take("critic_net")
+        raise rest.refusal("critic_net", "...", f"{kind} has one kind of network: leave it out")
     if name == "VanillaDQN":  # targets are the network itself, as it was at the last step
         settings |= {"target_update_interval": 1, "polyak": 1.0}
     wants_gpu = spec.agent["net"].get("gpu") is True
@@ -235,10 +254,17 @@ def _exploration(agent: dict[str, Any], algorithm: Part, num_envs: int) -> None:
         raise algorithm.refusal("action_policy", policy, "must be 'epsilon_greedy', 'boltzmann'")
     if policy == "boltzmann":
         kind = algorithm.take("action_pdtype", "Argmax")
-        if kind != "Categorical":
-            raise algorithm.refusal(
-                "action_pdtype", kind, "'boltzmann' draws from 'Categorical' only"
+        if kind == "Argmax":
+            logger.warning(
+                "%s.action_policy is 'boltzmann' and action_pdtype 'Argmax', which takes the best "
+                "action always, as in SLM-Lab. 'Categorical' explores.",
+                algorithm.path,
             )
+            algorithm.take("explore_var_spec")
+            agent["settings"]["exploration_scheduler"] = "0.0"
+            return
+        if kind != "Categorical":
+            raise algorithm.refusal("action_pdtype", kind, "must be 'Categorical' or 'Argmax'")
     agent["action_policy"] = policy
     formula = _formula(algorithm, "explore_var_spec", num_envs, above=policy == "boltzmann")
     agent["settings"]["exploration_scheduler"] = formula or "0.05"
@@ -267,7 +293,7 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
         "gradient_steps": steps,
         "learning_starts": max(1, math.ceil(starts / num_envs)),
     }
-    if agent["algorithm"] in ("sac", "td3", "ddpg"):
+    if agent["algorithm"] in ("sac", "td3", "ddpg", CROSSQ):
         settings["random_timesteps"] = settings["learning_starts"]
     agent["update_interval"] = max(1, round(frequency / num_envs))
     agent["replay"] = {
@@ -277,8 +303,28 @@ def _off_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: 
     if name == "PrioritizedReplay":
         for key, default in (("alpha", 0.6), ("epsilon", 1e-4)):
             agent["replay"][key] = float(memory.number(key, default))
-    if agent["algorithm"] == "sac" and (alpha := algorithm.number("alpha", None)) is not None:
+    if (
+        agent["algorithm"] in ("sac", CROSSQ)
+        and (alpha := algorithm.number("alpha", None)) is not None
+    ):
         settings |= {"learn_entropy": False, "initial_entropy_value": float(alpha)}
+
+
+def _crossq(agent: dict[str, Any], algorithm: Part, net: Part, critic_net: Any) -> None:
+    """Read what CrossQ has beside SAC: critics of their own, and how often the policy learns."""
+    settings = agent["settings"]
+    for key in ("symlog", "spectral_norm", "fixed_alpha", "entropy_penalty_coef"):
+        algorithm.refuse(key, "CrossQ here is the paper's: leave it out")
+    agent["policy_delay"] = algorithm.count("policy_delay", 1)
+    agent["log_alpha_max"] = float(algorithm.number("log_alpha_max", 2.0))
+    settings.setdefault("initial_entropy_value", 1.0)
+    rate = algorithm.number("alpha_lr", None)
+    if rate is not None:
+        rates = settings["learning_rate"]
+        both = rates[:2] if isinstance(rates, list) else [rates, rates]
+        settings["learning_rate"] = [*both, float(rate)]
+    if critic_net is not None:
+        read_critic_net(agent, net, critic_net)
 
 
 def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: int) -> None:
@@ -321,6 +367,7 @@ def _on_policy(agent: dict[str, Any], algorithm: Part, memory: Part, num_envs: i
             "value_loss_scale": float(algorithm.number("val_loss_coef", 1.0)),
             "value_clip": 0.0,
         }
+        agent["clip_value_loss"] = algorithm.flag("clip_vloss")
         _scheduled(agent, "ratio_clip", algorithm, "clip_eps_spec", num_envs)
     else:
         agent["value_loss_scale"] = float(algorithm.number("val_loss_coef", 1.0))

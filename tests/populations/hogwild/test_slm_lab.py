@@ -26,6 +26,7 @@ from envlab_populations.hogwild.session import check_learned, compose_session, t
 from envlab_populations.hogwild.sharing import Shared
 from envlab_populations.hogwild.spec import make_spec
 from envlab_populations.hogwild.translation import Plan, make_plan
+from envlab_populations.hogwild.value_clip import clipped_losses
 
 DQN: dict[str, Any] = {
     "agent": {
@@ -186,6 +187,8 @@ def test_an_optimizers_settings_are_torchs(name: str):
         ({"name": "LinearToZero"}, [0.5, 0.25]),
         ({"name": "LinearToZero", "frame": 200}, [0.5, 0.375]),
         ({"name": "LinearToZero", "frame": 50}, [0.5, 0.0]),
+        ({"name": "LinearToMin", "frame": 60, "min_factor": 0.1}, [0.5, 0.5 / 6]),
+        ({"name": "LinearToMin", "frame": 50, "min_factor": 0.1}, [0.5, 0.05]),
         ({"name": "StepLR", "step_size": 25, "gamma": 0.5}, [0.5, 0.125]),
         ({"name": "MultiStepLR", "milestones": [20, 30, 60], "gamma": 0.2}, [0.5, 0.02]),
     ],
@@ -312,7 +315,8 @@ def test_boltzmann_draws_actions_by_their_values_over_the_temperature(name: str)
         (boltzmann(1.0, 0.0), "a temperature must be above 0"),
         (boltzmann(1.0, None), "needs end_val, and an end_step after start_step"),
         (boltzmann(1.0, 1.0) | {"explore_var_spec": None}, "explore_var_spec.start_val"),
-        (boltzmann(1.0, 1.0) | {"action_pdtype": "Argmax"}, "draws from 'Categorical' only"),
+        (boltzmann(1.0, 1.0) | {"action_pdtype": "Normal"}, "must be 'Categorical' or 'Argmax'"),
+        ({"name": "HydraDQN"}, "SLM-Lab has had none since version 4.3"),
         ({"action_policy": "greedy"}, "must be 'epsilon_greedy', 'boltzmann'"),
         ({"name": "VanillaDQN"}, "VanillaDQN has no target network"),
     ],
@@ -321,6 +325,45 @@ def test_exploration_that_cannot_be_had_is_refused(algorithm: Any, words: str):
     with pytest.raises(ConfigurationError) as refusal:
         plan_of(changed(DQN, algorithm=algorithm))
     assert words in str(refusal.value)
+
+
+def test_boltzmann_with_argmax_takes_the_best_action_always(caplog: pytest.LogCaptureFixture):
+    spec = changed(DQN, algorithm=boltzmann(5.0, 1.0) | {"action_pdtype": "Argmax"})
+    agent = learner_of(spec).agent
+    seen = torch.rand(500, 4)
+    best = agent.q_network.net(seen).argmax(1, keepdim=True)
+    actions, _ = agent.act(seen, None, timestep=100, timesteps=1000)
+    assert torch.equal(actions, best)
+    assert "takes the best action always" in caplog.text
+
+
+def test_clipped_values_move_no_further_than_the_policy():
+    """Old values are 1, returns 2: a value of 1.5 counts as 1.2, and 0.9 as it is."""
+    plain, clipped = (
+        changed(PPO, algorithm={"clip_vloss": on, "minibatch_size": 25, "training_epoch": 2})
+        for on in (False, True)
+    )
+    agent = trained(clipped).agent
+    returns = torch.full((2, 1), 2.0)
+    agent._old = [(torch.zeros(2, 1), torch.zeros(2, 1)), (returns, torch.ones(2, 1))]
+    found = clipped_losses([agent])(None).mse_loss(returns, torch.tensor([[1.5], [0.9]]))
+    assert found.item() == pytest.approx(0.5 * (0.8**2 + 1.1**2) / 2)
+    weights = [trained(spec).agent.value.net[0].weight for spec in (plain, clipped)]
+    assert not torch.equal(*weights)  # of the same seed: updates take this loss
+
+
+@pytest.mark.parametrize("name", ["PPO", "ActorCritic", "SoftActorCritic"])
+def test_critics_can_have_an_architecture_of_their_own(name: str):
+    nets = {"actor_arc": arc({"LazyLinear": {"out_features": 6}}, "Tanh")["arc"]}
+    nets["critic_arc"] = arc({"LazyLinear": {"out_features": 9}}, "SiLU")["arc"]
+    spec = changed(PPO if name != "SoftActorCritic" else DQN, algorithm={"name": name})
+    spec["agent"]["net"] = {"type": "TorchArcNet", **nets}
+    models = trained(spec).agent.models
+    critic = models["value"] if "value" in models else models["critic_1"]
+    assert (models["policy"].net[0].out_features, critic.net[0].out_features) == (6, 9)
+    shared = changed(PPO, net={"type": "TorchArcNet", "shared": True, **nets})
+    with pytest.raises(ConfigurationError, match="ppo shares layers"):
+        plan_of(shared)
 
 
 def test_vanilla_dqn_bootstraps_from_the_network_itself():

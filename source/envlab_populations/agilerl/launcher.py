@@ -1,0 +1,80 @@
+"""Runs a program in which ``agilerl`` is envlab's."""
+
+from __future__ import annotations
+
+import ast
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from envlab.distributed.program import guarded
+from envlab.errors import ConfigurationError
+
+USAGE = """usage: python -m envlab_populations.agilerl SCRIPT ...
+
+Run a program of AgileRL's, such as demos/single_agent/demo_off_policy.py, in which `import agilerl`
+finds envlab's populations. On several processes, under Accelerate:
+
+    accelerate launch --config_file scripts/reinforcement_learning/evolution/accelerate.yaml \\
+        -m envlab_populations.agilerl SCRIPT ...
+
+docs/from_agilerl.md says what differs.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a program; bad input is one sentence and code 2."""
+    return guarded(run, list(arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a program as ``python SCRIPT ...`` would; the current folder stays importable.
+
+    Raises:
+        ConfigurationError: If there is no such script.
+    """
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    script = Path(arguments[0])
+    if not script.is_file():
+        raise ConfigurationError(
+            f"There is no script {arguments[0]!r}. Usage: python -m envlab_populations.agilerl "
+            "SCRIPT ..."
+        )
+    import torch
+
+    from envlab_populations.agilerl import selection
+    from envlab_populations.agilerl.names import install
+
+    if not torch.cuda.is_available():
+        # Without a GPU, Accelerate (1.15) takes each of several processes for a lone one.
+        os.environ.setdefault("ACCELERATE_USE_CPU", "true")
+    install()
+    selection.selected_parts[0] = _results_of_select(script)
+    sys.argv = list(arguments)
+    folders = [str(script.resolve().parent), str(Path.cwd())]
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+def _results_of_select(script: Path) -> int:
+    """Return how many results of ``tournament.select`` a program takes: two until 2.8, then three.
+
+    Raises:
+        ConfigurationError: If it is no Python.
+    """
+    try:
+        tree = ast.parse(script.read_text(encoding="utf-8"))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{script} is no Python: {error}. Correct it.") from error
+    for node in ast.walk(tree):
+        is_call = isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if is_call and getattr(node.value.func, "attr", "") == "select":  # type: ignore[attr-defined]
+            target = node.targets[0]  # type: ignore[attr-defined]
+            if isinstance(target, ast.Tuple):
+                return len(target.elts)
+    return 3

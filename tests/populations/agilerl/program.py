@@ -1,0 +1,66 @@
+"""A program as AgileRL's demos are: a loop of its own around what it imports from agilerl."""
+
+import sys
+
+import numpy as np
+from accelerate import Accelerator
+from agilerl.algorithms import DQN
+from agilerl.components.data import ReplayDataset, Transition
+from agilerl.components.replay_buffer import ReplayBuffer
+from agilerl.components.sampler import Sampler
+from agilerl.hpo.mutation import Mutations
+from agilerl.hpo.tournament import TournamentSelection
+from agilerl.utils.utils import create_population, make_vect_envs
+from torch.utils.data import DataLoader
+
+if __name__ == "__main__":
+    accelerator = Accelerator()
+    hp = {"DOUBLE": True, "BATCH_SIZE": 16, "LR": 1e-3, "LEARN_STEP": 2, "POP_SIZE": 2}
+    env = make_vect_envs("Acrobot-v0", num_envs=2)
+    pop: list[DQN] = create_population(
+        algo="DQN",
+        observation_space=env.single_observation_space,
+        action_space=env.single_action_space,
+        net_config={"encoder_config": {"hidden_size": [16, 16]}},
+        INIT_HP=hp,
+        population_size=hp["POP_SIZE"],
+        num_envs=2,
+        accelerator=accelerator,
+    )
+    memory = ReplayBuffer(max_size=500)
+    dataset = ReplayDataset(memory, hp["BATCH_SIZE"])
+    loader = accelerator.prepare(DataLoader(dataset, batch_size=None))
+    sampler = Sampler(dataset=dataset, dataloader=loader)
+    tournament = TournamentSelection(2, True, hp["POP_SIZE"])
+    mutations = Mutations(architecture=1.0, no_mutation=0, parameters=0, rl_hp=0, rand_seed=1)
+    weights: list[float] = []
+    while np.less([agent.steps for agent in pop], 120).all():
+        for agent in pop:
+            obs, _ = env.reset()
+            for _ in range(30):
+                action = agent.get_action(obs, 0.2)
+                following, reward, terminated, truncated, _ = env.step(action)
+                step = Transition(obs, action, reward, following, terminated).to_tensordict()
+                step.batch_size = [2]
+                memory.add(step)
+                if len(memory) >= agent.batch_size:
+                    for _ in range(2 // agent.learn_step):
+                        agent.learn(sampler.sample(agent.batch_size))
+                obs = following
+            agent.steps += 60
+        fitness = [agent.test(env, max_steps=20, loop=1) for agent in pop]
+        weights += [float(next(agent.member.policy.parameters()).double().sum()) for agent in pop]
+        accelerator.wait_for_everyone()
+        if accelerator.is_main_process:
+            _, pop, _ = tournament.select(pop)
+            pop = mutations.mutation(pop)
+            for place, agent in enumerate(pop):
+                agent.save_checkpoint(f"{sys.argv[1]}/{place}.pt")
+        accelerator.wait_for_everyone()
+        if not accelerator.is_main_process:
+            for place, agent in enumerate(pop):
+                agent.load_checkpoint(f"{sys.argv[1]}/{place}.pt")
+        accelerator.wait_for_everyone()
+    weights += [float(next(agent.member.policy.parameters()).double().sum()) for agent in pop]
+    rows = float(memory.sample(1000)["obs"].abs().sum())
+    print(f"rank {accelerator.process_index} weights {weights} saw {rows!r} {fitness}")

@@ -1,0 +1,153 @@
+"""Programs that import agilerl: which names they find, and what is said of the others."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+from torch import nn
+
+from envlab.errors import ConfigurationError
+from envlab_populations.agilerl import environments, names
+from envlab_populations.agilerl.launcher import _results_of_select, main
+from envlab_populations.agilerl.networks import DummyEvolvable, MakeEvolvable
+from envlab_populations.agilerl.selection import create_population, single_spaces
+from tests.launcher import run, torchrun
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def _installed() -> Iterator[None]:
+    names.install()
+    yield
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, names._Finder)]
+    for module in [name for name in sys.modules if name.partition(".")[0] == "agilerl"]:
+        del sys.modules[module]
+
+
+@pytest.mark.usefixtures("_installed")
+def test_all_modules_have_their_names():
+    for name in (*names.NAMES, *names.RENAMED):
+        exec(f"from agilerl.utils.utils import {name}", {})
+    exec("from agilerl.rollouts import collect_rollouts, collect_rollouts_recurrent", {})
+    for module in names.MODULES:
+        exec(f"import agilerl.{module}", {})
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("from agilerl.algorithms import MADDPG", "MADDPG is an algorithm which trains several"),
+        (
+            "from agilerl.algorithms.bc_lm import BC_LM",
+            "bc_lm is an algorithm which tunes language",
+        ),
+        ("from agilerl.components import PrioritizedReplayBuffer", "is for Rainbow"),
+        ("from agilerl.wrappers.learning import BanditEnv", "is for contextual bandits"),
+        ("from agilerl.training.llm import finetune", "llm is for language models"),
+        ("from agilerl.training.train import train", "train is a loop of AgileRL 0.1"),
+        ("from agilerl.utils.utils import nonsense", "stand-in for AgileRL has no nonsense"),
+        ("from agilerl import LocalTrainer", "use envlab train evolution --agilerl FILE"),
+        (
+            "from agilerl.rollouts import collect_rollouts_recurrent as c; c()",
+            "is for recurrent agents",
+        ),
+        (
+            "from agilerl.utils.utils import create_population as c; c(algo='RainbowDQN')",
+            "RainbowDQN is an algorithm whose distributional",
+        ),
+    ],
+)
+def test_a_name_that_is_missing_says_why(line: str, sentence: str):
+    with pytest.raises(ConfigurationError, match=sentence):
+        exec(line, {})
+
+
+def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
+    """They see different states, have the same weights, and one decides for both."""
+    module = ["-m", "envlab_populations.agilerl", str(HERE / "program.py"), str(tmp_path)]
+    code, output = run(torchrun(2, *module), tmp_path)
+    assert code == 0, output
+    assert output.count("Acrobot-v0 is gone, Acrobot-v1 takes its place") == 1
+    found = re.findall(r"weights (\[.*\]) saw (\S+) (\[.*\])", output)
+    assert len(found) == 2
+    assert found[0][0] == found[1][0]
+    assert found[0][1] != found[1][1]
+    assert found[0][2] == found[1][2]
+
+
+def test_a_missing_script_is_one_sentence(capsys: pytest.CaptureFixture[str]):
+    assert main(["no.py"]) == 2
+    assert "There is no script 'no.py'" in capsys.readouterr().err
+    assert main([]) == 0
+    assert "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("elite, pop = tournament.select(pop)", 2), ("_, p, _ = t.select(p)", 3), ("x = 1", 3)],
+)
+def test_select_has_as_many_results_as_a_program_takes(tmp_path: Path, text: str, count: int):
+    (tmp_path / "program.py").write_text(text)
+    assert _results_of_select(tmp_path / "program.py") == count
+
+
+def test_a_network_of_ones_own_is_read_layer_by_layer():
+    network = nn.Sequential(
+        nn.Linear(3, 24), nn.Tanh(), nn.Linear(24, 12), nn.Tanh(), nn.Linear(12, 2), nn.Softmax(1)
+    )
+    shape = MakeEvolvable(network, input_tensor=None)
+    assert shape.net_config == {"hidden_size": [24, 12], "activation": "Tanh"}
+    pop = create_population(
+        "DQN",
+        spaces.Box(-1, 1, (4, 3), np.float32),  # of four environments, as a demo gives them
+        spaces.MultiDiscrete([2] * 4),
+        None,
+        {"BATCH_SIZE": 8},
+        num_envs=4,
+        actor_network=shape,
+        population_size=2,
+    )
+    assert str(pop[1].member.genes.architecture) == "24-12 tanh"
+    assert (pop[0].batch_size, pop[0].action_space) == (8, spaces.Discrete(2))
+    with pytest.raises(ConfigurationError, match="has LSTM"):
+        DummyEvolvable(nn.LSTM, {"input_size": 3, "hidden_size": 4})
+
+
+def test_dimensions_of_older_programs_become_spaces():
+    old = {"state_dim": (3,), "action_dim": 2, "one_hot": False}
+    seen, actions = single_spaces("td3", old | {"INIT_HP": {"MAX_ACTION": 2.0}})
+    assert (seen.shape, float(actions.high[0])) == ((3,), 2.0)
+    seen, actions = single_spaces("ppo", old | {"state_dim": 5, "one_hot": True})
+    assert (seen, actions) == (spaces.Discrete(5), spaces.Discrete(2))
+    pop = create_population("DQN", (3,), 2, False, {"h_size": [8]}, {"LR": 0.1}, None, 2)
+    assert len(pop) == 2
+    assert (str(pop[0].member.genes.architecture), pop[0].lr) == ("8 relu", 0.1)
+
+
+def test_returns_of_episodes_in_rows():
+    rewards, ends = [[1, 2, 4, 8], [1, 1, 1, 1]], [[0, 1, 0, 1], [0, 0, 0, 0]]
+    scores = environments.calculate_vectorized_scores
+    assert scores(rewards, ends) == [3.0]
+    assert scores(rewards, ends, only_first=False) == [3.0, 12.0]
+    assert scores(rewards, ends, include_unterminated=True) == [3.0, 4.0]
+
+
+def test_skills_decide_rewards():
+    class Half(environments.Skill):
+        def skill_reward(self, observation, reward, terminated, truncated, info):
+            return observation, reward / 2, terminated, truncated, info
+
+    env = environments.make_skill_vect_envs("CartPole-v1", Half, num_envs=2)
+    env.reset(seed=0)
+    assert env.step(np.array([0, 1]))[1].tolist() == [0.5, 0.5]
+    env.close()
+    with pytest.raises(ConfigurationError, match="Gymnasium cannot make 'Nothing-v0'"):
+        environments.make_vect_envs("Nothing-v0")
