@@ -108,6 +108,7 @@ class FastSacCfg(BasicAgentCfg):
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
     ENVS_PER_CORE: ClassVar[int] = 64
+    OVERLAPS: ClassVar[bool] = True
 
     num_steps_per_env: PositiveInt = 16
     """Steps of each environment in an iteration; statistics are pooled after each iteration."""

@@ -28,7 +28,9 @@ class Actor(nn.Module):
         self.body = nn.Sequential(*layers)
         self.mean = _small_head(cfg.hidden_dims[-1], num_actions)
 
-    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, obs: torch.Tensor, generator: torch.Generator | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``.
 
         What a policy without a density returns in their place, 0, has no effect on any loss.
@@ -51,12 +53,19 @@ class GaussianActor(Actor):
         share = (math.log(cfg.init_std) - low) / (high - low)
         nn.init.constant_(self.deviation.bias, math.atanh(min(max(2.0 * share - 1.0, -0.99), 0.99)))
 
-    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return drawn actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``."""
+    def forward(
+        self, obs: torch.Tensor, generator: torch.Generator | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return drawn actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``.
+
+        Args:
+            obs: ``(batch, num_obs)``.
+            generator: What to draw from; None: the process's.
+        """
         features = self.body(obs)
         low, high = LOG_STD
         log_std = low + 0.5 * (high - low) * (self.deviation(features).tanh() + 1.0)
-        actions, density = sample_squashed(self.mean(features), log_std)
+        actions, density = sample_squashed(self.mean(features), log_std, generator)
         return actions, density.sum(dim=1)
 
 

@@ -26,7 +26,8 @@ class FastSacPlayer:
     ) -> None:
         cfg = session.agent_cfg
         short = ReplayCfg(size=cfg.algorithm.n_step * env.num_envs)  # nothing is learned
-        learner = FastSacLearner(env, dataclasses.replace(cfg, replay=short), context)
+        cfg = dataclasses.replace(cfg, replay=short, overlap=False)
+        learner = FastSacLearner(env, cfg, context)
         learner.load_models(values)
         self._policy = _Policy(learner)
         self._env, self._device = env, context.device

@@ -123,7 +123,7 @@ def test_what_is_stored_of_an_ended_episode_is_its_last_observation():
     def look(rewards: torch.Tensor, ended: torch.Tensor, info: Any) -> None:
         final.update(ended=ended.clone(), obs=info["final_obs"]["policy"].clone())
 
-    learner._step(look)
+    learner.replay.add(*learner.collector.step(look))
     stored = learner.replay._tensors["next_obs"][:NUM_ENVS]
     ended = final["ended"]
     assert ended.tolist() == [False, True] * (NUM_ENVS // 2)

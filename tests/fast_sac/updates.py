@@ -10,6 +10,7 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.collection import Transitions
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
 from envlab.registry import get_task, load_env_cfg
@@ -76,13 +77,13 @@ def observed(context: DistributedContext) -> tuple[torch.Tensor, FastSacLearner]
     """Return all that an iteration observed, and the learner after it."""
     learner = make_learner(context)
     seen = []
-    step = learner._step
+    step = learner.collector.step
 
-    def watched(on_step: Any) -> Any:
-        before, returns = step(on_step)
-        seen.append(before["obs"])
-        return before, returns
+    def watched(on_step: Any) -> Transitions:
+        taken = step(on_step)
+        seen.append(taken.before["obs"])
+        return taken
 
-    with mock.patch.object(learner, "_step", watched):
+    with mock.patch.object(learner.collector, "step", watched):
         learner.iterate(1, lambda *_: None)
     return torch.cat(seen), learner
