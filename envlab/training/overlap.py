@@ -65,7 +65,10 @@ class Overlap(Generic[Rollout]):
             context: The process's context.
         """
         self._collect, self._hand_over, self._context = collect, hand_over, context
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="collect")
+        # torch's number of threads is each thread's own, and environments change it as they step.
+        self._thread = ThreadPoolExecutor(
+            1, "collect", initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
+        )
         device = context.device
         # Work of its own stream need not wait for all that the learner has queued on a GPU.
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None

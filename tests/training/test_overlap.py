@@ -91,6 +91,24 @@ def test_it_is_collected_while_one_is_learned_from():
         assert rollout.value == 1
 
 
+def test_the_learner_keeps_its_number_of_torch_threads():
+    """Environments set that of their thread to one, and sums have other bits by other numbers."""
+    collected = threading.Event()
+
+    def collect() -> Number:
+        found = torch.get_num_threads()
+        torch.set_num_threads(1)
+        collected.set()
+        return Number(found)
+
+    torch.set_num_threads(2)
+    overlap = overlap_of(collect)
+    with overlap.rollout() as rollout:
+        assert rollout.value == 2
+        assert collected.wait(10.0)
+        assert torch.get_num_threads() == 2
+
+
 def test_an_error_of_the_thread_is_the_learners():
     calls: list[int] = []
 
