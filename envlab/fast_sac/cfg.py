@@ -117,7 +117,8 @@ class FastSacCfg(BasicAgentCfg):
     """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
     keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
     warmup_steps: PositiveInt = 10
-    """Steps of the environments before the first update."""
+    """Steps of the environments before the first update, and more where these are less than a
+    batch."""
     action_limit: PositiveFloat = 1.0
     """Largest action, where the task's own have no bounds."""
     init_at_random_ep_len: bool = True
@@ -144,6 +145,22 @@ class FastSacCfg(BasicAgentCfg):
                 f"equally. Use a multiple, such as {-(-size // world_size) * world_size}."
             )
         return size // world_size
+
+    def first_update(self, num_envs: int, world_size: int) -> int:
+        """Return the step that the first update follows, in which as much as a batch is stored.
+
+        Raises:
+            ConfigurationError: If a batch is larger than the replay memory ever is.
+        """
+        needed = -(-self.batch_of(world_size) // num_envs)
+        if needed > self.replay.size // num_envs:
+            share = f", {self.batch_of(world_size)} of each process" if world_size > 1 else ""
+            raise ConfigurationError(
+                f"agent.algorithm.batch_size is {self.algorithm.batch_size}{share}, but "
+                f"agent.replay.size is {self.replay.size}. Raise the second to "
+                f"{needed * num_envs} or more, or lower the first."
+            )
+        return max(self.warmup_steps + 1, needed)
 
 
 def default_cfg(flags: Flags) -> FastSacCfg:

@@ -125,7 +125,9 @@ class FastSacLearner(Learner):
             gamma=algorithm.gamma,
             n_step=algorithm.n_step,
             device=device,
+            num_sharing=context.local_world_size if device.type == "cpu" else 1,
         )
+        self._first_update = cfg.first_update(env.num_envs, context.world_size)
         self._returns = torch.zeros(env.num_envs, device=device)
         self._num_updates = 0
         self._has_warned = False
@@ -152,7 +154,7 @@ class FastSacLearner(Learner):
                 seen.append(taken.before)
                 ended = taken.terminated | taken.truncated
                 returns.append(self.reward_scaler.returns(self._returns, taken.rewards, ended))
-                if self.replay.num_added > self._cfg.warmup_steps:
+                if self.replay.num_added >= self._first_update:
                     learning = time.perf_counter()
                     self._learn()
                     learn_s += time.perf_counter() - learning
