@@ -121,6 +121,10 @@ class FastSacCfg(BasicAgentCfg):
     batch."""
     action_limit: PositiveFloat = 1.0
     """Largest action, where the task's own have no bounds."""
+    joint_limits: bool = False
+    """Whether targets of joints reach as far as the joints do, from where action 0 holds them to
+    the farther of their limits, in place of ``action_limit``. So has holosoma 0.0.3 them, which
+    FastSAC comes from."""
     init_at_random_ep_len: bool = True
     """Whether the first episodes are taken for already begun, at random steps."""
     actor: ActorCfg = field(default_factory=ActorCfg)
