@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from envlab.agent_cfg import BasicAgentCfg
+from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError
 from envlab.training.flags import Flags
@@ -127,6 +127,9 @@ class FastSacCfg(BasicAgentCfg):
     FastSAC comes from."""
     init_at_random_ep_len: bool = True
     """Whether the first episodes are taken for already begun, at random steps."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it. FastSAC
+    has bfloat16, on GPUs."""
     actor: ActorCfg = field(default_factory=ActorCfg)
     """The policy's network."""
     critic: CriticCfg = field(default_factory=CriticCfg)

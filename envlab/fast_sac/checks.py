@@ -56,9 +56,13 @@ def action_range(env: BatchedEnv, cfg: FastSacCfg) -> tuple[torch.Tensor, torch.
 
 def _joint_reach(env: BatchedEnv) -> np.ndarray:
     """Return the action that takes each joint's target to its farther limit, ``(num_actions,)``."""
+    if not isinstance(env, ManagerEnv):
+        raise ConfigurationError(
+            "agent.joint_limits=true, but the task's actions are not those of a ManagerEnv, which "
+            "tell what joints they move. Give agent.action_limit in its place."
+        )
     found: list[float] = []
-    terms = env.action_manager.describe() if isinstance(env, ManagerEnv) else {}
-    for name, term in terms.items():
+    for name, term in env.action_manager.describe().items():
         if term is None or term["type"] != "JointPositionAction":
             raise ConfigurationError(
                 f"agent.joint_limits=true, but the action {name!r} is no target of joints. Give "
@@ -74,9 +78,4 @@ def _joint_reach(env: BatchedEnv) -> np.ndarray:
                     "agent.action_limit in its place."
                 )
             found.append(np.abs(model.range - offset).max() / abs(scale))
-    if not found:
-        raise ConfigurationError(
-            "agent.joint_limits=true, but the task's actions are not those of a ManagerEnv, which "
-            "tell what joints they move. Give agent.action_limit in its place."
-        )
     return np.array(found)

@@ -33,6 +33,7 @@ from envlab.fast_sac.objective import (
 from envlab.fast_sac.replay import Batch, Replay
 from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
+from envlab.precision import compute_in, settle_precision
 from envlab.training.overlap import Overlap, StepLog, check_overlap, restore_ahead
 from envlab.training.session import Session
 
@@ -83,6 +84,9 @@ class FastSacLearner(Learner):
         critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
         critics = critics.to(device)
         critics.log_temperature.requires_grad_(is_sac)  # without a density there is no entropy
+        dtype = settle_precision(cfg.precision, context)
+        for network in (actor, critics):
+            compute_in(network, dtype)
         self._target = copy.deepcopy(critics).requires_grad_(False)
         self.scalers = {name: ObsScaler(size, context).to(device) for name, size in sizes.items()}
         self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max, context)

@@ -27,7 +27,7 @@ class FastSacPlayer:
         cfg = session.agent_cfg
         least = max(cfg.algorithm.n_step, -(-cfg.algorithm.batch_size // env.num_envs))
         short = ReplayCfg(size=least * env.num_envs)  # nothing is learned
-        cfg = dataclasses.replace(cfg, replay=short, overlap=False)
+        cfg = dataclasses.replace(cfg, replay=short, overlap=False, precision="float32")
         learner = FastSacLearner(env, cfg, context)
         learner.load_models(values)
         self._policy = _Policy(learner)

@@ -15,6 +15,7 @@ from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.replay import Batch
 from envlab.training.launch import train
 from tests.fast_sac.updates import (
     BATCH,
@@ -244,6 +245,33 @@ def test_two_ranks_resume_bit_identically(tmp_path: Path):
     ends = [digests(checkpoint_of(only_run(folder), 4)) for folder in (whole, again)]
     assert ends[0] == ends[1]
     assert timeless(only_run(again)) == timeless(only_run(whole))[2:]
+
+
+def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: True)
+    wide = {"actor": {"hidden_dims": [64]}, "critic": {"hidden_dims": [64], "num_atoms": 11}}
+    full, half = (make_learner(ALONE, precision=name, **wide) for name in ("float32", "bfloat16"))
+    batch = Batch(*(values.float() for values in batch_of(ALONE)))
+    for first, second in (
+        (full._actor.best(batch.obs), half._actor.best(batch.obs)),
+        (
+            full._target.judge(batch.obs, batch.actions),
+            half._target.judge(batch.obs, batch.actions),
+        ),
+    ):
+        assert second.dtype == torch.float32
+        assert not torch.equal(first, second)
+        torch.testing.assert_close(first, second, rtol=0.05, atol=0.02)
+    half._update(batch)
+    parameters = [*half._actor.parameters(), *half._critics.parameters()]
+    assert {parameter.dtype for parameter in parameters} == {torch.float32}
+    assert all(parameter.isfinite().all() for parameter in parameters)
+
+
+def test_bfloat16_is_refused_where_a_processor_has_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"agent\.precision is 'bfloat16'"):
+        make_learner(ALONE, precision="bfloat16")
 
 
 def test_a_batch_that_ranks_cannot_share_is_refused():
