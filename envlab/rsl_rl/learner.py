@@ -16,7 +16,7 @@ from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
 from envlab.rsl_rl.ahead import Ahead, Rollout
 from envlab.rsl_rl.algorithms import make_algorithm
-from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
+from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
 from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.ppo import DistributedPPO
@@ -58,6 +58,7 @@ class RslRlLearner(Learner):
         self._ahead: Ahead | None = None
         if cfg.overlap:
             assert isinstance(self.alg, DistributedPPO)
+            assert isinstance(cfg, RslRlCfg)  # a distillation's has no overlap
             self._ahead = Ahead(self.env, self.alg, cfg, context)
 
     def start(self, total: int) -> None:

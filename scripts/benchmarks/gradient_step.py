@@ -18,6 +18,7 @@ what counts is CPU time.
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ from envlab.registry import get_task, load_env_cfg
 
 NUM_STEPS = 16
 """Steps that the replay memories hold of each environment: 1,024 as FastSAC has take 8 GB."""
-HOLOSOMA = {
+HOLOSOMA: dict[str, dict[str, Any]] = {
     "actor": {"hidden_dims": [512, 256, 128]},
     "critic": {"hidden_dims": [768, 384, 192], "num_atoms": 101},
     "algorithm": {"batch_size": 8192, "policy_frequency": 4, "q_reduction": "mean"},
@@ -223,10 +224,9 @@ def holosoma_agent(
     num_envs: int, num_obs: int, num_critic_obs: int, num_actions: int, updates: int
 ) -> Any:
     """Return holosoma's agent with its settings for a G1, without a simulator."""
-    from holosoma.agents.fast_sac.fast_sac_agent import FastSACAgent
-    from holosoma.config_types.algo import FastSACConfig
-
-    agent = object.__new__(FastSACAgent)
+    agents = importlib.import_module("holosoma.agents.fast_sac.fast_sac_agent")
+    configs = importlib.import_module("holosoma.config_types.algo")
+    agent = object.__new__(agents.FastSACAgent)
     observations = SimpleNamespace(
         get_obs_dims=lambda: {"actor_obs": num_obs, "critic_obs": num_critic_obs},
         cfg=SimpleNamespace(groups={}),
@@ -238,7 +238,7 @@ def holosoma_agent(
         _action_boundaries=torch.ones(num_actions),
     )
     # On a CPU it neither compiles nor computes in bfloat16, as we don't.
-    agent.config = FastSACConfig(num_updates=updates, amp=False, compile=False)
+    agent.config = configs.FastSACConfig(num_updates=updates, amp=False, compile=False)
     agent.device, agent.is_multi_gpu, agent.gpu_world_size = "cpu", False, 1
     agent.setup()
     return agent
