@@ -43,6 +43,8 @@ class AgentCfg:
     ENVS_PER_CORE: ClassVar[int] = 1024
     """Environments per core on a CPU, at most, where nobody says: enough to amortise a step's fixed
     cost (Cartpole gains nothing beyond 1024), few enough that an iteration takes under a second."""
+    OVERLAPS: ClassVar[bool] = False
+    """Whether :attr:`overlap` has an effect."""
 
     save_interval_minutes: NonNegativeFloat = 10.0
     """A checkpoint is also due when the last one is older; 0: by iterations only."""
@@ -50,6 +52,9 @@ class AgentCfg:
     """How many of the newest checkpoints are kept, besides the best one; 0 keeps all."""
     audit_interval: PositiveInt = 50
     """Iterations between two audits; the first update and every checkpoint are audited too."""
+    overlap: bool = False
+    """Whether the next rollout is collected while one is learned from, with a policy that is an
+    update older (:mod:`envlab.training.overlap`)."""
     lr_scaling: Literal["none", "linear", "sqrt"] = "none"
     """Factor of the learning rates: 1, the number of processes, or its square root."""
     logger: str = "tensorboard"

@@ -8,7 +8,9 @@ import torch
 from torch.nn import functional
 
 
-def sample_squashed(mean: torch.Tensor, log_std: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def sample_squashed(
+    mean: torch.Tensor, log_std: torch.Tensor, generator: torch.Generator | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return samples of a Gaussian squashed by tanh to -1 to 1, and their log-densities.
 
     Haarnoja et al., "Soft Actor-Critic Algorithms and Applications" (2018), appendix C. skrl 2.1.1
@@ -17,8 +19,12 @@ def sample_squashed(mean: torch.Tensor, log_std: torch.Tensor) -> tuple[torch.Te
     Args:
         mean: Of the Gaussian, ``(batch, num_actions)``, as are all the others.
         log_std: Logarithm of its standard deviation.
+        generator: What to draw from; None: the process's.
     """
-    noise = torch.randn_like(mean)
+    if generator is None:
+        noise = torch.randn_like(mean)
+    else:
+        noise = torch.empty_like(mean).normal_(generator=generator)
     raw = mean + noise * log_std.exp()
     density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi)
     # log(1 - tanh(x)^2), in a form that does not lose its digits for large x.

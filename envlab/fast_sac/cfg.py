@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from envlab.agent_cfg import BasicAgentCfg
+from envlab.agent_cfg import BasicAgentCfg, Precision
 from envlab.config import NonNegativeFloat, PositiveFloat, PositiveInt, Range, UnitInterval
 from envlab.errors import ConfigurationError
 from envlab.training.flags import Flags
@@ -108,6 +108,7 @@ class FastSacCfg(BasicAgentCfg):
 
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
     ENVS_PER_CORE: ClassVar[int] = 64
+    OVERLAPS: ClassVar[bool] = True
 
     num_steps_per_env: PositiveInt = 16
     """Steps of each environment in an iteration; statistics are pooled after each iteration."""
@@ -116,11 +117,19 @@ class FastSacCfg(BasicAgentCfg):
     """Iterations between two checkpoints; they hold the replay memory, so time rules instead."""
     keep_checkpoints: Annotated[int, Range(at_least=0)] = 1
     warmup_steps: PositiveInt = 10
-    """Steps of the environments before the first update."""
+    """Steps of the environments before the first update, and more where these are less than a
+    batch."""
     action_limit: PositiveFloat = 1.0
     """Largest action, where the task's own have no bounds."""
+    joint_limits: bool = False
+    """Whether targets of joints reach as far as the joints do, from where action 0 holds them to
+    the farther of their limits, in place of ``action_limit``. So has holosoma 0.0.3 them, which
+    FastSAC comes from."""
     init_at_random_ep_len: bool = True
     """Whether the first episodes are taken for already begun, at random steps."""
+    precision: Precision = "float32"
+    """What hidden layers are computed in; ``auto``: bfloat16 where every process has it. FastSAC
+    has bfloat16, on GPUs."""
     actor: ActorCfg = field(default_factory=ActorCfg)
     """The policy's network."""
     critic: CriticCfg = field(default_factory=CriticCfg)
@@ -143,6 +152,22 @@ class FastSacCfg(BasicAgentCfg):
                 f"equally. Use a multiple, such as {-(-size // world_size) * world_size}."
             )
         return size // world_size
+
+    def first_update(self, num_envs: int, world_size: int) -> int:
+        """Return the step that the first update follows, in which as much as a batch is stored.
+
+        Raises:
+            ConfigurationError: If a batch is larger than the replay memory ever is.
+        """
+        needed = -(-self.batch_of(world_size) // num_envs)
+        if needed > self.replay.size // num_envs:
+            share = f", {self.batch_of(world_size)} of each process" if world_size > 1 else ""
+            raise ConfigurationError(
+                f"agent.algorithm.batch_size is {self.algorithm.batch_size}{share}, but "
+                f"agent.replay.size is {self.replay.size}. Raise the second to "
+                f"{needed * num_envs} or more, or lower the first."
+            )
+        return max(self.warmup_steps + 1, needed)
 
 
 def default_cfg(flags: Flags) -> FastSacCfg:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from envlab.envs import BatchedEnv
+from envlab.envs import BatchedEnv, ManagerEnv
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
 
@@ -34,17 +34,48 @@ def check_supported(cfg: FastSacCfg, env: BatchedEnv) -> None:
 def action_range(env: BatchedEnv, cfg: FastSacCfg) -> tuple[torch.Tensor, torch.Tensor]:
     """Return half the width and the middle of the actions' range, ``(num_actions,)`` each.
 
-    It is the task's own, or from ``-agent.action_limit`` to ``agent.action_limit`` where that has
-    no bounds.
+    It is the task's own, or where that has no bounds, from ``-agent.action_limit`` to
+    ``agent.action_limit``, or as far as joints go (``agent.joint_limits``).
+
+    Raises:
+        ConfigurationError: If the latter is asked for, but actions are no targets of joints.
     """
     space = env.single_action_space
     assert isinstance(space, spaces.Box)
     is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
-    low = np.where(is_bounded, space.low, -cfg.action_limit)
-    high = np.where(is_bounded, space.high, cfg.action_limit)
+    limit = _joint_reach(env) if cfg.joint_limits else np.full(space.shape, cfg.action_limit)
+    low = np.where(is_bounded, space.low, -limit)
+    high = np.where(is_bounded, space.high, limit)
     half_width, middle = (high - low) / 2.0, (high + low) / 2.0
     device = env.context.device
     return (
         torch.as_tensor(half_width, dtype=torch.float32, device=device).flatten(),
         torch.as_tensor(middle, dtype=torch.float32, device=device).flatten(),
     )
+
+
+def _joint_reach(env: BatchedEnv) -> np.ndarray:
+    """Return the action that takes each joint's target to its farther limit, ``(num_actions,)``."""
+    if not isinstance(env, ManagerEnv):
+        raise ConfigurationError(
+            "agent.joint_limits=true, but the task's actions are not those of a ManagerEnv, which "
+            "tell what joints they move. Give agent.action_limit in its place."
+        )
+    found: list[float] = []
+    for name, term in env.action_manager.describe().items():
+        if term is None or term["type"] != "JointPositionAction":
+            raise ConfigurationError(
+                f"agent.joint_limits=true, but the action {name!r} is no target of joints. Give "
+                "agent.action_limit in its place."
+            )
+        for joint, scale, offset in zip(
+            term["joint_names"], term["scale"], term["offset"], strict=True
+        ):
+            model = env.sim.model.joint(joint)
+            if not model.limited[0]:
+                raise ConfigurationError(
+                    f"agent.joint_limits=true, but the joint {joint!r} has no limits. Give "
+                    "agent.action_limit in its place."
+                )
+            found.append(np.abs(model.range - offset).max() / abs(scale))
+    return np.array(found)

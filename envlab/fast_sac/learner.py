@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from envlab.envs.mirror import Mirror
 from envlab.errors import CheckpointError
 from envlab.fast_sac.cfg import FastSacCfg
 from envlab.fast_sac.checks import action_range, check_supported
+from envlab.fast_sac.collection import Collector, Rollout, Transitions
 from envlab.fast_sac.mirroring import check_mirror, mirrored
 from envlab.fast_sac.networks import Actor, Critics, GaussianActor
 from envlab.fast_sac.noise import ExplorationNoise, smoothed
@@ -31,6 +33,8 @@ from envlab.fast_sac.objective import (
 from envlab.fast_sac.replay import Batch, Replay
 from envlab.fast_sac.scaling import ObsScaler, RewardScaler
 from envlab.learner import Iteration, Learner, OnStep
+from envlab.precision import compute_in, settle_precision
+from envlab.training.overlap import Overlap, StepLog, check_overlap, restore_ahead
 from envlab.training.session import Session
 
 logger = logging.getLogger(__name__)
@@ -45,6 +49,7 @@ class FastSacLearner(Learner):
     Attributes:
         actor: The policy, in ``DistributedDataParallel`` where there are several ranks.
         critics: The critics and the temperature, likewise.
+        collector: Takes the steps.
         replay: This rank's replay memory.
         scalers: Of observations by name, pooled over ranks.
         reward_scaler: Of rewards, likewise.
@@ -59,6 +64,8 @@ class FastSacLearner(Learner):
             ConfigurationError: If the configuration cannot train on these environments.
         """
         check_supported(cfg, env)
+        if cfg.overlap:
+            check_overlap(env)
         self._env, self._cfg, self._context = env, cfg, context
         algorithm, device = cfg.algorithm, context.device
         self._groups = {"obs": "policy"}
@@ -77,6 +84,9 @@ class FastSacLearner(Learner):
         critics = Critics(num_critic_obs, num_actions, cfg.critic, algorithm.init_temperature)
         critics = critics.to(device)
         critics.log_temperature.requires_grad_(is_sac)  # without a density there is no entropy
+        dtype = settle_precision(cfg.precision, context)
+        for network in (actor, critics):
+            compute_in(network, dtype)
         self._target = copy.deepcopy(critics).requires_grad_(False)
         self.scalers = {name: ObsScaler(size, context).to(device) for name, size in sizes.items()}
         self.reward_scaler = RewardScaler(algorithm.gamma, cfg.critic.v_max, context)
@@ -94,7 +104,22 @@ class FastSacLearner(Learner):
         self._target_entropy = num_actions * (
             math.log(algorithm.target_std) + 0.5 * math.log(2.0 * math.pi * math.e)
         )
-        self._noise = None if is_sac else ExplorationNoise(algorithm, env.num_envs, device)
+        self._is_sac = is_sac
+        self._overlap: Overlap[Rollout] | None = None
+        policy, generator = (actor, self.scalers["obs"]), None
+        if cfg.overlap:
+            self._overlap = Overlap(
+                self._collect_ahead, lambda: self.collector.follow(*policy), context
+            )
+            generator = self._overlap.generator
+        self.collector = Collector(
+            env,
+            self._groups,
+            (self.half_width, self.middle),
+            copy.deepcopy(policy) if cfg.overlap else policy,
+            None if is_sac else ExplorationNoise(algorithm, env.num_envs, device, generator),
+            generator,
+        )
         self._batch_size = cfg.batch_of(context.world_size)
         self.replay = Replay(
             cfg.replay.size,
@@ -104,7 +129,9 @@ class FastSacLearner(Learner):
             gamma=algorithm.gamma,
             n_step=algorithm.n_step,
             device=device,
+            num_sharing=context.local_world_size if device.type == "cpu" else 1,
         )
+        self._first_update = cfg.first_update(env.num_envs, context.world_size)
         self._returns = torch.zeros(env.num_envs, device=device)
         self._num_updates = 0
         self._has_warned = False
@@ -125,20 +152,22 @@ class FastSacLearner(Learner):
         start, learn_s = time.perf_counter(), 0.0
         seen: list[dict[str, torch.Tensor]] = []
         returns: list[torch.Tensor] = []
-        for _ in range(self._cfg.num_steps_per_env):
-            before, passed = self._step(on_step)
-            seen.append(before)
-            returns.append(passed)
-            if self.replay.num_added > self._cfg.warmup_steps:
-                learning = time.perf_counter()
-                self._learn()
-                learn_s += time.perf_counter() - learning
-        losses = self._take_losses()
-        self._warn_beyond_v_max(losses)
-        for name in self._groups:
-            samples = torch.cat([obs[name] for obs in seen])
-            self.scalers[name].add(samples)
-        self.reward_scaler.add(torch.stack(returns))
+        with self._steps(on_step) as steps:
+            for taken in steps:
+                self.replay.add(*taken)
+                seen.append(taken.before)
+                ended = taken.terminated | taken.truncated
+                returns.append(self.reward_scaler.returns(self._returns, taken.rewards, ended))
+                if self.replay.num_added >= self._first_update:
+                    learning = time.perf_counter()
+                    self._learn()
+                    learn_s += time.perf_counter() - learning
+            losses = self._take_losses()
+            self._warn_beyond_v_max(losses)
+            for name in self._groups:
+                samples = torch.cat([obs[name] for obs in seen])
+                self.scalers[name].add(samples)
+            self.reward_scaler.add(torch.stack(returns))
         return Iteration(
             frames=self._cfg.num_steps_per_env * self._env.num_envs,
             collect_s=time.perf_counter() - start - learn_s,
@@ -147,43 +176,20 @@ class FastSacLearner(Learner):
             losses=losses,
         )
 
-    @torch.no_grad()
-    def _step(self, on_step: OnStep) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-        """Take a step of all environments into the replay memory.
+    @contextlib.contextmanager
+    def _steps(self, on_step: OnStep) -> Iterator[Iterable[Transitions]]:
+        """Lend the steps of an iteration: taken one by one, or collected ahead."""
+        if self._overlap is None:
+            yield (self.collector.step(on_step) for _ in range(self._cfg.num_steps_per_env))
+            return
+        with self._overlap.rollout() as rollout:
+            rollout.log.tell(on_step)
+            yield rollout.steps
 
-        Returns:
-            What was observed before it, by name; and the running returns after it.
-        """
-        env = self._env
-        before = self._named(env.obs_buf)
-        drawn, _ = self._actor(self.scalers["obs"](before["obs"]))
-        if self._noise is not None:
-            drawn = self._noise.added(drawn)
-        obs, rewards, terminated, truncated, info = env.step(self.to_env(drawn))
-        after = self._named(obs)
-        if "final_obs" in info:  # what the step led to, where a new episode has begun
-            final = self._named(info["final_obs"])
-            is_final = info["_final_obs"].to(drawn.device).unsqueeze(1)
-            after = {name: torch.where(is_final, final[name], after[name]) for name in after}
-        rewards, terminated, truncated = (
-            values.to(drawn.device) for values in (rewards, terminated, truncated)
-        )
-        self.replay.add(before, drawn, rewards, terminated, truncated, after)
-        ended = terminated | truncated
-        if self._noise is not None:
-            self._noise.renew(ended)
-        returns = self.reward_scaler.returns(self._returns, rewards, ended)
-        on_step(rewards, ended, info)
-        return before, returns
-
-    def _named(self, obs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Return copies of what actor and critics observe: environments reuse their tensors."""
-        device = self._context.device
-        return {name: obs[group].to(device, copy=True) for name, group in self._groups.items()}
-
-    def to_env(self, actions: torch.Tensor) -> torch.Tensor:
-        """Return actions of -1 to 1 as the environment takes them."""
-        return (actions * self.half_width + self.middle).to(self._env.device)
+    def _collect_ahead(self) -> Rollout:
+        log = StepLog(self._context)
+        steps = [self.collector.step(log) for _ in range(self._cfg.num_steps_per_env)]
+        return Rollout(steps, log)
 
     def _learn(self) -> None:
         """Update the networks; transitions are drawn and scaled for all updates at once."""
@@ -218,7 +224,7 @@ class FastSacLearner(Learner):
         is_least = algorithm.q_reduction == "min"
         with torch.no_grad():
             actions, log_probs = self._actor(batch.next_obs)
-            if self._noise is not None:
+            if not self._is_sac:
                 actions = smoothed(actions, algorithm)
             temperature = self._critics.log_temperature.exp()
             rewards = batch.rewards - batch.discounts * temperature * log_probs
@@ -232,7 +238,7 @@ class FastSacLearner(Learner):
             )
         judged, log_temperature = self.critics(batch.critic_obs, batch.actions)
         loss = judging = critic_loss(judged, target)
-        if self._noise is None:
+        if self._is_sac:
             loss = loss + temperature_loss(log_temperature, log_probs, self._target_entropy)
         self._critic_optimizer.zero_grad()
         loss.backward()
@@ -259,7 +265,7 @@ class FastSacLearner(Learner):
         self._critics.requires_grad_(True)
         self._actor_optimizer.step()
         self._note("policy", loss)
-        if self._noise is None:
+        if self._is_sac:
             self._note("entropy", -log_probs.mean())
             self._note("temperature", temperature)
 
@@ -325,16 +331,20 @@ class FastSacLearner(Learner):
 
     def rank_state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"returns": self._returns.cpu().clone()}
-        if self._noise is not None:
-            state["noise"] = self._noise.deviations.cpu().clone()
+        if self.collector.noise is not None:
+            state["noise"] = self.collector.noise.deviations.cpu().clone()
+        if self._overlap is not None:
+            state |= self._overlap.state()
         if self._cfg.replay.is_saved:
             state["replay"] = self.replay.state()
         return state
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
         self._returns.copy_(state["returns"])
-        if self._noise is not None:
-            self._noise.deviations.copy_(state["noise"])
+        if self.collector.noise is not None:
+            self.collector.noise.deviations.copy_(state["noise"])
+        context = self._context
+        restore_ahead(self._overlap, state, lambda ahead: Rollout.of(ahead, context), context)
         if "replay" in state:
             self.replay.set_state(state["replay"])
         elif self._context.is_main:

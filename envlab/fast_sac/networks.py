@@ -1,4 +1,4 @@
-"""The policy, and two critics that are computed together."""
+"""The policy, and two critics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Actor(nn.Module):
         self.body = nn.Sequential(*layers)
         self.mean = _small_head(cfg.hidden_dims[-1], num_actions)
 
-    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, obs: torch.Tensor, generator: torch.Generator | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``.
 
         What a policy without a density returns in their place, 0, has no effect on any loss.
@@ -51,12 +53,19 @@ class GaussianActor(Actor):
         share = (math.log(cfg.init_std) - low) / (high - low)
         nn.init.constant_(self.deviation.bias, math.atanh(min(max(2.0 * share - 1.0, -0.99), 0.99)))
 
-    def forward(self, obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return drawn actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``."""
+    def forward(
+        self, obs: torch.Tensor, generator: torch.Generator | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return drawn actions, ``(batch, num_actions)``, and their log densities, ``(batch,)``.
+
+        Args:
+            obs: ``(batch, num_obs)``.
+            generator: What to draw from; None: the process's.
+        """
         features = self.body(obs)
         low, high = LOG_STD
         log_std = low + 0.5 * (high - low) * (self.deviation(features).tanh() + 1.0)
-        actions, density = sample_squashed(self.mean(features), log_std)
+        actions, density = sample_squashed(self.mean(features), log_std, generator)
         return actions, density.sum(dim=1)
 
 
@@ -70,7 +79,7 @@ def _small_head(num_inputs: int, num_outputs: int) -> nn.Linear:
 
 
 class Critics(nn.Module):
-    """Two critics, of which each layer is one operation; and the temperature, learned with them."""
+    """Two critics; and the temperature, learned with them."""
 
     def __init__(
         self, num_obs: int, num_actions: int, cfg: CriticCfg, init_temperature: float
@@ -79,7 +88,7 @@ class Critics(nn.Module):
         num_outputs = cfg.num_atoms if cfg.distributional else 1
         sizes = (num_obs + num_actions, *cfg.hidden_dims)
         hidden = zip(sizes, cfg.hidden_dims, strict=False)
-        self.layers = nn.Sequential(
+        self.layers = PairedLayers(
             *(PairedLinear(before, size, normalised=True) for before, size in hidden),
             PairedLinear(sizes[-1], num_outputs, normalised=False),
         )
@@ -95,7 +104,7 @@ class Critics(nn.Module):
     def judge(self, obs: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """Return logits of the returns' distribution, or returns: ``(2, batch, num_outputs)``."""
         x = torch.cat((obs, actions), dim=1)
-        judged: torch.Tensor = self.layers(x.expand(NUM_CRITICS, -1, -1))
+        judged: torch.Tensor = self.layers(x)
         return judged
 
     def values(self, judged: torch.Tensor) -> torch.Tensor:
@@ -103,6 +112,21 @@ class Critics(nn.Module):
         if judged.shape[2] == 1:
             return judged.squeeze(2)
         return judged.softmax(dim=2) @ self.atoms
+
+
+class PairedLayers(nn.Sequential):
+    """Layers of both critics, one critic's after the other's.
+
+    As one operation of both each, they take a quarter longer from batches of 1,024 on: libraries
+    multiply two matrices faster than a batch of two, and normalise and scale in one pass.
+    """
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map ``(batch, num_inputs)`` to ``(2, batch, num_outputs)``."""
+        values = [x] * NUM_CRITICS
+        for layer in self:
+            values = layer(values)
+        return torch.stack(values)
 
 
 class PairedLinear(nn.Module):
@@ -120,9 +144,14 @@ class PairedLinear(nn.Module):
             self.gain = nn.Parameter(torch.ones(NUM_CRITICS, 1, num_outputs))
             self.shift = nn.Parameter(torch.zeros(NUM_CRITICS, 1, num_outputs))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map ``(2, batch, num_inputs)`` to ``(2, batch, num_outputs)``."""
-        x = torch.baddbmm(self.bias, x, self.weight)
+    def forward(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Map each critic's ``(batch, num_inputs)`` to ``(batch, num_outputs)``."""
+        parts = zip(values, self.weight.unbind(), self.bias.unbind(), strict=True)
+        values = [torch.addmm(bias, x, weight) for x, weight, bias in parts]
         if self.gain is None or self.shift is None:
-            return x
-        return functional.silu(functional.layer_norm(x, self._shape) * self.gain + self.shift)
+            return values
+        scales = zip(values, self.gain.unbind(), self.shift.unbind(), strict=True)
+        return [
+            functional.silu(functional.layer_norm(x, self._shape, gain[0], shift[0]))
+            for x, gain, shift in scales
+        ]

@@ -16,13 +16,22 @@ class ExplorationNoise:
         deviations: Of each environment's noise, ``(num_envs, 1)``.
     """
 
-    def __init__(self, cfg: AlgorithmCfg, num_envs: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        cfg: AlgorithmCfg,
+        num_envs: int,
+        device: torch.device,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Draw the first deviations; everything is drawn from a generator, or the process's."""
         self._least, self._largest = cfg.noise_std_min, cfg.noise_std_max
+        self._generator = generator
         self.deviations = self._drawn(torch.empty(num_envs, 1, device=device))
 
     def added(self, actions: torch.Tensor) -> torch.Tensor:
         """Return actions with noise, within -1 to 1, ``(num_envs, num_actions)``."""
-        return (actions + torch.randn_like(actions) * self.deviations).clamp(-1.0, 1.0)
+        noise = torch.empty_like(actions).normal_(generator=self._generator)
+        return (actions + noise * self.deviations).clamp(-1.0, 1.0)
 
     def renew(self, ended: torch.Tensor) -> None:
         """Draw new deviations where an episode ended, bool ``(num_envs,)``."""
@@ -30,7 +39,7 @@ class ExplorationNoise:
         self.deviations = torch.where(ended.unsqueeze(1), drawn, self.deviations)
 
     def _drawn(self, deviations: torch.Tensor) -> torch.Tensor:
-        return deviations.uniform_(self._least, self._largest)
+        return deviations.uniform_(self._least, self._largest, generator=self._generator)
 
 
 def smoothed(actions: torch.Tensor, cfg: AlgorithmCfg) -> torch.Tensor:

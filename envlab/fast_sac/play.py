@@ -25,8 +25,10 @@ class FastSacPlayer:
         self, session: Session, env: BatchedEnv, context: DistributedContext, values: dict[str, Any]
     ) -> None:
         cfg = session.agent_cfg
-        short = ReplayCfg(size=cfg.algorithm.n_step * env.num_envs)  # nothing is learned
-        learner = FastSacLearner(env, dataclasses.replace(cfg, replay=short), context)
+        least = max(cfg.algorithm.n_step, -(-cfg.algorithm.batch_size // env.num_envs))
+        short = ReplayCfg(size=least * env.num_envs)  # nothing is learned
+        cfg = dataclasses.replace(cfg, replay=short, overlap=False, precision="float32")
+        learner = FastSacLearner(env, cfg, context)
         learner.load_models(values)
         self._policy = _Policy(learner)
         self._env, self._device = env, context.device

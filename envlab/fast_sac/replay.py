@@ -39,6 +39,7 @@ class Replay:
         gamma: float,
         n_step: int,
         device: torch.device,
+        num_sharing: int = 1,
     ) -> None:
         """Make room.
 
@@ -50,6 +51,7 @@ class Replay:
             gamma: Discount of a step.
             n_step: Rewards that are summed.
             device: Where it lies.
+            num_sharing: Processes that each have one there, and share what is free.
 
         Raises:
             ConfigurationError: If it is too short for ``n_step``, or does not fit.
@@ -68,13 +70,15 @@ class Replay:
         )
         widths = {**sizes, **{f"next_{name}": size for name, size in sizes.items()}}
         widths |= {"actions": num_actions, "outcomes": 3}
-        rows = num_steps * num_envs
-        needed = 4 * rows * sum(widths.values())
+        rows, row_bytes = num_steps * num_envs, 4 * sum(widths.values())
         free = free_memory() if device.type == "cpu" else torch.cuda.mem_get_info(device)[0]
-        if needed > free:  # zeros take no memory on a CPU until they are written to
+        free //= num_sharing
+        if rows * row_bytes > free:  # zeros take no memory on a CPU until they are written to
+            each = f" for each of {num_sharing} processes" if num_sharing > 1 else ""
             raise ConfigurationError(
-                f"A replay memory of {rows:,} transitions takes {describe_size(needed)}, but "
-                f"{describe_size(free)} are free on {device}. Lower agent.replay.size."
+                f"A replay memory of {rows:,} transitions takes {describe_size(rows * row_bytes)}, "
+                f"but {describe_size(free)} are free on {device}{each}. Set agent.replay.size to "
+                f"{free // row_bytes} or less."
             )
         self._tensors = {
             name: torch.zeros(rows, width, device=device) for name, width in widths.items()

@@ -191,6 +191,7 @@ class RslRlCfg(RunnerCfg):
     """What rsl_rl's ``OnPolicyRunner`` reads, and what envlab adds to it."""
 
     NETWORKS: ClassVar[tuple[str, str]] = ("actor", "critic")
+    OVERLAPS: ClassVar[bool] = True
     LEARNING_RATES: ClassVar[tuple[str, ...]] = (
         "algorithm.learning_rate",
         "algorithm.rnd_cfg.learning_rate",

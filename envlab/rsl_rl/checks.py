@@ -9,7 +9,9 @@ from gymnasium import spaces
 
 from envlab.envs import BatchedEnv
 from envlab.errors import ConfigurationError
+from envlab.rsl_rl.ahead import SAMPLERS
 from envlab.rsl_rl.cfg import DISTILLATION, DistillationCfg, RslRlCfg, RunnerCfg
+from envlab.training.overlap import check_overlap
 
 
 def check_supported(cfg: RunnerCfg, env: BatchedEnv) -> None:
@@ -52,11 +54,31 @@ def _check_ppo(cfg: RunnerCfg, env: BatchedEnv) -> None:
             "agent.actor.distribution_cfg is null, but the actor needs an action distribution "
             "such as {class_name: GaussianDistribution, init_std: 1.0}."
         )
+    if cfg.overlap:
+        _check_overlap(cfg, env)
     batch = cfg.num_steps_per_env * env.num_envs
     if cfg.algorithm.num_mini_batches > batch:
         raise ConfigurationError(
             f"agent.algorithm.num_mini_batches is {cfg.algorithm.num_mini_batches}, but there "
             f"are only {batch} samples per process and iteration. Use fewer, or more environments."
+        )
+
+
+def _check_overlap(cfg: RslRlCfg, env: BatchedEnv) -> None:
+    """Refuse what learning and collecting would both change, or draw from one generator."""
+    check_overlap(env)
+    if cfg.algorithm.rnd_cfg is not None:
+        raise ConfigurationError(
+            "agent.overlap=true collects beside learning, but random network distillation "
+            "(agent.algorithm.rnd_cfg) learns from each step that is collected. Leave one out."
+        )
+    assert cfg.actor.distribution_cfg is not None
+    name = cfg.actor.distribution_cfg.get("class_name")
+    if name not in SAMPLERS:
+        raise ConfigurationError(
+            f"agent.overlap=true draws actions from a generator of its own, which {name!r} "
+            f"(agent.actor.distribution_cfg.class_name) cannot do. Use {' or '.join(SAMPLERS)}, or "
+            "leave agent.overlap out."
         )
 
 

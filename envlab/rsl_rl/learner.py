@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from rsl_rl.utils import check_nan
-from tensordict import TensorDict
 
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
+from envlab.rsl_rl.ahead import Ahead, Rollout
 from envlab.rsl_rl.algorithms import make_algorithm
-from envlab.rsl_rl.cfg import DistillationCfg, RunnerCfg
+from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
+from envlab.rsl_rl.collection import collect
+from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.training.overlap import restore_ahead
 from envlab.training.session import Session
 
 
@@ -52,6 +55,11 @@ class RslRlLearner(Learner):
         self._cfg, self._context = cfg, context
         self.env = RslRlVecEnvWrapper(env, cfg.clip_actions)
         self.alg = make_algorithm(self.env, cfg, context, grad_sync=grad_sync)
+        self._ahead: Ahead | None = None
+        if cfg.overlap:
+            assert isinstance(self.alg, DistributedPPO)
+            assert isinstance(cfg, RslRlCfg)  # a distillation's has no overlap
+            self._ahead = Ahead(self.env, self.alg, cfg, context)
 
     def start(self, total: int) -> None:
         self.alg.train_mode()
@@ -61,32 +69,32 @@ class RslRlLearner(Learner):
     def iterate(self, number: int, on_step: OnStep) -> Iteration:
         self.alg.begin(number)
         start = time.perf_counter()
-        with torch.inference_mode():
-            obs = self._collect(on_step)
+        with self._rollout(on_step):
             collected = time.perf_counter()
-            self.alg.compute_returns(obs)
-        losses = self.alg.update()
+            losses = self.alg.update()
+            learn_s = time.perf_counter() - collected
         return Iteration(
             frames=self._cfg.num_steps_per_env * self.env.num_envs,
-            collect_s=collected - start,
-            learn_s=time.perf_counter() - collected,
+            collect_s=time.perf_counter() - start - learn_s,
+            learn_s=learn_s,
             learning_rate=self.alg.learning_rate,
             losses=losses,
         )
 
-    def _collect(self, on_step: OnStep) -> TensorDict:
-        """Fill the storage with steps of all environments; return the last observations."""
-        alg, device = self.alg, self._context.device
-        checks_nan = self._cfg.check_for_nan and device.type == "cpu"
-        obs = self.env.get_observations().to(device)
-        for _ in range(self._cfg.num_steps_per_env):
-            obs, rewards, dones, extras = self.env.step(alg.act(obs).to(self.env.device))
-            if checks_nan:
-                check_nan(obs, rewards, dones)
-            obs, rewards, dones = obs.to(device), rewards.to(device), dones.to(device)
-            alg.process_env_step(obs, rewards, dones, extras)
-            on_step(rewards, dones.bool(), extras["info"])
-        return obs
+    @contextlib.contextmanager
+    def _rollout(self, on_step: OnStep) -> Iterator[None]:
+        """Have a rollout in the storage to learn from: one of now, or one collected ahead."""
+        if self._ahead is None:
+            with torch.inference_mode():
+                collect(self.env, self.alg, self._cfg, on_step)
+            yield
+            return
+        assert isinstance(self.alg, DistributedPPO)
+        with self._ahead.overlap.rollout() as rollout:
+            rollout.log.tell(on_step)
+            self.alg.storage = rollout.storage
+            self.alg.normalise_advantages()
+            yield
 
     def curves(self, record: IterationRecord) -> list[Curve]:
         """Return what rsl_rl's own logger plots, under its tags, over iterations."""
@@ -125,17 +133,23 @@ class RslRlLearner(Learner):
 
     def rank_state(self) -> dict[str, Any]:
         """Return the memories of recurrent networks, and the intrinsic returns of environments."""
+        acting, ahead = self.alg, dict[str, Any]()
+        if self._ahead is not None:
+            acting, ahead = self._ahead.acting, self._ahead.overlap.state()
         average = getattr(getattr(self._rnd, "reward_normalizer", None), "disc_avg", None)
         return {
-            **{name: _to_device(memory, "cpu") for name, memory in self.alg.memories().items()},
+            **{name: _to_device(memory, "cpu") for name, memory in acting.memories().items()},
+            **ahead,
             "intrinsic_returns": _to_device(getattr(average, "avg", None), "cpu"),
         }
 
     def set_rank_state(self, state: Mapping[str, Any]) -> None:
-        device = str(self._context.device)
-        self.alg.set_memories(
-            {name: _to_device(state[name], device) for name in self._cfg.NETWORKS}
-        )
+        device, context = str(self._context.device), self._context
+        overlap, acting = None, self.alg
+        if self._ahead is not None:
+            overlap, acting = self._ahead.overlap, self._ahead.acting
+        restore_ahead(overlap, state, lambda saved: Rollout.of(saved, self.alg, context), context)
+        acting.set_memories({name: _to_device(state[name], device) for name in self._cfg.NETWORKS})
         if state.get("intrinsic_returns") is not None:
             self._rnd.reward_normalizer.disc_avg.avg = state["intrinsic_returns"].to(device)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from rsl_rl.algorithms import PPO
+from rsl_rl.storage import RolloutStorage
 from rsl_rl.utils import reduce_gradients_in_buckets
 from tensordict import TensorDict
 from torch import nn
@@ -63,6 +65,23 @@ class DistributedPPO(PPO):
         """
         load_policy(self._raw_actor, values, path, "actor")
 
+    def acting_copy(self) -> DistributedPPO:
+        """Return one that acts with networks of its own, until :meth:`follow` renews them.
+
+        It needs no other rank, and is not to be updated.
+        """
+        acting = copy.copy(self)
+        networks = copy.deepcopy((self._raw_actor, self._raw_critic))
+        acting.actor, acting.critic = acting._raw_actor, acting._raw_critic = networks
+        acting.transition = RolloutStorage.Transition()
+        acting._context = self._context.alone()
+        return acting
+
+    def follow(self, learning: DistributedPPO) -> None:
+        """Take the networks as another's are now, their memories apart."""
+        self._raw_actor.load_state_dict(learning._raw_actor.state_dict())
+        self._raw_critic.load_state_dict(learning._raw_critic.state_dict())
+
     def memories(self) -> dict[str, Any]:
         """Return the memories of the networks, None for those that are not recurrent."""
         return {"actor": self.actor.get_hidden_state(), "critic": self.critic.get_hidden_state()}
@@ -110,6 +129,10 @@ class DistributedPPO(PPO):
     def compute_returns(self, obs: TensorDict) -> None:
         """Compute returns as the library does, and advantages normalised over all ranks."""
         super().compute_returns(obs)
+        self.normalise_advantages()
+
+    def normalise_advantages(self) -> None:
+        """Normalise advantages over the samples of all ranks."""
         if not self.normalize_advantage_per_mini_batch:
             # The library has normalised them by this rank's moments: begin again from the returns.
             advantages = self.storage.returns - self.storage.values

@@ -138,6 +138,8 @@ def compose_session(
                 "digit."
             )
     check_ranges({"agent": agent_cfg, "env": composed["env"]})
+    if agent_cfg.overlap and flags.command == "train":
+        _check_overlap(agent_cfg, flags)
     population_cfg = composed.get("population") or PopulationCfg()
     if library.has_members:  # else the flag is a library's own
         population_cfg = with_size(population_cfg, flags.population_size)
@@ -167,6 +169,25 @@ def _given_population(params: Path | None) -> PopulationCfg:
     return read_yaml(path, PopulationCfg(), root="population", part=not params.is_dir())
 
 
+def _check_overlap(agent_cfg: Any, flags: Flags) -> None:
+    """Refuse to collect beside learning where that has no effect, or would be looked at.
+
+    Raises:
+        ConfigurationError: If it has none, or a flag shows environments while they step.
+    """
+    if not agent_cfg.OVERLAPS:
+        raise ConfigurationError(
+            "agent.overlap=true has no effect here: only fast_sac and rsl_rl's PPO can collect "
+            "beside learning. Leave it out, or train with one of them."
+        )
+    for name, is_given in (("video", flags.video), ("viz", flags.viz is not None)):
+        if is_given:
+            raise ConfigurationError(
+                f"--{name} shows environments after each step, which agent.overlap=true takes in "
+                "a thread of its own. Leave one of them out; checkpoints can be watched by play."
+            )
+
+
 def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: Flags) -> None:
     """Refuse a population that there cannot be.
 
@@ -177,6 +198,11 @@ def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: Flags) -> None:
     spans_of(cfg, agent_cfg)
     if cfg.size == 0 or flags.command != "train":
         return
+    if agent_cfg.overlap:
+        raise ConfigurationError(
+            "agent.overlap=true has no effect with --population_size: the members of a process "
+            "take turns. Leave one of them out."
+        )
     for name, is_given in (
         ("global_num_envs", flags.global_num_envs is not None),
         ("lr_scaling", agent_cfg.lr_scaling != "none"),

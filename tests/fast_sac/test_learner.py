@@ -5,16 +5,27 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 
 from envlab.cli import play
+from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.replay import Batch
 from envlab.training.launch import train
-from tests.fast_sac.updates import NUM_ENVS, SMALL, first_gradients, make_learner, observed
+from tests.fast_sac.updates import (
+    BATCH,
+    NUM_ENVS,
+    SMALL,
+    batch_of,
+    first_gradients,
+    make_learner,
+    observed,
+)
 from tests.launcher import run, torchrun
 from tests.learner_contract import LearnerContract
 from tests.rsl_rl.test_resume import digests
@@ -103,6 +114,8 @@ def test_without_its_replay_memory_a_checkpoint_is_small_and_a_resume_says_so(
 def test_a_step_of_all_environments_is_followed_by_its_updates(trained: Path):
     model = checkpoint_of(trained, 4)["model"]
     assert model["num_updates"] == (4 * 8 - 3) * 2
+    steps = {name: model[f"{name}_optimizer"]["state"][0]["step"] for name in ("critic", "actor")}
+    assert steps == {"critic": (4 * 8 - 3) * 2, "actor": 4 * 8 - 3}
     assert metrics_of(trained)[-1]["frames"] == 4 * 8 * 16
 
 
@@ -123,7 +136,7 @@ def test_what_is_stored_of_an_ended_episode_is_its_last_observation():
     def look(rewards: torch.Tensor, ended: torch.Tensor, info: Any) -> None:
         final.update(ended=ended.clone(), obs=info["final_obs"]["policy"].clone())
 
-    learner._step(look)
+    learner.replay.add(*learner.collector.step(look))
     stored = learner.replay._tensors["next_obs"][:NUM_ENVS]
     ended = final["ended"]
     assert ended.tolist() == [False, True] * (NUM_ENVS // 2)
@@ -158,6 +171,38 @@ def test_all_networks_have_gradients(single_update: dict[str, Any]):
 def test_updates_for_a_step_do_not_depend_on_the_number_of_ranks(pair: Pair):
     _, alone = observed(ALONE)
     assert pair.ends["sac"][0]["updates"] == alone._num_updates == 2 * 2
+
+
+def test_a_batch_is_shared_by_the_ranks(pair: Pair):
+    sizes = [end["batch"] for end in pair.ends["sac"]]
+    assert sizes == [[BATCH // 2] * 4] * 2
+
+
+@pytest.mark.parametrize(("name", "entropy"), [("sac", 1.0), ("td3", 0.0)])
+def test_critics_learn_what_is_to_come_of_the_next_state_and_its_entropy(name: str, entropy: float):
+    """Scalar critics, whose target is reward + discount * (lesser value - what entropy costs)."""
+    learner = make_learner(
+        ALONE,
+        torch.float64,
+        algorithm=SMALL["algorithm"] | {"name": name, "target_noise_std": 0.0},
+        critic={"hidden_dims": [16], "distributional": False},
+    )
+    batch, asked = batch_of(ALONE), {}
+
+    def look(judged: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        asked["target"] = target
+        return judged.sum()
+
+    torch.manual_seed(3)
+    with torch.no_grad():
+        actions, log_probs = learner._actor(batch.next_obs)
+        values = learner._target.judge(batch.next_critic_obs, actions).squeeze(2).amin(dim=0)
+    costs = entropy * learner._critics.log_temperature.detach().exp() * log_probs
+    torch.manual_seed(3)
+    with mock.patch("envlab.fast_sac.learner.critic_loss", look):
+        learner._update(batch)
+    expected = batch.rewards + batch.discounts * (values - costs)
+    torch.testing.assert_close(asked["target"], expected)
 
 
 def test_scalers_know_the_samples_of_all_ranks(pair: Pair):
@@ -202,10 +247,49 @@ def test_two_ranks_resume_bit_identically(tmp_path: Path):
     assert timeless(only_run(again)) == timeless(only_run(whole))[2:]
 
 
+def test_hidden_layers_can_be_computed_in_bfloat16(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: True)
+    wide = {"actor": {"hidden_dims": [64]}, "critic": {"hidden_dims": [64], "num_atoms": 11}}
+    full, half = (make_learner(ALONE, precision=name, **wide) for name in ("float32", "bfloat16"))
+    batch = Batch(*(values.float() for values in batch_of(ALONE)))
+    for first, second in (
+        (full._actor.best(batch.obs), half._actor.best(batch.obs)),
+        (
+            full._target.judge(batch.obs, batch.actions),
+            half._target.judge(batch.obs, batch.actions),
+        ),
+    ):
+        assert second.dtype == torch.float32
+        assert not torch.equal(first, second)
+        torch.testing.assert_close(first, second, rtol=0.05, atol=0.02)
+    half._update(batch)
+    parameters = [*half._actor.parameters(), *half._critics.parameters()]
+    assert {parameter.dtype for parameter in parameters} == {torch.float32}
+    assert all(parameter.isfinite().all() for parameter in parameters)
+
+
+def test_bfloat16_is_refused_where_a_processor_has_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cpu._is_avx512_bf16_supported", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"agent\.precision is 'bfloat16'"):
+        make_learner(ALONE, precision="bfloat16")
+
+
 def test_a_batch_that_ranks_cannot_share_is_refused():
     cfg = FastSacCfg()
     with pytest.raises(ConfigurationError, match=r"batch_size is 256, which 3 .* such as 258"):
         cfg.batch_of(3)
+
+
+def test_a_batch_larger_than_the_memory_is_refused():
+    cfg = merge(FastSacCfg(), {"replay": {"size": 200}, "algorithm": {"batch_size": 512}}, "agent")
+    words = r"batch_size is 512, 256 of each process, .*size is 200.* to 256 or more"
+    with pytest.raises(ConfigurationError, match=words):
+        cfg.first_update(16, 2)
+
+
+@pytest.mark.parametrize(("num_envs", "first"), [(64, 11), (16, 16), (15, 18)])
+def test_nothing_is_learned_before_a_batch_is_stored(num_envs: int, first: int):
+    assert FastSacCfg().first_update(num_envs, 1) == first  # batches of 256, 10 steps to warm up
 
 
 @pytest.mark.parametrize(

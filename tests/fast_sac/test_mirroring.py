@@ -33,7 +33,7 @@ def learner_of(task_id: str, *, symmetry: bool) -> FastSacLearner:
 def drawn(learner: FastSacLearner) -> Batch:
     """Return what the learner draws and learns from next, raw."""
     for _ in range(4):
-        learner._step(lambda rewards, ended, info: None)
+        learner.replay.add(*learner.collector.step(lambda rewards, ended, info: None))
     torch.manual_seed(2)
     with mock.patch.object(learner, "_scaled", wraps=learner._scaled) as scaled:
         learner._learn()

@@ -11,7 +11,9 @@ from envlab.fast_sac.replay import Batch, Replay
 GAMMA = 0.5
 
 
-def make(num_steps: int = 4, num_envs: int = 1, n_step: int = 1, **sizes: int) -> Replay:
+def make(
+    num_steps: int = 4, num_envs: int = 1, n_step: int = 1, num_sharing: int = 1, **sizes: int
+) -> Replay:
     return Replay(
         num_steps * num_envs,
         num_envs,
@@ -20,6 +22,7 @@ def make(num_steps: int = 4, num_envs: int = 1, n_step: int = 1, **sizes: int) -
         gamma=GAMMA,
         n_step=n_step,
         device=torch.device("cpu"),
+        num_sharing=num_sharing,
     )
 
 
@@ -132,8 +135,20 @@ def test_one_that_is_too_short_is_refused():
         make(num_steps=2, n_step=3)
 
 
-def test_one_that_does_not_fit_says_how_large_it_is(monkeypatch):
+def test_one_that_does_not_fit_says_how_large_it_is_and_what_would_fit(monkeypatch):
     monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 319 * 10**6)
-    words = r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu"
+    words = (
+        r"of 10,000,000 transitions takes 305\.2 MiB, but 304\.2 MiB are free on cpu\. Set "
+        r"agent\.replay\.size to 9968750 or less"
+    )
     with pytest.raises(ConfigurationError, match=words):
         make(num_steps=10**7, num_envs=1, obs=2)
+    make(num_steps=9968750, num_envs=1, obs=2)
+
+
+def test_processes_share_the_memory_of_their_machine(monkeypatch):
+    monkeypatch.setattr("envlab.fast_sac.replay.free_memory", lambda: 320 * 10)
+    words = r"are free on cpu for each of 2 processes\. Set agent\.replay\.size to 50 or less"
+    with pytest.raises(ConfigurationError, match=words):
+        make(num_steps=100, num_sharing=2, obs=2)
+    make(num_steps=50, num_sharing=2, obs=2)

@@ -10,12 +10,13 @@ import torch
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.fast_sac.cfg import FastSacCfg
+from envlab.fast_sac.collection import Transitions
 from envlab.fast_sac.learner import FastSacLearner
 from envlab.fast_sac.replay import Batch
 from envlab.registry import get_task, load_env_cfg
 
 TASK = "Isaac-Cartpole-v0"
-BATCH, NUM_ENVS = 64, 16
+BATCH, NUM_ENVS = 48, 16
 SMALL = {
     "num_steps_per_env": 4,
     "warmup_steps": 2,
@@ -72,17 +73,27 @@ def first_gradients(context: DistributedContext) -> dict[str, torch.Tensor]:
     }
 
 
-def observed(context: DistributedContext) -> tuple[torch.Tensor, FastSacLearner]:
-    """Return all that an iteration observed, and the learner after it."""
+def observed(
+    context: DistributedContext, sizes: list[int] | None = None
+) -> tuple[torch.Tensor, FastSacLearner]:
+    """Return all that an iteration observed, and the learner after it; list its batches' sizes."""
     learner = make_learner(context)
-    seen = []
-    step = learner._step
+    seen, update = [], learner._update
+    step = learner.collector.step
 
-    def watched(on_step: Any) -> Any:
-        before, returns = step(on_step)
-        seen.append(before["obs"])
-        return before, returns
+    def watched(on_step: Any) -> Transitions:
+        taken = step(on_step)
+        seen.append(taken.before["obs"])
+        return taken
 
-    with mock.patch.object(learner, "_step", watched):
+    def measured(batch: Batch) -> None:
+        if sizes is not None:
+            sizes.append(len(batch.rewards))
+        update(batch)
+
+    with (
+        mock.patch.object(learner.collector, "step", watched),
+        mock.patch.object(learner, "_update", measured),
+    ):
         learner.iterate(1, lambda *_: None)
     return torch.cat(seen), learner

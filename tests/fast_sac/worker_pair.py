@@ -20,8 +20,14 @@ def main() -> None:
     update = {"pooled": {"gradients": first_gradients(context)}}
     torch.save(update, folder / f"first_update_rank{context.rank}.pt")
     seed_everything(1 + context.rank)
-    obs, learner = observed(context)
-    found = {"obs": [obs], "model": learner.model_state(), "updates": learner._num_updates}
+    sizes: list[int] = []
+    obs, learner = observed(context, sizes)
+    found = {
+        "batch": sizes,
+        "obs": [obs],
+        "model": learner.model_state(),
+        "updates": learner._num_updates,
+    }
     torch.save(found, folder / f"sac_rank{context.rank}.pt")
     context.close()
 

@@ -1,0 +1,112 @@
+"""PPO's rollouts, collected beside learning by a copy of the policy, into a storage of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+from rsl_rl.storage import RolloutStorage
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs.wrappers.rsl_rl import RslRlVecEnvWrapper
+from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.collection import collect
+from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.training.overlap import Overlap, StepLog, copied
+
+
+def _gaussian(distribution: Any, generator: torch.Generator) -> torch.Tensor:
+    mean, deviation = distribution.params
+    return torch.normal(mean, deviation, generator=generator)
+
+
+SAMPLERS: Mapping[str, Callable[[Any, torch.Generator], torch.Tensor]] = {
+    "GaussianDistribution": _gaussian,
+    "HeteroscedasticGaussianDistribution": _gaussian,
+}
+"""How actions of rsl_rl's distributions are drawn from a generator, which the library cannot."""
+
+STORED = ("actions", "dones", "values", "actions_log_prob", "returns")
+"""What an update reads of a storage, beside observations, distributions and memories."""
+
+
+class Rollout(NamedTuple):
+    """Steps that were collected beside learning."""
+
+    storage: RolloutStorage
+    log: StepLog
+    """What the loop is to be told of them."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a resume, on the CPU."""
+        storage = self.storage
+        values: dict[str, Any] = {name: getattr(storage, name) for name in STORED}
+        values["observations"] = dict(storage.observations.items())
+        values["distribution_params"] = list(storage.distribution_params or ())
+        for network in "ac":
+            values[f"memories_{network}"] = getattr(storage, f"saved_hidden_state_{network}")
+        return {**copied(values, torch.device("cpu")), "log": self.log.state()}
+
+    @classmethod
+    def of(
+        cls, state: Mapping[str, Any], alg: DistributedPPO, context: DistributedContext
+    ) -> Rollout:
+        """Return the rollout of which :meth:`state` returned this, in a storage like ``alg``'s."""
+        storage, values = copy.deepcopy(alg.storage), copied(state, context.device)
+        for name in STORED:
+            getattr(storage, name).copy_(values[name])
+        for group, observed in values["observations"].items():
+            storage.observations[group].copy_(observed)
+        storage.distribution_params = tuple(values["distribution_params"])
+        for network in "ac":
+            setattr(storage, f"saved_hidden_state_{network}", values[f"memories_{network}"])
+        log = StepLog(context)
+        log.set_state(state["log"])
+        return cls(storage, log)
+
+
+class Ahead:
+    """What acts beside an algorithm that learns.
+
+    Values and distributions are those of the copy as well, so that an update finds all of a rollout
+    as its policy left it, and an adaptive rate goes by how far the learner is from who acted. With
+    distributions of the learner's own in their place, each update undid the one before, and the
+    rate stayed at 1e-5 (Cartpole, two seeds). rsl_rl updates normalisers in updates, and so the
+    copy never does.
+
+    Attributes:
+        acting: The algorithm with copies of the networks, and a storage of its own. It is never
+            updated.
+        overlap: The thread that it acts in.
+    """
+
+    def __init__(
+        self,
+        env: RslRlVecEnvWrapper,
+        alg: DistributedPPO,
+        cfg: RslRlCfg,
+        context: DistributedContext,
+    ) -> None:
+        self._env, self._alg, self._cfg, self._context = env, alg, cfg, context
+        self.overlap: Overlap[Rollout] = Overlap(self._collect, self._hand_over, context)
+        self.acting = alg.acting_copy()
+        # One is filled while the other is learned from.
+        self._storages = deque([alg.storage, copy.deepcopy(alg.storage)])
+        distribution, generator = self.acting.actor.distribution, self.overlap.generator
+        assert cfg.actor.distribution_cfg is not None
+        draw = SAMPLERS[cfg.actor.distribution_cfg["class_name"]]
+        distribution.sample = lambda: draw(distribution, generator)
+
+    def _hand_over(self) -> None:
+        """Copy the networks to where the thread acts, and give it a storage to fill."""
+        self.acting.follow(self._alg)
+        self.acting.storage = self._storages[0]
+        self._storages.rotate()
+
+    def _collect(self) -> Rollout:
+        log = StepLog(self._context)
+        collect(self._env, self.acting, self._cfg, log)
+        return Rollout(self.acting.storage, log)

@@ -1,0 +1,210 @@
+"""Collection beside learning: while a rollout is learned from, a thread collects the next.
+
+In iteration k the learner's thread learns from rollout k, and another collects rollout k+1, with a
+copy of the policy as it was after iteration k-1. They share nothing while both run:
+
+- the policy is copied, and a rollout handed over, only between iterations, when the thread rests;
+- actions are drawn from a generator of the thread's own, and environments have theirs;
+- collectives are the learner's alone.
+
+So the bits of a run do not depend on which of them is faster. Checkpoints are written while the
+thread rests, and hold the rollout that is ahead: a resumed run begins by learning from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+
+from envlab.distributed.audit import flatten
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digests
+from envlab.distributed.seeding import generator_state
+from envlab.envs import BatchedEnv
+from envlab.errors import ConfigurationError
+from envlab.learner import OnStep
+
+logger = logging.getLogger(__name__)
+
+
+class Saved(Protocol):
+    """A rollout that checkpoints can hold."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a resume, on the CPU."""
+
+
+Rollout = TypeVar("Rollout", bound=Saved)
+
+
+class Overlap(Generic[Rollout]):
+    """The thread that collects, and the rollout that is ahead of the learner.
+
+    Attributes:
+        ahead: The rollout that was collected and not learned from yet; None before the first.
+        generator: What actions of the thread are to be drawn from.
+    """
+
+    def __init__(
+        self,
+        collect: Callable[[], Rollout],
+        hand_over: Callable[[], None],
+        context: DistributedContext,
+    ) -> None:
+        """Start no thread yet.
+
+        Args:
+            collect: Collects a rollout. The thread calls it, so that it may touch nothing that the
+                learner changes meanwhile.
+            hand_over: Copies the policy to where ``collect`` finds it. Called between rollouts.
+            context: The process's context.
+        """
+        self._collect, self._hand_over, self._context = collect, hand_over, context
+        # torch's number of threads is each thread's own, and environments change it as they step.
+        self._thread = ThreadPoolExecutor(
+            1, "collect", initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
+        )
+        device = context.device
+        # Work of its own stream need not wait for all that the learner has queued on a GPU.
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.generator = torch.Generator(device)
+        # Ranks are built with the same seed, but explore differently.
+        self.generator.manual_seed(int(torch.randint(2**62, ())) + context.rank)
+        self.ahead: Rollout | None = None
+
+    @contextlib.contextmanager
+    def rollout(self) -> Iterator[Rollout]:
+        """Lend the rollout to learn from, while the next one is collected.
+
+        Raises:
+            ConfigurationError: If the task's rollouts cannot be collected beside learning.
+        """
+        rollout, self.ahead = self.ahead, None
+        if rollout is None:
+            rollout = self._first()
+        begun = self._begin()
+        try:
+            yield rollout  # held here, so that its memory is used anew by the next but one
+        finally:
+            self._context.progress.mark("collect")
+            wait([begun])  # whatever happened here, nobody is left in the environments
+        self.ahead = begun.result()
+
+    def _begin(self) -> Future[Rollout]:
+        self._hand_over()
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream(self._context.device))
+        return self._thread.submit(self._run)
+
+    def _run(self) -> Rollout:
+        with torch.no_grad():
+            if self._stream is None:
+                return self._collect()
+            with torch.cuda.stream(self._stream):
+                rollout = self._collect()
+            self._stream.synchronize()
+            return rollout
+
+    def _first(self) -> Rollout:
+        """Collect a rollout while the learner waits, and check that it needed the thread alone."""
+        drawn, met = digests(flatten(generator_state())), self._context.progress.collectives
+        rollout = self._begin().result()
+        problem = None
+        if self._context.progress.collectives != met:
+            problem = "sums over processes, which two threads cannot do in one order"
+        elif digests(flatten(generator_state())) != drawn:
+            problem = "draws from the process's generators, which the learner draws from meanwhile"
+        if problem is None:
+            return rollout
+        raise ConfigurationError(
+            f"agent.overlap=true collects beside learning, but a rollout of this task {problem}. "
+            "Leave agent.overlap out, or have the task draw from env.random."
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return what must survive a resume. Not to be called within :meth:`rollout`."""
+        ahead = None if self.ahead is None else self.ahead.state()
+        return {"ahead": ahead, "ahead_generator": self.generator.get_state()}
+
+
+def restore_ahead(
+    overlap: Overlap[Rollout] | None,
+    state: Mapping[str, Any],
+    load: Callable[[Mapping[str, Any]], Rollout],
+    context: DistributedContext,
+) -> None:
+    """Restore what :meth:`Overlap.state` returned, where a checkpoint has it.
+
+    Args:
+        overlap: None where the run that goes on does not collect beside learning.
+        state: The rank's part of a checkpoint.
+        load: Returns the rollout whose state it is given.
+        context: The process's context.
+    """
+    ahead = state.get("ahead")
+    if overlap is None:
+        if ahead is not None and context.is_main:
+            logger.info("The rollout that was collected ahead is left out: agent.overlap is off.")
+        return
+    if "ahead_generator" in state:
+        overlap.generator.set_state(state["ahead_generator"])
+    overlap.ahead = None if ahead is None else load(ahead)
+
+
+class StepLog:
+    """Keeps what the loop is to be told of a rollout's steps, until the learner has come to it."""
+
+    def __init__(self, context: DistributedContext) -> None:
+        self._device, self._progress = context.device, context.progress
+        self._steps: list[dict[str, Any]] = []
+
+    def __call__(
+        self, rewards: torch.Tensor, ended: torch.Tensor, info: Mapping[str, Any], /
+    ) -> None:
+        """Keep a step; see :class:`envlab.learner.OnStep`."""
+        kept = {name: info[name] for name in ("num_ended", "log")}
+        self._steps.append(copied({"rewards": rewards, "ended": ended, "info": kept}))
+        self._progress.mark()
+
+    def tell(self, on_step: OnStep) -> None:
+        """Tell the loop of all steps."""
+        for step in self._steps:
+            on_step(step["rewards"], step["ended"], step["info"])
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return what must survive a resume, on the CPU."""
+        moved: list[dict[str, Any]] = copied(self._steps, torch.device("cpu"))
+        return moved
+
+    def set_state(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Restore what :meth:`state` returned."""
+        self._steps = copied(list(state), self._device)
+
+
+def copied(values: Any, device: torch.device | None = None) -> Any:
+    """Return copies of tensors in dictionaries, lists and tuples, on a device if one is given."""
+    if isinstance(values, torch.Tensor):
+        return values.detach().to(device or values.device, copy=True)
+    if isinstance(values, Mapping):
+        return {name: copied(value, device) for name, value in values.items()}
+    if isinstance(values, list | tuple):
+        return type(values)(copied(value, device) for value in values)
+    return values
+
+
+def check_overlap(env: BatchedEnv) -> None:
+    """Refuse environments that there is nothing to collect beside.
+
+    Raises:
+        ConfigurationError: If they are on a GPU.
+    """
+    if env.device.type == "cuda":
+        raise ConfigurationError(
+            f"agent.overlap=true collects on the CPU while a GPU learns, but the environments are "
+            f"on {env.device} as well. Add env.sim.backend=mujoco, or leave agent.overlap out."
+        )

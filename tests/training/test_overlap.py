@@ -1,0 +1,350 @@
+"""Collection beside learning: what runs when, what is not shared, the same bits at any timing."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pytest
+import torch
+
+from envlab.config import merge
+from envlab.distributed.context import DistributedContext
+from envlab.distributed.digest import digests
+from envlab.errors import ConfigurationError
+from envlab.fast_sac.learner import FastSacLearner
+from envlab.registry import get_task, load_env_cfg
+from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.learner import RslRlLearner
+from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.training.launch import train
+from envlab.training.overlap import Overlap, StepLog
+from tests.fast_sac.test_learner import WORDS
+from tests.fast_sac.updates import make_learner
+from tests.launcher import run, torchrun
+from tests.learner_contract import timeless_digests
+from tests.run.test_directory import timeless
+from tests.trained import SMALL, checkpoint_of, metrics_of, only_run
+
+ALONE = DistributedContext.single("cpu")
+LSTM = [
+    f"agent.{name}.{word}"
+    for name in ("actor", "critic")
+    for word in ("class_name=RNNModel", "rnn_type=lstm", "rnn_hidden_dim=8", "rnn_num_layers=1")
+]
+POPULATION = [
+    "--population_size=2",
+    "population.ranges.agent.algorithm.gamma=[0.9,0.99]",
+]
+JOBS = {
+    "sac": ("fast_sac", [*WORDS, "agent.overlap=true"]),
+    "td3": ("fast_sac", [*WORDS, "agent.overlap=true", "agent.algorithm.name=td3"]),
+    "ppo": ("rsl_rl", [*SMALL, "agent.overlap=true", "env.episode_length_s=0.2"]),
+    "lstm": ("rsl_rl", [*SMALL, "agent.overlap=true", *LSTM]),
+}
+
+
+class Number(NamedTuple):
+    """A rollout that is a number."""
+
+    value: int
+
+    def state(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+
+def overlap_of(collect: Callable[[], Any]) -> Overlap[Any]:
+    return Overlap(collect, lambda: None, ALONE)
+
+
+def test_a_rollout_is_collected_by_the_policy_of_two_iterations_before():
+    learner, copy = {"updates": 0}, {}
+    overlap = Overlap(lambda: Number(copy["updates"]), lambda: copy.update(learner), ALONE)
+    found = []
+    for _ in range(4):
+        with overlap.rollout() as rollout:
+            found.append(rollout.value)
+            learner["updates"] += 1
+    assert found == [0, 0, 1, 2]
+
+
+def test_it_is_collected_while_one_is_learned_from():
+    learning, collected = threading.Event(), threading.Event()
+    calls: list[int] = []
+
+    def collect() -> Number:
+        calls.append(1)
+        if len(calls) > 1:  # the first has nothing to be beside
+            assert learning.wait(10.0)
+            collected.set()
+        return Number(len(calls))
+
+    with overlap_of(collect).rollout() as rollout:
+        learning.set()
+        assert collected.wait(10.0)
+        assert rollout.value == 1
+
+
+def test_the_learner_keeps_its_number_of_torch_threads():
+    """Environments set that of their thread to one, and sums have other bits by other numbers."""
+    collected = threading.Event()
+
+    def collect() -> Number:
+        found = torch.get_num_threads()
+        torch.set_num_threads(1)
+        collected.set()
+        return Number(found)
+
+    torch.set_num_threads(2)
+    overlap = overlap_of(collect)
+    with overlap.rollout() as rollout:
+        assert rollout.value == 2
+        assert collected.wait(10.0)
+        assert torch.get_num_threads() == 2
+
+
+def test_an_error_of_the_thread_is_the_learners():
+    calls: list[int] = []
+
+    def collect() -> Number:
+        calls.append(1)
+        if len(calls) > 1:
+            raise ValueError("lost")
+        return Number(0)
+
+    with pytest.raises(ValueError, match="lost"), overlap_of(collect).rollout():
+        pass
+
+
+def test_an_error_of_the_learner_waits_for_the_thread():
+    done: list[int] = []
+
+    def collect() -> Number:
+        time.sleep(0.1)
+        done.append(1)
+        return Number(0)
+
+    with pytest.raises(ValueError, match="mine"), overlap_of(collect).rollout():
+        raise ValueError("mine")
+    assert len(done) == 2
+
+
+def drawing() -> Number:
+    return Number(int(torch.randint(9, ())))
+
+
+def summing() -> Number:
+    with ALONE.progress.during("reduce"):
+        return Number(0)
+
+
+@pytest.mark.parametrize(
+    ("collect", "words"),
+    [(drawing, "draws from the process's generators"), (summing, "sums over processes")],
+)
+def test_rollouts_that_share_with_the_learner_are_refused(
+    collect: Callable[[], Number], words: str
+):
+    with pytest.raises(ConfigurationError, match=words), overlap_of(collect).rollout():
+        pass
+
+
+def test_ranks_that_were_built_alike_explore_differently():
+    seeds = set()
+    for rank in range(2):
+        torch.manual_seed(1)
+        context = DistributedContext(rank=rank, world_size=2)
+        seeds.add(Overlap(lambda: Number(0), lambda: None, context).generator.initial_seed())
+    assert len(seeds) == 2
+
+
+def test_steps_are_told_as_they_were_when_they_were_taken():
+    """Environments reuse their tensors."""
+    log, rewards, told = StepLog(ALONE), torch.zeros(2), []
+    shared: dict[str, Any] = {"log": {"a": torch.zeros(())}, "num_ended": 1, "other": 2}
+    for number in range(3):
+        rewards.fill_(number)
+        shared["log"]["a"].fill_(number)
+        log(rewards, rewards > 1, shared)
+    again = StepLog(ALONE)
+    again.set_state(log.state())
+    again.tell(lambda *step: told.append(step))
+    assert [step[0].tolist() for step in told] == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
+    assert [step[1].tolist() for step in told] == [[False] * 2, [False] * 2, [True] * 2]
+    assert [float(step[2]["log"]["a"]) for step in told] == [0.0, 1.0, 2.0]
+    assert [step[2]["num_ended"] for step in told] == [1, 1, 1]
+
+
+def sac_learner() -> tuple[FastSacLearner, dict[str, torch.nn.Module], dict[str, torch.nn.Module]]:
+    """Return a learner, what learns, and what acts."""
+    learner = make_learner(ALONE, overlap=True)
+    names, collector = ("actor", "scaler"), learner.collector
+    learns = (learner._actor, learner.scalers["obs"])
+    acts = (collector._actor, collector._scaler)
+    return learner, dict(zip(names, learns, strict=True)), dict(zip(names, acts, strict=True))
+
+
+def ppo_learner() -> tuple[RslRlLearner, dict[str, torch.nn.Module], dict[str, torch.nn.Module]]:
+    task = get_task("Isaac-Cartpole-v0")
+    env_cfg = merge(load_env_cfg(task), {"scene": {"num_envs": 8}, "seed": 1}, "env")
+    normalised = {name: {"obs_normalization": True} for name in ("actor", "critic")}
+    cfg = merge(RslRlCfg(), {"overlap": True, **normalised}, "agent")
+    learner = RslRlLearner(task.make(env_cfg, context=ALONE), cfg, ALONE)
+    assert isinstance(learner.alg, DistributedPPO)
+    return learner, learner.alg.networks, learner._ahead.acting.networks
+
+
+@pytest.mark.parametrize("make", [sac_learner, ppo_learner])
+def test_who_acts_is_who_had_learned_at_the_last_boundary(make: Callable[[], Any]):
+    learner, learns, acts = make()
+    for number in range(1, 4):
+        before = {name: digests(network.state_dict()) for name, network in learns.items()}
+        learner.iterate(number, lambda *_: None)
+        for name, network in acts.items():
+            assert digests(network.state_dict()) == before[name], name
+            assert digests(learns[name].state_dict()) != before[name], name
+
+
+def test_advantages_are_normalised_over_all_ranks_and_by_the_learners_thread():
+    learner, _, _ = ppo_learner()
+    called = []
+
+    def pooled(values: torch.Tensor, context: DistributedContext) -> tuple[float, float]:
+        if context is ALONE:
+            called.append((threading.current_thread() is threading.main_thread(), len(values)))
+        return 0.5, 2.0
+
+    with (
+        mock.patch("envlab.rsl_rl.ppo.pooled_moments", pooled),
+        learner._rollout(lambda *_: None),
+    ):
+        storage = learner.alg.storage
+        expected = (storage.returns - storage.values - 0.5) / (2.0 + 1e-8)
+        torch.testing.assert_close(storage.advantages, expected)
+    assert called == [(True, 24)]
+
+
+@pytest.fixture(scope="module", params=JOBS)
+def job(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
+    return JOBS[request.param]
+
+
+def trained_in(folder: Path, job: tuple[str, list[str]], *words: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert train(job[0], [*job[1], "--max_iterations=4", *words]) == 0
+    return only_run(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(job: tuple[str, list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose thread has collected before anything is learned."""
+
+    def early(overlap: Overlap[Any]) -> Future[Any]:
+        begun = begin(overlap)
+        wait([begun])
+        return begun
+
+    begin = Overlap._begin
+    with mock.patch.object(Overlap, "_begin", early):
+        return trained_in(tmp_path_factory.mktemp("whole"), job)
+
+
+def test_a_run_does_not_depend_on_which_thread_is_faster(
+    job: tuple[str, list[str]], whole: Path, tmp_path: Path
+):
+    def late(overlap: Overlap[Any]) -> Any:
+        time.sleep(0.1)  # an update takes a fifth of it
+        return collect(overlap)
+
+    collect = Overlap._run
+    with mock.patch.object(Overlap, "_run", late):
+        other = trained_in(tmp_path, job)
+    ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, other)]
+    assert ends[0] == ends[1]
+    assert timeless(whole) == timeless(other)
+
+
+def test_a_run_that_was_killed_ends_as_the_unbroken_one(
+    job: tuple[str, list[str]], whole: Path, tmp_path: Path
+):
+    checkpoint = f"--checkpoint={whole}/checkpoints/model_2.pt"
+    resumed = trained_in(tmp_path, job, "--resume", checkpoint)
+    ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, resumed)]
+    assert ends[0] == ends[1]
+    assert timeless(resumed) == timeless(whole)[2:]
+
+
+def test_frames_are_counted_when_they_are_learned_from(whole: Path):
+    frames = [record["frames"] for record in metrics_of(whole)]
+    assert frames == [frames[0] * number for number in range(1, 5)]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pair")
+    worker = Path(__file__).with_name("worker_overlap.py")
+    code, output = run(torchrun(2, worker, folder), folder)
+    assert code == 0, output
+    return folder
+
+
+@pytest.mark.parametrize("name", ["sac", "ppo"])
+def test_two_ranks_resume_bit_identically(pair: Path, name: str):
+    """Ranks were audited after their first update, and at each checkpoint."""
+    whole, again = only_run(pair / name / "whole"), only_run(pair / name / "again")
+    ends = [timeless_digests(checkpoint_of(folder, 4)) for folder in (whole, again)]
+    assert ends[0] == ends[1]
+    assert timeless(again) == timeless(whole)[2:]
+    first, second = (part["learner"] for part in checkpoint_of(whole, 4)["ranks"])
+    assert not torch.equal(first["ahead_generator"], second["ahead_generator"])
+
+
+def test_without_overlap_a_resume_leaves_out_what_was_collected_ahead(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    library, words = JOBS["sac"]
+    folder = trained_in(tmp_path / "with", (library, words), "--max_iterations=2")
+    more = ["--resume", f"--checkpoint={folder}/checkpoints/model_2.pt", "agent.overlap=false"]
+    trained_in(tmp_path / "without", (library, WORDS), *more)
+    assert "collected ahead is left out" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("library", "words", "said"),
+    [
+        ("skrl", [], "agent.overlap=true has no effect here"),
+        ("rl_games", [], "agent.overlap=true has no effect here"),
+        ("rsl_rl", ["--agent=rsl_rl_distillation_cfg_entry_point"], "has no effect here"),
+        ("rsl_rl", POPULATION, "has no effect with --population_size"),
+        ("rsl_rl", ["--video"], "--video shows environments after each step"),
+        ("rsl_rl", ["agent.algorithm.rnd_cfg={num_outputs:1}"], "random network distillation"),
+        (
+            "rsl_rl",
+            ["agent.actor.distribution_cfg={class_name:BetaDistribution}"],
+            "'BetaDistribution' .* cannot do",
+        ),
+    ],
+)
+def test_where_it_has_no_effect_it_is_refused(
+    library: str,
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    flags = ["--task=Isaac-Cartpole-v0", "--headless", "--num_envs=4", "agent.overlap=true"]
+    assert train(library, [*flags, *words]) == 2
+    error = capfd.readouterr().err
+    assert "Traceback" not in error
+    (sentence,) = [line for line in error.splitlines() if line.startswith("error: ")]
+    assert re.search(said, sentence)
