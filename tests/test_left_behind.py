@@ -66,7 +66,7 @@ def _wait_for(program: str, ancestor: int) -> list[int]:
         for process in started():
             with contextlib.suppress(psutil.Error):
                 lineage = [process.pid, *(parent.pid for parent in process.parents())]
-                if ancestor in lineage and process.cmdline()[0] == program:
+                if ancestor in lineage and process.cmdline()[:1] == [program]:
                     return lineage[: lineage.index(ancestor)]
         assert time.monotonic() < deadline
         time.sleep(0.01)

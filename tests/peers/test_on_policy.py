@@ -26,6 +26,7 @@ from tensordict import TensorDict
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
 from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.skrl.agents import agent_class
 from envlab.skrl.torch.ranks import pooled_advantages
@@ -156,12 +157,11 @@ def test_ppo_of_ddppo_learns_what_rsl_rls_learns(is_clipped: bool):
         "use_clipped_value_loss": is_clipped,
     }
     values = {"num_steps_per_env": 16, "actor": actor, "critic": network, "algorithm": algorithm}
-    learner = RslRlLearner(
-        env, merge(RslRlCfg(), values, "agent"), DistributedContext.single("cpu")
-    )
+    cfg = merge(RslRlCfg(), values, "agent")
+    learner = RslRlLearner(env, cfg, DistributedContext.single("cpu"))
     alg = learner.alg
     with torch.no_grad():
-        alg.compute_returns(learner._collect(lambda *_: None))
+        collect(learner.env, alg, cfg, lambda *_: None)
         for parameter in (*alg.actor.parameters(), *alg.critic.parameters()):
             parameter += 0.2 * torch.randn_like(parameter)
     storage = alg.storage

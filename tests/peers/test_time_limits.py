@@ -20,6 +20,7 @@ from envlab.distributed.preemption import Preemption
 from envlab.rl_games.cfg import MLP, RlGamesCfg
 from envlab.rl_games.learner import RlGamesLearner
 from envlab.rsl_rl.cfg import RslRlCfg
+from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.skrl.agents import agent_class
 from envlab.skrl.cfg import SkrlCfg
@@ -101,11 +102,11 @@ def test_rsl_rl_bootstraps_from_the_final_state(recurrent: bool):
     alg = learner.alg
     pass_through(alg.critic)
     with torch.no_grad():
-        alg.compute_returns(learner._collect(lambda *_: None))
+        collect(learner.env, alg, cfg, lambda *_: None)
         wanted = expected(bootstraps=True, recurrent=recurrent)
         torch.testing.assert_close(alg.storage.returns[..., 0], wanted)
         alg.storage.clear()
-        learner._collect(lambda *_: None)  # begins where the memory was left
+        collect(learner.env, alg, cfg, lambda *_: None)  # begins where the memory was left
     first = alg.storage.values[0, 0, 0]
     assert float(first) == pytest.approx(0.9375 if recurrent else 16.0)
 

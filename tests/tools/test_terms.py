@@ -44,6 +44,7 @@ def test_actions_and_commands_are_listed_with_inherited_fields():
     assert LISTED["mdp.UniformCommandCfg"].params == {
         "resampling_time_range": "...",
         "ranges": "...",
+        "marker_height_m": "None",
     }
 
 

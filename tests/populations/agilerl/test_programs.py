@@ -76,7 +76,7 @@ def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     code, output = run(torchrun(2, *module), tmp_path)
     assert code == 0, output
     assert output.count("Acrobot-v0 is gone, Acrobot-v1 takes its place") == 1
-    found = re.findall(r"weights (\[.*\]) saw (\S+) (\[.*\])", output)
+    found = re.findall(r"weights (\[[^]]*\]) saw (\S+) (\[[^]]*\])", output)
     assert len(found) == 2
     assert found[0][0] == found[1][0]
     assert found[0][1] != found[1][1]

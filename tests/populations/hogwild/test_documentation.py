@@ -33,7 +33,7 @@ def test_slm_labs_specs_are_counted_by_what_becomes_of_them(
     monkeypatch.setitem(module.FILLINGS, "env", {"mujoco": "CartPole-v1"})
     page.write_text(f"Before.\n{module.BEGIN}old\n{module.END}After.\n")
     assert module.main([str(tmp_path / "SLM-Lab")]) == 0
-    kinds = ["is read", "Atari, which needs ale-py", "several environments at once (HydraDQN)"]
+    kinds = ["is read", "Atari, which needs ale-py", "HydraDQN, which SLM-Lab itself no longer has"]
     rows = [f"| {kind} | 1 |" for kind in kinds] + ["| is read, with `-s` | 1 |", "| all | 4 |"]
     text = page.read_text()
     assert [row for row in rows if row not in text] == []
