@@ -57,8 +57,8 @@ class ManagerEnvCfg(EnvCfg):
 class ManagerEnv(VectorEnv):
     """An environment whose parts are the terms of its configuration, in Isaac Lab's order.
 
-    A step is: actions, physics, sensors, terminations, rewards (weight times step duration), resets
-    (curriculum, events, managers), commands, interval events, observations.
+    A step is: actions, physics, sensors, success, terminations, rewards (weight times step
+    duration), resets (curriculum, events, managers), commands, interval events, observations.
     """
 
     cfg: ManagerEnvCfg
