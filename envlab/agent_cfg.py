@@ -45,6 +45,8 @@ class AgentCfg:
     cost (Cartpole gains nothing beyond 1024), few enough that an iteration takes under a second."""
     OVERLAPS: ClassVar[bool] = False
     """Whether :attr:`overlap` has an effect."""
+    IMITATES: ClassVar[bool] = False
+    """Whether the policy that a new run is given may be of another library."""
 
     save_interval_minutes: NonNegativeFloat = 10.0
     """A checkpoint is also due when the last one is older; 0: by iterations only."""

@@ -237,6 +237,7 @@ class DistillationCfg(RunnerCfg):
     """The settings of rsl_rl's ``DistillationRunner``, and envlab's own."""
 
     NETWORKS: ClassVar[tuple[str, str]] = ("student", "teacher")
+    IMITATES: ClassVar[bool] = True
     LEARNING_RATES: ClassVar[tuple[str, ...]] = ("algorithm.learning_rate",)
     RANGES: ClassVar[Mapping[str, Range]] = {
         "student.distribution_cfg.init_std": Range(above=0),

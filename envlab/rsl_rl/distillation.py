@@ -15,6 +15,10 @@ from torch import nn
 
 from envlab.distributed.ddp import wrap_model
 from envlab.rsl_rl.policies import load_policy
+from envlab.rsl_rl.teacher import PlayedTeacher
+
+TEACHER = "teacher"
+"""Where a student's checkpoint holds a teacher of another library."""
 
 
 class DistributedDistillation(Distillation):
@@ -62,6 +66,22 @@ class DistributedDistillation(Distillation):
         """
         load_policy(self._raw_teacher, values, path, "teacher")
         self.teacher_loaded = True
+
+    def imitate(self, teacher: PlayedTeacher) -> None:
+        """Take a policy of another library as the teacher, in place of ``agent.teacher``."""
+        self.teacher = self._raw_teacher = teacher
+        self.teacher_loaded = True
+
+    def save(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().save()
+        if isinstance(self._raw_teacher, PlayedTeacher):
+            values[TEACHER] = dict(self._raw_teacher.given)
+        return values
+
+    def load(self, loaded_dict: dict[str, Any], load_cfg: Any, strict: bool) -> bool:
+        if TEACHER in loaded_dict:  # which acts already, or is not needed to play the student
+            load_cfg = {"student": True, "optimizer": True, "iteration": True}
+        return bool(super().load(loaded_dict, load_cfg, strict))
 
     def update(self) -> dict[str, float]:
         """Learn from the rollout, and give the teacher its memory back, which rsl_rl forgets."""

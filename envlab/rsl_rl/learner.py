@@ -19,7 +19,9 @@ from envlab.rsl_rl.algorithms import make_algorithm
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg, RunnerCfg
 from envlab.rsl_rl.checks import check_supported
 from envlab.rsl_rl.collection import collect
+from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
+from envlab.rsl_rl.teacher import open_teacher
 from envlab.training.overlap import restore_ahead
 from envlab.training.session import Session
 
@@ -169,7 +171,15 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Rsl
             "or continue a distillation by --resume."
         )
     learner = RslRlLearner(env, cfg, context, grad_sync=session.flags.grad_sync)
-    if given is not None and session.resumed is None:
+    if session.resumed is not None:
+        given = session.resumed["model"].get(TEACHER)
+    if given is not None and given["library"] != session.library.name:
+        assert isinstance(learner.alg, DistributedDistillation)  # PPO is given none of these
+        groups = cfg.obs_groups["teacher"]
+        obs, num_actions = learner.env.get_observations(), learner.env.num_actions
+        trust = session.flags.trust
+        learner.alg.imitate(open_teacher(given, obs, num_actions, groups, context, trust))
+    elif given is not None:
         learner.alg.begin_with(given, given["path"])
     if cfg.init_at_random_ep_len and env.max_episode_length:
         stream = env.random.stream("initial_episode_length")

@@ -310,27 +310,49 @@ def open_policy_of(session: Session) -> dict[str, Any]:
     It may be of another task. ``--checkpoint`` may also be a run's folder.
 
     Raises:
-        EnvlabError: If there is none, it cannot be read, or is of another library.
+        EnvlabError: If there is none, it cannot be read, or is of another library, unless a student
+            is to imitate it; then the files of its run are needed, and returned as ``files``.
     """
     flags = session.flags
     if flags.checkpoint and (Path(flags.checkpoint) / "run.json").is_file():
         flags = dataclasses.replace(flags, load_run=flags.checkpoint, checkpoint=None)
 
+    own = session.library.name
+
     def accept(values: Mapping[str, Any], path: Path) -> None:
-        if values.get("library") != session.library.name:
+        if values.get("library") != own and not session.agent_cfg.IMITATES:
             raise CheckpointError(
                 f"The checkpoint {path} is of the library {values.get('library')!r}, but "
-                f"{session.library.name} can begin with policies of its own only. Choose one."
+                f"{own} can begin with policies of its own only. Choose one."
             )
         check_header(values, path)
 
-    path, values, _ = open_checkpoint(
+    path, values, folder = open_checkpoint(
         dataclasses.replace(session, flags=flags),
         accept,
         tasks={session.task.id, session.task.trained_id},
     )
-    kept = {name: values[name] for name in ("library", "task", "model")}
-    return {**kept, "path": str(path)}
+    given = {name: values[name] for name in ("library", "task", "model")} | {"path": str(path)}
+    if given["library"] != own:
+        given["files"] = _files_of(folder, path)
+    return given
+
+
+def _files_of(folder: Path, path: Path) -> dict[str, str]:
+    """Return the texts that say how a run of another library was set up, by their names in it.
+
+    Raises:
+        CheckpointError: If the checkpoint at ``path`` does not lie in its run's folder.
+    """
+    names = ("run.json", "params/env.yaml", "params/agent.yaml")
+    try:
+        return {name: (folder / name).read_text() for name in names}
+    except OSError as error:
+        raise CheckpointError(
+            f"The checkpoint {path} is of another library, and its run's {', '.join(names)} say "
+            f"what network it is of, but reading them failed ({error.strerror}: {error.filename}). "
+            "Name a checkpoint in its run's folder."
+        ) from error
 
 
 def check_origin(

@@ -6,9 +6,12 @@ import contextlib
 import dataclasses
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import gymnasium
 import pytest
@@ -17,12 +20,16 @@ import torch
 from envlab.config import load_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
+from envlab.envs.wrappers.rsl_rl import pack
+from envlab.errors import CheckpointError
 from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
 from envlab.rsl_rl.play import RslRlPlayer
-from envlab.training.arguments import train_parser
-from envlab.training.session import compose_session
+from envlab.rsl_rl.teacher import open_teacher
+from envlab.training.arguments import play_parser, train_parser
+from envlab.training.play import open_policy
+from envlab.training.session import Session, compose_session, open_policy_of
 from tests.launcher import TRAIN, Launch, torchrun
 from tests.learner_contract import LearnerContract, digests, timeless_digests
 from tests.rsl_rl.worker_distillation import first_update, make_learner
@@ -37,6 +44,7 @@ from tests.trained import (
     metrics_of,
     on_one_thread,
     only_run,
+    session_of,
     train_in,
 )
 
@@ -382,3 +390,78 @@ def test_go2s_student_sees_less_than_its_teacher(tmp_path: Path):
     assert saved["teacher_state_dict"]["mlp.0.weight"].shape[1] == 48
     own = torch.load(teacher, weights_only=True)["model"]["actor_state_dict"]
     assert digests(saved["teacher_state_dict"]) == digests(own)
+
+
+@pytest.fixture(scope="module", params=["fast_sac", "rl_games", "skrl"])
+def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of another library's policy."""
+    folder = tmp_path_factory.mktemp(request.param)
+    sizes = {"rl_games": ["agent.params.config.minibatch_size=64"]}.get(request.param, [])
+    words = [TASK, "--device=cpu", "--num_envs=32", "--max_iterations=2", *sizes]
+    with contextlib.chdir(folder):
+        from envlab.training.launch import train
+
+        assert train(request.param, words) == 0
+    return only_run(folder)
+
+
+def test_a_teacher_of_another_library_acts_as_its_player_does(foreign: Path):
+    library = get_library(foreign.parents[1].name)
+    flags, overrides = play_parser(library).parse_with_overrides(
+        [TASK, "--device=cpu", f"--checkpoint={foreign}/checkpoints/latest.pt"]
+    )
+    opened = open_policy(library, flags, overrides, 2)
+    session = _student_session(foreign)
+    given = open_policy_of(session)
+    env = opened.env
+    obs = pack({"policy": torch.rand(8, 3), "critic": torch.rand(8, 1) - 3.0})
+    teacher = open_teacher(given, obs, 1, ["policy", "critic"], env.context)
+    with torch.inference_mode():
+        expected = opened.player.act({"policy": torch.cat((obs["policy"], obs["critic"]), dim=1)})
+        assert torch.equal(teacher(obs), expected)
+    assert expected.std() > 0.0
+    env.close()
+    with pytest.raises(CheckpointError, match=r"observes 4 values, but .* \(policy\) has 3"):
+        open_teacher(given, obs, 1, ["policy"], env.context)
+    with pytest.raises(CheckpointError, match="has 1 actions, but the task has 2"):
+        open_teacher(given, obs, 2, ["policy", "critic"], env.context)
+
+
+def test_a_distillation_goes_on_with_a_teacher_whose_run_is_gone(foreign: Path, tmp_path: Path):
+    """The student's checkpoint holds it: what goes on ends as what was not interrupted."""
+    gone = tmp_path / "gone"
+    shutil.copytree(foreign, gone)
+    words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
+    begin = [*words, f"--checkpoint={gone}"]
+    assert train_in(tmp_path, *begin, "--max_iterations=3", "--run_name=whole") == 0
+    assert train_in(tmp_path, *begin, "--max_iterations=1", "--run_name=begun") == 0
+    shutil.rmtree(gone)
+    (whole,) = tmp_path.glob("logs/*/*/*_whole")
+    (begun,) = tmp_path.glob("logs/*/*/*_begun/checkpoints/model_1.pt")
+    flags = [TASK, "--device=cpu", "--resume", f"--checkpoint={begun}", "--max_iterations=3"]
+    assert train_in(tmp_path, *flags, "--run_name=again") == 0
+    (again,) = tmp_path.glob("logs/*/*/*_again")
+    ends = [checkpoint_of(run, 3) for run in (whole, again)]
+    for end in ends:
+        end["model"]["teacher"].pop("path")
+    ends = [timeless_digests(end) for end in ends]
+    assert ends[0] == ends[1]
+
+
+def test_a_teacher_with_a_memory_of_another_library_is_refused(foreign: Path):
+    given = open_policy_of(_student_session(foreign))
+    library = get_library(given["library"])
+    actions = iter(range(10))
+    player = SimpleNamespace(act=lambda obs: torch.full((2, 1), float(next(actions))))
+    obs = pack({"policy": torch.rand(8, 4)})
+    context = DistributedContext.single("cpu")
+    with (
+        mock.patch.object(type(library), "load", return_value=lambda *args: player),
+        pytest.raises(CheckpointError, match="it has a memory, or draws its actions"),
+    ):
+        open_teacher(given, obs, 1, ["policy"], context)
+
+
+def _student_session(teacher: Path) -> Session:
+    words = [word for word in DISTILLATION if not word.startswith("--checkpoint")]
+    return session_of("rsl_rl", [*words, f"--checkpoint={teacher}"])

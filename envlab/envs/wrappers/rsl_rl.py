@@ -87,3 +87,11 @@ def pack(obs: Mapping[str, torch.Tensor]) -> TensorDict:
         for name, values in obs.items()
     }
     return TensorDict(groups, batch_size=[len(next(iter(groups.values())))])
+
+
+def unpack(obs: TensorDict) -> dict[str, torch.Tensor]:
+    """Return what :func:`pack` was given."""
+    return {
+        name: values.permute(0, 2, 3, 1) if values.dim() == 4 else values
+        for name, values in obs.items()
+    }
