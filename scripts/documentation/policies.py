@@ -65,7 +65,7 @@ houses. No policy is played in states that it was trained in. Each is one seed.
 |---|---|---|---|---|---|---|
 """
 TAIL = """
-What is missing here was not learned in the hours of CPU that we had: rough ground, G1, lifting and
+What is missing here was not learned in the hours of CPU that we had: G1, lifting and
 turning cubes need Isaac Lab's 50 to 300 million frames, that is, a GPU. A policy that
 does not do its task is not shipped.
 
@@ -156,12 +156,15 @@ def _row(policy: Policy) -> str:
     of, frames = policy.evaluation, _frames(policy)
     name = " ".join([policy.manifest["library"], str(policy.manifest.get("algorithm", ""))]).strip()
     navigation = of.get("measures")
-    success = _success(navigation["all"]) if navigation else ""
+    shown = [_success(navigation["all"])] if navigation else []
+    if of.get("success_rate") is not None:
+        shown.append(f"success {of['success_rate']:.2f}")
     picture = PICTURES / f"{policy.manifest['task']}.webp"
-    shown = f"![](images/policies/{picture.name})" if picture.exists() else success
+    if picture.exists() and not navigation:
+        shown.append(f"![](images/policies/{picture.name})")
     return (
         f"| `{policy.manifest['task']}` | {name} | {frames / 1e6:.1f} M | `{of['task']}` "
-        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {shown} |\n"
+        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {' '.join(shown)} |\n"
     )
 
 
