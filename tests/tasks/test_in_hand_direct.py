@@ -16,6 +16,8 @@ from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnv
 
 ALLEGRO = "Isaac-Repose-Cube-Allegro-Direct-v0"
 SHADOW = "Isaac-Repose-Cube-Shadow-Direct-v0"
+OPENAI = "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0"
+NOISES = ("action_noise_model", "observation_noise_model")
 HANDS = {ALLEGRO: (16, 16, 4), SHADOW: (24, 20, 5)}
 """Joints, actions and fingertips by task."""
 STILL = 1.0, 0.0, 0.0, 0.0
@@ -241,3 +243,61 @@ def test_figures_of_the_shadow_hand():
     # Wrist, palm, knuckle and two links along -y, 1 cm below the root.
     tip = data.body("robot0_mfdistal").xpos
     assert tip == pytest.approx([-0.011, -(0.256 + 0.034 + 0.099 + 0.045 + 0.025), 0.49], abs=1e-6)
+
+
+# OpenAI's variants --------------------------------------------------------------------------------
+
+
+def test_the_policy_sees_the_hand_and_the_critic_all():
+    env = make(OPENAI)
+    assert {name: len(values[0]) for name, values in env.obs_buf.items()} == {
+        "policy": 42,
+        "critic": 187,
+    }
+    seen = env._get_observations()
+    # Fingertips, cube, and how it is turned from its goal; the critic has them further behind.
+    assert torch.equal(seen["policy"][:, :15], seen["critic"][:, 72:87])
+    assert torch.equal(seen["policy"][:, 15:18], seen["critic"][:, 48:51])
+    assert torch.equal(seen["policy"][:, 18:22], seen["critic"][:, 68:72])
+
+
+def test_the_critic_feels_what_a_fingertip_bears():
+    env = make(OPENAI, "env.events=null", *(f"env.{name}=null" for name in NOISES))
+    place(env, offset=(0.033, -0.065, -0.076))  # pressed onto the first finger
+    model, data = env.sim.model, env.sim.data_of(0)
+    wrench = env._get_observations()["critic"][0, 137:143] / 10.0  # of the first finger
+    force, torque = (data.sensor(f"robot0_ffdistal_{kind}").data for kind in ("force", "torque"))
+    assert wrench.tolist() == pytest.approx([*force, *torque], rel=1e-3, abs=1e-4)
+    assert force[1] < -0.05  # held from below, against the pad
+    assert model.sensor("robot0_ffdistal_force").type[0] == mujoco.mjtSensor.mjSENS_FORCE
+
+
+def test_environments_differ_and_stay_as_they_are_for_720_steps():
+    env = make(OPENAI, num_envs=64)
+    model, params = env.sim.model, env.sim.params
+    mass = params.body_mass[:, model.body("object").id] / 0.216
+    assert 0.5 <= mass.min() < 0.55
+    assert 1.45 < mass.max() <= 1.5
+    stiffness = params.actuator_gainprm[:, 5, 0]
+    assert 0.75 <= stiffness.min() < 0.85
+    assert 1.35 < stiffness.max() <= 1.5
+    away = params.jnt_range[:, :24] - torch.tensor(model.jnt_range[:24], dtype=torch.float32)
+    assert away.std() == pytest.approx(0.01, rel=0.1)
+    before = mass.clone()
+    mask = torch.zeros(64, dtype=torch.bool)
+    mask[:2] = True
+    env._event_age[1] = 720
+    env.reset(options={"reset_mask": mask})
+    changed = params.body_mass[:, model.body("object").id] / 0.216 != before
+    assert changed.nonzero().flatten().tolist() == [1]
+
+
+def test_joint_limits_that_are_drawn_hold():
+    env = make(
+        OPENAI, "env.events.robot_joint_pos_limits.params.upper_limit_distribution_params=[-0.5,0]"
+    )
+    for _ in range(40):
+        env.step(torch.ones_like(env.actions))
+    joint = env.sim.model.joint("robot0_FFJ2")
+    assert joint.range[1] == 1.571
+    assert env.sim.data.qpos[:, int(joint.qposadr[0])].max() < 1.2

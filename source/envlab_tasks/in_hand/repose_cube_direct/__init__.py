@@ -19,6 +19,20 @@ for _id, _cfg, _agents, _libraries, _description in (
         _LIBRARIES,
         "Turn a cube in a Shadow hand.",
     ),
+    (
+        "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0",
+        "shadow_openai_env_cfg:ShadowHandOpenAIEnvCfg",
+        "shadow_openai_ff",
+        _LIBRARIES,
+        "Turn a cube in a Shadow hand by what a real one measures, with a critic that sees all.",
+    ),
+    (
+        "Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0",
+        "shadow_openai_env_cfg:ShadowHandOpenAIEnvCfg",
+        "shadow_openai_lstm",
+        ("rl_games",),
+        "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0 for networks with a memory.",
+    ),
 ):
     gymnasium.register(
         id=_id,

@@ -18,8 +18,11 @@ import mujoco
 import numpy as np
 import torch
 
+from envlab.config import NonNegativeInt
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneEntityCfg
 from envlab.envs.entities import joint_actuators, resolve_entity
+from envlab.envs.managers.event import EventManager
+from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.markers import add_body
 from envlab.envs.masks import assign, clear, masked_means
 from envlab.envs.math import (
@@ -79,6 +82,10 @@ class InHandEnvCfg(DirectEnvCfg):
     """Factor of forces (N) and torques (N m) in observations."""
     goal_marker_pos: tuple[float, float, float] = (-0.2, -0.45, 0.68)
     """Where pictures show the goal, in m."""
+    events: Any = None
+    """Terms that change an environment when an episode begins."""
+    min_step_count_between_reset: NonNegativeInt = 0
+    """For how many steps an environment then stays as the events have made it, at least."""
 
 
 class InHandEnv(DirectEnv):
@@ -125,6 +132,9 @@ class InHandEnv(DirectEnv):
         self.successes = torch.zeros(num_envs, device=device)
         self._targets = torch.zeros(num_envs, num_actions, device=device)
         self._last_actions = torch.zeros(num_envs, num_actions, device=device)
+        self._events = EventManager(cfg.events, self, SensorManager(None, self))
+        self._event_age = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._event_age += cfg.min_step_count_between_reset
 
     def _sensors(self, *kinds: str) -> Any:
         """Return the columns of the fingertips' sensors, a link's own next to one another."""
@@ -134,6 +144,7 @@ class InHandEnv(DirectEnv):
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
         self._last_actions.copy_(actions)
+        self._event_age += 1
 
     def _apply_action(self) -> None:
         low, high = self._targets_within
@@ -234,6 +245,10 @@ class InHandEnv(DirectEnv):
         self, mask: torch.Tensor, count: torch.Tensor | int
     ) -> dict[str, torch.Tensor | float]:
         reached, share = masked_means(torch.stack((self.successes, self.success)), mask, count)
+        if self.cfg.events is not None:
+            due = mask & (self._event_age >= self.cfg.min_step_count_between_reset)
+            self._events.apply("reset", due)
+            clear(self._event_age, due)
         assign(self.goal, mask, self._draw_goals("goal"))
         self._place_cube(mask)
         self._place_hand(mask)
@@ -272,18 +287,21 @@ class InHandEnv(DirectEnv):
         super()._restart(seed)
         # Only here: as in Isaac Lab, an episode's first observation holds the last one's action.
         self._last_actions.zero_()
+        self._event_age.fill_(self.cfg.min_step_count_between_reset)
 
     def _task_state(self) -> dict[str, Any]:
         return {
             "goal": self.goal.cpu().clone(),
             "successes": self.successes.cpu().clone(),
             "targets": self._targets.cpu().clone(),
+            "event_age": self._event_age.cpu().clone(),
         }
 
     def _set_task_state(self, state: Mapping[str, Any]) -> None:
         self.goal.copy_(state["goal"])
         self.successes.copy_(state["successes"])
         self._targets.copy_(state["targets"])
+        self._event_age.copy_(state["event_age"])
 
 
 def _turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

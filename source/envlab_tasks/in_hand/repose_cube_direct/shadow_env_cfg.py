@@ -1,4 +1,9 @@
-"""Isaac-Repose-Cube-Shadow-Direct-v0. The numbers are those of Isaac Lab 2.3.2."""
+"""Isaac-Repose-Cube-Shadow-Direct-v0. The numbers are those of Isaac Lab 2.3.2.
+
+Differs from Isaac Lab 2.3.2:
+
+- The Shadow hand's tendons are limits, as OpenAI's MJCF has them, there springs too.
+"""
 
 from __future__ import annotations
 
