@@ -11,7 +11,13 @@ from envlab.envs.direct_marl_env import DirectMarlEnv, DirectMarlEnvCfg
 from envlab.envs.discrete import DiscreteCfg
 from envlab.envs.entities import SceneEntity, SceneEntityCfg
 from envlab.envs.manager_env import ManagerEnv, ManagerEnvCfg
-from envlab.envs.noise import ConstantNoiseCfg, GaussianNoiseCfg, NoiseCfg, UniformNoiseCfg
+from envlab.envs.noise import (
+    ConstantNoiseCfg,
+    GaussianNoiseCfg,
+    NoiseCfg,
+    NoiseModelWithAdditiveBiasCfg,
+    UniformNoiseCfg,
+)
 from envlab.envs.scene import SceneCfg
 from envlab.envs.single_agent import SingleAgentEnv, multi_agent_to_single_agent
 from envlab.envs.vector_env import VectorEnv
@@ -31,6 +37,7 @@ __all__ = [
     "ManagerEnvCfg",
     "NanGuardCfg",
     "NoiseCfg",
+    "NoiseModelWithAdditiveBiasCfg",
     "SceneCfg",
     "SceneEntity",
     "SceneEntityCfg",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from envlab.envs.batched_env import Log
 from envlab.envs.cfg import EnvCfg
 from envlab.envs.discrete import DiscreteCfg
-from envlab.envs.noise import NoiseCfg
+from envlab.envs.masks import assign
+from envlab.envs.noise import NoiseCfg, NoiseModelWithAdditiveBiasCfg
 from envlab.envs.vector_env import VectorEnv
 from envlab.errors import ConfigurationError
 
@@ -61,7 +65,7 @@ class DirectEnv(VectorEnv):
     def _apply_actions(self, actions: torch.Tensor) -> None:
         noise = self.cfg.action_noise_model
         if noise is not None:
-            actions = noise.apply(actions, self.random.stream("action_noise"))
+            actions = self._with_noise("action_noise", noise, actions)
         self._pre_physics_step(actions)
         self._apply_action()
 
@@ -70,9 +74,41 @@ class DirectEnv(VectorEnv):
         observations = {name: obs.clone() for name, obs in self._get_observations().items()}
         noise = self.cfg.observation_noise_model
         if noise is not None:
-            stream = self.random.stream("observation_noise")
-            observations["policy"] = noise.apply(observations["policy"], stream)
+            policy = observations["policy"]
+            observations["policy"] = self._with_noise("observation_noise", noise, policy)
         return observations
+
+    def _with_noise(self, name: str, noise: NoiseCfg, values: torch.Tensor) -> torch.Tensor:
+        noisy = noise.apply(values, self.random.stream(name))
+        return noisy + self._biases[name] if name in self._biases else noisy
+
+    def _make_biases(self, policy: torch.Tensor) -> None:
+        """Make room for the biases that noise models draw; ``policy`` is an observation."""
+        models = {
+            "action_noise": (self.cfg.action_noise_model, self.actions),
+            "observation_noise": (self.cfg.observation_noise_model, policy),
+        }
+        self._biases = {
+            name: torch.zeros_like(values)
+            for name, (model, values) in models.items()
+            if isinstance(model, NoiseModelWithAdditiveBiasCfg)
+        }
+
+    def _reset_masked(self, mask: torch.Tensor, count: torch.Tensor | int) -> Log:
+        for name, bias in self._biases.items():
+            model = getattr(self.cfg, f"{name}_model")
+            stream = self.random.stream(f"{name}.bias")
+            assign(bias, mask, model.bias_noise_cfg.apply(torch.zeros_like(bias), stream))
+        return super()._reset_masked(mask, count)
+
+    def state(self) -> dict[str, Any]:
+        biases = {name: bias.cpu().clone() for name, bias in self._biases.items()}
+        return super().state() | {"noise_biases": biases}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        super().set_state(state)
+        for name, bias in self._biases.items():
+            bias.copy_(state["noise_biases"][name])
 
     def _choices(self) -> DiscreteCfg | None:
         space = self.cfg.action_space
@@ -83,6 +119,7 @@ class DirectEnv(VectorEnv):
         super()._make_spaces()
         declared = {"policy": self.cfg.observation_space, "critic": self.cfg.state_space}
         observations = self._get_observations()
+        self._make_biases(observations["policy"])
         if self.cfg.state_space and "critic" not in observations:
             raise ConfigurationError(
                 f"state_space is {self.cfg.state_space}, but the task returns no 'critic' "

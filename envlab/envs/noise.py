@@ -65,3 +65,19 @@ class ConstantNoiseCfg(NoiseCfg):
 
     def sample(self, stream: RandomStream, num: int) -> float:
         return self.bias
+
+
+@dataclass(kw_only=True)
+class NoiseModelWithAdditiveBiasCfg(NoiseCfg):
+    """Noise in every step, and a bias that each episode has of its own: for direct tasks alone.
+
+    :class:`envlab.envs.DirectEnv` draws the bias when an episode begins, a value per component.
+    """
+
+    noise_cfg: NoiseCfg
+    """Noise of each step."""
+    bias_noise_cfg: NoiseCfg
+    """What the bias is drawn from."""
+
+    def apply(self, values: torch.Tensor, stream: RandomStream) -> torch.Tensor:
+        return self.noise_cfg.apply(values, stream)

@@ -15,6 +15,7 @@ from envlab.envs import (
     DirectEnv,
     DirectEnvCfg,
     DiscreteCfg,
+    NoiseModelWithAdditiveBiasCfg,
     SceneCfg,
     SimulationCfg,
     UniformNoiseCfg,
@@ -111,8 +112,36 @@ def test_observation_noise_is_the_policys_alone():
     assert obs["policy"].unique().numel() == 4
 
 
-def test_noise_goes_on_after_a_resume():
-    noise = UniformNoiseCfg()
+def test_a_bias_is_an_episodes_own():
+    still, drawn = ConstantNoiseCfg(bias=1.0), UniformNoiseCfg(n_min=0.0, operation="abs")
+    noise = NoiseModelWithAdditiveBiasCfg(noise_cfg=still, bias_noise_cfg=drawn)
+    env = make(4, action_noise_model=noise, observation_noise_model=noise)
+
+    def noisy() -> torch.Tensor:
+        obs = env.step(torch.zeros(4, 1))[0]["policy"] - env._get_observations()["policy"]
+        return torch.cat((env.sim.ctrl[:, CTRL_PUSH].view(4, 1), obs), dim=1) - 1.0
+
+    first = noisy()
+    assert ((first > 0.0) & (first < 1.0)).all()
+    assert first.unique().numel() == first.numel()
+    assert torch.allclose(noisy(), first, atol=1e-6)  # of the same episode
+    env.reset(options={"reset_mask": torch.tensor([True, False, False, True])})
+    second = noisy()
+    assert torch.allclose(second[1:3], first[1:3], atol=1e-6)
+    assert ((second[[0, 3]] - first[[0, 3]]).abs() > 1e-4).all()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        UniformNoiseCfg(),
+        NoiseModelWithAdditiveBiasCfg(
+            noise_cfg=UniformNoiseCfg(), bias_noise_cfg=UniformNoiseCfg(operation="abs")
+        ),
+    ],
+    ids=["noise", "bias"],
+)
+def test_noise_goes_on_after_a_resume(noise):
 
     def noisy(seed: int) -> PushEnv:
         return make(seed=seed, action_noise_model=noise, observation_noise_model=noise)

@@ -51,3 +51,31 @@ for _id, _cfg, _description in (
             "description": _description,
         },
     )
+
+for _id, _cfg, _description in (
+    (
+        "Isaac-Reach-UR10-v0",
+        "UR10ReachEnvCfg",
+        "Move the end of a UR10 to a pose, controlled by joint positions.",
+    ),
+    (
+        "Isaac-Reach-UR10-Play-v0",
+        "UR10ReachPlayEnvCfg",
+        "Isaac-Reach-UR10-v0 without noise, for playing.",
+    ),
+):
+    gymnasium.register(
+        id=_id,
+        entry_point="envlab.envs:ManagerEnv",
+        vector_entry_point="envlab.envs:ManagerEnv",
+        disable_env_checker=True,
+        order_enforce=False,
+        kwargs={
+            "env_cfg_entry_point": f"{__name__}.ur10_env_cfg:{_cfg}",
+            **{
+                f"{library}_cfg_entry_point": f"{__name__}.agents:ur10_{library}_ppo_cfg.yaml"
+                for library in ("rsl_rl", "rl_games", "skrl")
+            },
+            "description": _description,
+        },
+    )

@@ -1,0 +1,310 @@
+"""Turn a cube in a hand: one class for the direct tasks of all hands.
+
+Differs from Isaac Lab 2.3.2:
+
+- Joints start within their limits, there the draws go beyond some of them.
+- ``consecutive_successes`` is the mean over the episodes that end in a step, there a moving average
+  of it (``av_factor``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import mujoco
+import numpy as np
+import torch
+
+from envlab.config import NonNegativeInt
+from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneEntityCfg
+from envlab.envs.entities import joint_actuators, resolve_entity
+from envlab.envs.managers.event import EventManager
+from envlab.envs.managers.sensor import SensorManager
+from envlab.envs.markers import add_body
+from envlab.envs.masks import assign, clear, masked_means
+from envlab.envs.math import (
+    quat_apply,
+    quat_conjugate,
+    quat_error_magnitude,
+    quat_from_euler_xyz,
+    quat_mul,
+)
+from envlab.envs.mdp.events import joint_limits
+
+
+@dataclass(kw_only=True)
+class InHandEnvCfg(DirectEnvCfg):
+    """Turn the cube to one orientation after another, without dropping it."""
+
+    action_space: int | DiscreteCfg = 20
+    asymmetric_obs: bool = False
+    """Whether a critic sees all there is, and the fingertips' forces."""
+    obs_type: Literal["full", "openai"] = "full"
+    """What the policy sees: ``full``, or ``openai``, what OpenAI's hand measured of itself and the
+    cube (arXiv:1808.00177, table 2)."""
+    actuated_joint_names: str | list[str]
+    """Joints that actions move; regular expressions."""
+    fingertip_body_names: str | list[str]
+    """Links at the ends of the fingers; regular expressions."""
+    reset_position_noise: float = 0.01
+    """How far from its place the cube starts along each axis at most, in m."""
+    reset_dof_pos_noise: float = 0.2
+    """How far from the default pose joints start at most, as a share of their range."""
+    reset_dof_vel_noise: float = 0.0
+    """How fast joints start at most, in rad/s."""
+    dist_reward_scale: float = -10.0
+    """Reward per distance of the cube from its place in the hand (m)."""
+    rot_reward_scale: float = 1.0
+    """Reward where the orientation is the goal's, times ``rot_eps``."""
+    rot_eps: float = 0.1
+    """What is added to the angle (rad) by which that reward is divided."""
+    action_penalty_scale: float = -0.0002
+    """Reward per squared action."""
+    reach_goal_bonus: float = 250.0
+    """Reward for reaching a goal."""
+    fall_penalty: float = 0.0
+    """Reward for a cube that is lost."""
+    fall_dist: float = 0.24
+    """Distance from its place at which the cube is lost, in m."""
+    vel_obs_scale: float = 0.2
+    """Factor of joints' velocities and the cube's angular velocity in observations."""
+    success_tolerance: float = 0.1
+    """Angle to the goal within which it is reached, in rad."""
+    max_consecutive_success: int = 0
+    """After how many goals an episode ends, as if its time was up; each goal that is reached lets
+    time begin anew then. 0: time alone ends an episode."""
+    act_moving_average: float = 1.0
+    """Weight of an action in the joints' targets; the rest is the last target's."""
+    force_torque_obs_scale: float = 10.0
+    """Factor of forces (N) and torques (N m) in observations."""
+    goal_marker_pos: tuple[float, float, float] = (-0.2, -0.45, 0.68)
+    """Where pictures show the goal, in m."""
+    events: Any = None
+    """Terms that change an environment when an episode begins."""
+    min_step_count_between_reset: NonNegativeInt = 0
+    """For how many steps an environment then stays as the events have made it, at least."""
+
+
+class InHandEnv(DirectEnv):
+    """The task as one class; a hand is its configuration.
+
+    The model has the sensors ``<link>_lin_vel`` and ``<link>_ang_vel`` of each fingertip's link,
+    and ``<link>_force`` and ``<link>_torque`` for a critic.
+
+    Attributes:
+        goal: Orientation that the cube is to have, (w, x, y, z), ``(num_envs, 4)``.
+        successes: How many goals the episode has reached, ``(num_envs,)``.
+    """
+
+    cfg: InHandEnvCfg
+
+    @property
+    def success(self) -> torch.Tensor:
+        """Goals that the episode has reached over those it has had, ``n / (n + 1)``."""
+        return self.successes / (self.successes + 1.0)
+
+    def _setup(self) -> None:
+        cfg, model, device = self.cfg, self.sim.model, self.device
+        self._hand = resolve_entity(SceneEntityCfg("robot"), model, device)
+        driven = SceneEntityCfg("robot", joint_names=cfg.actuated_joint_names)
+        self._driven = resolve_entity(driven, model, device)
+        actuators = joint_actuators(model, self._driven.joint_names)
+        self._actuators = torch.tensor(actuators, device=device)
+        tips = SceneEntityCfg("robot", body_names=cfg.fingertip_body_names)
+        self._tips = resolve_entity(tips, model, device)
+        self._velocities = self._sensors("lin_vel", "ang_vel")
+        if cfg.asymmetric_obs:
+            self._wrenches = self._sensors("force", "torque")
+        self._cube = resolve_entity(SceneEntityCfg("object"), model, device)
+        self._limits, self._targets_within = (
+            joint_limits(self, one) for one in (self._hand, self._driven)
+        )
+        below = torch.tensor([0.0, 0.0, -0.04], device=device)
+        self._in_hand_pos = (self.default_qpos[:, self._cube.root_pos] + below).repeat(
+            self.num_envs, 1
+        )
+        num_envs, num_actions = self.num_envs, len(actuators)
+        self.goal = torch.zeros(num_envs, 4, device=device)
+        self.goal[:, 0] = 1.0
+        self.successes = torch.zeros(num_envs, device=device)
+        self._targets = torch.zeros(num_envs, num_actions, device=device)
+        self._last_actions = torch.zeros(num_envs, num_actions, device=device)
+        self._events = EventManager(cfg.events, self, SensorManager(None, self))
+        self._event_age = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._event_age += cfg.min_step_count_between_reset
+
+    def _sensors(self, *kinds: str) -> Any:
+        """Return the columns of the fingertips' sensors, a link's own next to one another."""
+        names = [f"{body}_{kind}" for body in self._tips.body_names for kind in kinds]
+        entity = SceneEntityCfg("robot", sensor_names=names)
+        return resolve_entity(entity, self.sim.model, self.device).sensor_ids
+
+    def _pre_physics_step(self, actions: torch.Tensor) -> None:
+        self._last_actions.copy_(actions)
+        self._event_age += 1
+
+    def _apply_action(self) -> None:
+        low, high = self._targets_within
+        targets = low + 0.5 * (self._last_actions + 1.0) * (high - low)
+        self._targets.lerp_(targets, self.cfg.act_moving_average)
+        self._targets.clamp_(low, high)
+        self.sim.ctrl.index_copy_(1, self._actuators, self._targets)
+
+    # What agents see ----------------------------------------------------------------------------
+
+    def _get_observations(self) -> dict[str, torch.Tensor]:
+        full, to_goal = self.cfg.obs_type == "full", self._from_goal()
+        seen = self._everything(to_goal) if full else self._measured(to_goal)
+        observations = {"policy": torch.cat([*seen, self._last_actions], dim=1)}
+        if self.cfg.asymmetric_obs:
+            wrenches = self.sim.data.sensordata[:, self._wrenches]
+            state = [*self._everything(to_goal), self.cfg.force_torque_obs_scale * wrenches]
+            observations["critic"] = torch.cat([*state, self._last_actions], dim=1)
+        return observations
+
+    def _measured(self, to_goal: torch.Tensor) -> list[torch.Tensor]:
+        """Return where the fingertips and the cube are, and how the cube is to turn."""
+        data = self.sim.data
+        tips = data.xpos[:, self._tips.body_ids].flatten(1)
+        return [tips, data.qpos[:, self._cube.root_pos], to_goal]
+
+    def _everything(self, to_goal: torch.Tensor) -> list[torch.Tensor]:
+        """Return the state of the hand and the cube, the goal, and the fingertips' state."""
+        cfg, data, (low, high) = self.cfg, self.sim.data, self._limits
+        joints = data.qpos[:, self._hand.qpos_ids]
+        quat = data.qpos[:, self._cube.root_quat]
+        turning = quat_apply(quat, data.qvel[:, self._cube.root_ang_vel])  # in the world's frame
+        return [
+            (2.0 * joints - high - low) / (high - low),
+            cfg.vel_obs_scale * data.qvel[:, self._hand.qvel_ids],
+            data.qpos[:, self._cube.root_pos],
+            quat,
+            data.qvel[:, self._cube.root_lin_vel],
+            cfg.vel_obs_scale * turning,
+            self._in_hand_pos,
+            self.goal,
+            to_goal,
+            data.xpos[:, self._tips.body_ids].flatten(1),
+            data.xquat[:, self._tips.body_ids].flatten(1),
+            data.sensordata[:, self._velocities],
+        ]
+
+    def _from_goal(self) -> torch.Tensor:
+        """Return the rotation from the goal to the cube, ``(num_envs, 4)``."""
+        quat = self.sim.data.qpos[:, self._cube.root_quat]
+        return quat_mul(quat, quat_conjugate(self.goal))
+
+    # Ends and rewards ---------------------------------------------------------------------------
+
+    def _distance(self) -> torch.Tensor:
+        """Return how far the cube is from its place in the hand, in m, ``(num_envs,)``."""
+        position = self.sim.data.qpos[:, self._cube.root_pos]
+        return torch.linalg.vector_norm(position - self._in_hand_pos, dim=1)
+
+    def _angle(self) -> torch.Tensor:
+        """Return the angle between the cube and its goal, in rad, ``(num_envs,)``."""
+        return quat_error_magnitude(self.sim.data.qpos[:, self._cube.root_quat], self.goal)
+
+    def _get_dones(self) -> tuple[torch.Tensor, torch.Tensor]:
+        cfg, most = self.cfg, self.cfg.max_consecutive_success
+        lost = self._distance() >= cfg.fall_dist
+        if most > 0:
+            self.episode_length_buf.masked_fill_(self._angle() <= cfg.success_tolerance, 0)
+        # Isaac Lab's direct tasks count the step to come, so that an episode is a step shorter.
+        time_out = self.episode_length_buf >= self.max_episode_length - 1
+        if most > 0:
+            time_out = time_out | (self.successes >= most)
+        return lost, time_out
+
+    def _get_rewards(self) -> torch.Tensor:
+        cfg, distance, angle = self.cfg, self._distance(), self._angle()
+        reached = angle <= cfg.success_tolerance
+        reward = (
+            cfg.dist_reward_scale * distance
+            + cfg.rot_reward_scale / (angle + cfg.rot_eps)
+            + cfg.action_penalty_scale * self._last_actions.square().sum(dim=1)
+            + cfg.reach_goal_bonus * reached
+            + cfg.fall_penalty * (distance >= cfg.fall_dist)
+        )
+        self.successes += reached
+        assign(self.goal, reached, self._draw_goals("next_goal"))
+        return reward
+
+    def _draw_goals(self, stream: str) -> torch.Tensor:
+        """Return orientations, ``(num_envs, 4)``."""
+        x, y = self.random.stream(stream).uniform(-math.pi, math.pi, 2).unbind(1)
+        # About the y axis, then about the x axis, as Isaac Lab: not quite uniform over rotations.
+        return _turned(x, y)
+
+    # Starts -------------------------------------------------------------------------------------
+
+    def _reset_envs(
+        self, mask: torch.Tensor, count: torch.Tensor | int
+    ) -> dict[str, torch.Tensor | float]:
+        reached, share = masked_means(torch.stack((self.successes, self.success)), mask, count)
+        if self.cfg.events is not None:
+            due = mask & (self._event_age >= self.cfg.min_step_count_between_reset)
+            self._events.apply("reset", due)
+            clear(self._event_age, due)
+        assign(self.goal, mask, self._draw_goals("goal"))
+        self._place_cube(mask)
+        self._place_hand(mask)
+        clear(self.successes, mask)
+        return {"consecutive_successes": reached, "Metrics/success_rate": share}
+
+    def _place_cube(self, mask: torch.Tensor) -> None:
+        reach = self.cfg.reset_position_noise
+        bounds = [(-reach, reach)] * 3 + [(-math.pi, math.pi)] * 2
+        drawn = self.random.stream("reset_object").ranges(bounds, mask)
+        place = self.default_qpos[:, self._cube.root_pos] + drawn[:, :3]
+        self.reset_qpos[:, self._cube.root_pos] = place
+        self.reset_qpos[:, self._cube.root_quat] = _turned(drawn[:, 3], drawn[:, 4])
+
+    def _place_hand(self, mask: torch.Tensor) -> None:
+        cfg, hand, (low, high) = self.cfg, self._hand, self._limits
+        num = len(hand.joint_names)
+        bounds = [(-1.0, 1.0)] * num + [(-cfg.reset_dof_vel_noise, cfg.reset_dof_vel_noise)] * num
+        drawn = self.random.stream("reset_hand").ranges(bounds, mask)
+        default = self.default_qpos[:, hand.qpos_ids]
+        # Isaac Lab's: from the lower limit rather than from the middle of the range.
+        away = (low - default) + 0.5 * (high - low) * drawn[:, :num]
+        joints = (default + cfg.reset_dof_pos_noise * away).clamp(low, high)
+        self.reset_qpos[:, hand.qpos_ids] = joints
+        self.reset_qvel[:, hand.qvel_ids] = drawn[:, num:]
+        assign(self._targets, mask, self.reset_qpos[:, self._driven.qpos_ids])
+
+    # --------------------------------------------------------------------------------------------
+
+    def add_markers(self, scene: mujoco.MjvScene) -> None:
+        quat = self.goal[0].cpu().double().numpy()
+        place = np.asarray(self.cfg.goal_marker_pos)
+        add_body(scene, self.sim.model, self._cube.root_body, place, quat)
+
+    def _restart(self, seed: int) -> None:
+        super()._restart(seed)
+        # Only here: as in Isaac Lab, an episode's first observation holds the last one's action.
+        self._last_actions.zero_()
+        self._event_age.fill_(self.cfg.min_step_count_between_reset)
+
+    def _task_state(self) -> dict[str, Any]:
+        return {
+            "goal": self.goal.cpu().clone(),
+            "successes": self.successes.cpu().clone(),
+            "targets": self._targets.cpu().clone(),
+            "event_age": self._event_age.cpu().clone(),
+        }
+
+    def _set_task_state(self, state: Mapping[str, Any]) -> None:
+        self.goal.copy_(state["goal"])
+        self.successes.copy_(state["successes"])
+        self._targets.copy_(state["targets"])
+        self._event_age.copy_(state["event_age"])
+
+
+def _turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return rotations by ``y`` about the y axis, then by ``x`` about the x axis, ``(..., 4)``."""
+    zero = torch.zeros_like(x)
+    return quat_mul(quat_from_euler_xyz(x, zero, zero), quat_from_euler_xyz(zero, y, zero))

@@ -1,0 +1,39 @@
+"""Isaac-Repose-Cube-Shadow-Direct-v0. The numbers are those of Isaac Lab 2.3.2.
+
+Differs from Isaac Lab 2.3.2:
+
+- The Shadow hand's tendons are limits, as OpenAI's MJCF has them, there springs too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from envlab.envs import DiscreteCfg, SceneCfg, SimulationCfg, default
+from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnvCfg
+
+FIELDS = ("xpos", "xquat", "sensordata")
+"""What is read of the fingertips."""
+
+
+@dataclass(kw_only=True)
+class ShadowHandEnvCfg(InHandEnvCfg):
+    """Turn a cube of 6 cm with 20 of 24 joints, for 10 seconds at 60 Hz.
+
+    The outermost joint of each finger but the thumb follows the one before it.
+    """
+
+    decimation: int = 2
+    episode_length_s: float = 10.0
+    action_space: int | DiscreteCfg = 20
+    observation_space: int | list[int] | None = 157
+    sim: SimulationCfg = default(
+        SimulationCfg(
+            dt=1.0 / 120.0, data_fields=FIELDS, num_contacts_max=64, num_constraints_max=256
+        )
+    )
+    scene: SceneCfg = default(SceneCfg(num_envs=8192, model="envlab_assets:robots/shadow_cube.xml"))
+    actuated_joint_names: str | list[str] = default(
+        ["robot0_WRJ.", "robot0_(FF|MF|RF|LF)J[1-4]", "robot0_THJ."]
+    )
+    fingertip_body_names: str | list[str] = "robot0_..distal"

@@ -1,0 +1,167 @@
+"""Isaac-Repose-Cube-Shadow-OpenAI-{FF,LSTM}-Direct-v0: Isaac Lab 2.3.2's numbers.
+
+Differs from Isaac Lab 2.3.2:
+
+- Gravity and the tendons' stiffness and damping are not randomised: gravity belongs to all
+  environments, and the tendons are limits.
+- Friction has one coefficient, from 0.7 to 1.3, there a static one from 0.7 to 1.3 and a dynamic
+  one of 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from envlab.config import NonNegativeInt
+from envlab.envs import (
+    GaussianNoiseCfg,
+    NoiseCfg,
+    NoiseModelWithAdditiveBiasCfg,
+    SceneEntityCfg,
+    SimulationCfg,
+    default,
+    mdp,
+)
+from envlab.envs.entities import SceneEntity
+from envlab.envs.managers import EventTermCfg
+from envlab.envs.random import RandomStream
+from envlab_tasks.in_hand.repose_cube_direct.shadow_env_cfg import FIELDS, ShadowHandEnvCfg
+
+if TYPE_CHECKING:
+    from envlab.envs import VectorEnv
+
+_ROBOT: Any = SceneEntityCfg("robot")
+
+
+def randomize_joint_pos_limits(
+    env: VectorEnv,
+    mask: torch.Tensor,
+    stream: RandomStream,
+    lower_limit_distribution_params: tuple[float, float],
+    upper_limit_distribution_params: tuple[float, float],
+    asset_cfg: SceneEntity = _ROBOT,
+) -> None:
+    """Add normal draws, of a mean and a deviation in rad, to the limits of hinges.
+
+    Needs ``jnt_range`` in ``env.sim.model_fields``.
+    """
+    names = asset_cfg.joint_names
+    key = ("joint_ids", *names)
+    if key not in env.constants:
+        found = [env.sim.model.joint(name).id for name in names]
+        env.constants[key] = torch.tensor(found, device=env.device)
+    ids = env.constants[key]
+    bounds = lower_limit_distribution_params, upper_limit_distribution_params
+    drawn = torch.stack([stream.normal(*bound, len(names)) for bound in bounds], dim=2)
+    limits = env.sim.params.jnt_range
+    changed = env.nominal("jnt_range")[ids] + drawn
+    limits[:, ids] = torch.where(mask.view(-1, 1, 1), changed, limits[:, ids])
+    env.sim.apply_params(mask)
+
+
+def driven() -> SceneEntityCfg:
+    """Select the joints that have an actuator."""
+    return SceneEntityCfg(
+        "robot", joint_names=["robot0_WRJ.", "robot0_(FF|MF|RF|LF)J[1-4]", "robot0_THJ."]
+    )
+
+
+def friction(name: str) -> EventTermCfg:
+    """Return the event that draws the friction of the hand or of the cube."""
+    return EventTermCfg(
+        func=mdp.randomize_rigid_body_material,
+        mode="reset",
+        params={"friction_range": (0.7, 1.3), "asset_cfg": SceneEntityCfg(name)},
+    )
+
+
+@dataclass(kw_only=True)
+class EventsCfg:
+    """What differs between environments, and is drawn anew every 720 steps at most."""
+
+    robot_physics_material: EventTermCfg = default(friction("robot"))
+    robot_joint_stiffness_and_damping: EventTermCfg = default(
+        EventTermCfg(
+            func=mdp.randomize_actuator_gains,
+            mode="reset",
+            params={
+                "stiffness_distribution_params": (0.75, 1.5),
+                "damping_distribution_params": (0.3, 3.0),
+                "operation": "scale",
+                "distribution": "log_uniform",
+                "asset_cfg": driven(),
+            },
+        )
+    )
+    robot_joint_pos_limits: EventTermCfg = default(
+        EventTermCfg(
+            func=randomize_joint_pos_limits,
+            mode="reset",
+            params={
+                "lower_limit_distribution_params": (0.0, 0.01),
+                "upper_limit_distribution_params": (0.0, 0.01),
+            },
+        )
+    )
+    object_physics_material: EventTermCfg = default(friction("object"))
+    object_scale_mass: EventTermCfg = default(
+        EventTermCfg(
+            func=mdp.randomize_rigid_body_mass,
+            mode="reset",
+            params={
+                "mass_distribution_params": (0.5, 1.5),
+                "operation": "scale",
+                "asset_cfg": SceneEntityCfg("object"),
+            },
+        )
+    )
+
+
+def noise(std: float, bias_std: float) -> NoiseModelWithAdditiveBiasCfg:
+    """Return normal noise, with a bias that is drawn when an episode begins."""
+    return NoiseModelWithAdditiveBiasCfg(
+        noise_cfg=GaussianNoiseCfg(std=std),
+        bias_noise_cfg=GaussianNoiseCfg(std=bias_std, operation="abs"),
+    )
+
+
+@dataclass(kw_only=True)
+class ShadowHandOpenAIEnvCfg(ShadowHandEnvCfg):
+    """Turn it by what OpenAI's hand could see, for 8 seconds at 20 Hz, and 8 more with each goal.
+
+    The critic sees everything (arXiv:1808.00177).
+    """
+
+    decimation: int = 3
+    episode_length_s: float = 8.0
+    observation_space: int | list[int] | None = 42
+    state_space: int | list[int] = 187
+    asymmetric_obs: bool = True
+    obs_type: Literal["full", "openai"] = "openai"
+    sim: SimulationCfg = default(
+        SimulationCfg(
+            dt=1.0 / 60.0,
+            data_fields=FIELDS,
+            model_fields=(
+                "geom_friction",
+                "body_mass",
+                "body_inertia",
+                "jnt_range",
+                "actuator_gainprm",
+                "actuator_biasprm",
+            ),
+            num_contacts_max=64,
+            num_constraints_max=256,
+        )
+    )
+    fall_penalty: float = -50.0
+    success_tolerance: float = 0.4
+    max_consecutive_success: int = 50
+    act_moving_average: float = 0.3
+    events: EventsCfg | None = field(default_factory=EventsCfg)
+    min_step_count_between_reset: NonNegativeInt = 720
+    action_noise_model: NoiseCfg | None = default(noise(0.05, 0.015))
+    observation_noise_model: NoiseCfg | None = default(noise(0.002, 0.0001))

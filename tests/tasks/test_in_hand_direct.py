@@ -1,0 +1,303 @@
+"""Isaac Lab's direct tasks of hands: what follows from their numbers by hand."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs.scene import load_model
+from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnv
+
+ALLEGRO = "Isaac-Repose-Cube-Allegro-Direct-v0"
+SHADOW = "Isaac-Repose-Cube-Shadow-Direct-v0"
+OPENAI = "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0"
+NOISES = ("action_noise_model", "observation_noise_model")
+HANDS = {ALLEGRO: (16, 16, 4), SHADOW: (24, 20, 5)}
+"""Joints, actions and fingertips by task."""
+STILL = 1.0, 0.0, 0.0, 0.0
+
+
+def make(task_id: str, *overrides: str, num_envs: int = 3, seed: int = 0) -> InHandEnv:
+    task = registry.get_task(task_id)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=seed)
+
+
+def about_x(angle: float) -> tuple[float, float, float, float]:
+    return (math.cos(angle / 2.0), math.sin(angle / 2.0), 0.0, 0.0)
+
+
+def place(env: InHandEnv, offset=(0.0, 0.0, 0.0), quat=STILL, turning=(0.0, 0.0, 0.0)) -> None:
+    """Put the cubes of all environments somewhere, from where they start, over a default pose."""
+    qpos, qvel = env.default_qpos.repeat(env.num_envs, 1), torch.zeros_like(env.sim.data.qvel)
+    qpos[:, -7:-4] += torch.tensor(offset)
+    qpos[:, -4:] = torch.tensor(quat)
+    qvel[:, -3:] = torch.tensor(turning)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+
+
+def judge(env: InHandEnv) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return what a step would of the state: rewards, terminated, time-outs."""
+    ends = env._get_dones()
+    return (env._get_rewards(), *ends)
+
+
+@pytest.mark.parametrize("task_id", HANDS)
+def test_rewards_of_a_state(task_id):
+    env = make(task_id)
+    place(env, offset=(0.0, 0.03, -0.04), quat=about_x(0.9))  # 3 cm from its place
+    env.goal[:] = torch.tensor(STILL)
+    env._pre_physics_step(torch.full_like(env.actions, 0.5))
+    tolerance, penalty = env.cfg.success_tolerance, -0.0002 * 0.25 * env.actions.shape[1]
+    # -10 0.03 + 1 / (0.9 + 0.1)
+    assert judge(env)[0].tolist() == pytest.approx([0.7 + penalty] * 3, rel=1e-4)
+    env.goal[1] = torch.tensor(about_x(0.9 - 0.5 * tolerance))  # reached
+    expected = -0.3 + 1.0 / (0.5 * tolerance + 0.1) + 250.0 + penalty
+    assert judge(env)[0].tolist() == pytest.approx([0.7 + penalty, expected, 0.7 + penalty])
+
+
+def test_a_goal_that_is_reached_is_counted_and_followed_by_another():
+    env = make(ALLEGRO)
+    place(env)
+    env.goal[:] = torch.tensor(STILL)
+    env.goal[2] = torch.tensor(about_x(1.0))  # which the last one does not reach
+    before = env.goal.clone()
+    judge(env)
+    assert env.successes.tolist() == [1.0, 1.0, 0.0]
+    assert env.success.tolist() == [0.5, 0.5, 0.0]  # one of two, and none of one
+    assert (env.goal != before).any(dim=1).tolist() == [True, True, False]
+    judge(env)
+    assert env.successes.tolist() == [1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(("away", "lost"), [(0.235, False), (0.245, True)])
+def test_the_cube_is_lost_at_24_centimetres_from_its_place(away, lost):
+    env = make(ALLEGRO, "env.fall_penalty=-50")
+    place(env, offset=(0.0, -away, -0.04), quat=about_x(0.9))
+    env.goal[:] = torch.tensor(STILL)
+    rewards, terminated, truncated = judge(env)
+    assert terminated.tolist() == [lost] * 3
+    assert not truncated.any()
+    expected = -10.0 * away + 1.0 - 50.0 * lost
+    assert rewards.tolist() == pytest.approx([expected] * 3, rel=1e-4)
+
+
+def test_goals_give_more_time_and_enough_of_them_end_an_episode():
+    env = make(ALLEGRO, "env.max_consecutive_success=2")
+    place(env)
+    env.goal[:] = torch.tensor(about_x(1.0))
+    env.goal[0] = torch.tensor(STILL)
+    env.episode_length_buf = torch.full((3,), env.max_episode_length - 1)
+    env.successes[1] = 2.0
+    env.episode_length_buf[1] = 7
+    _, terminated, truncated = judge(env)
+    assert not terminated.any()
+    assert truncated.tolist() == [False, True, True]
+    assert env.episode_length_buf.tolist() == [0, 7, env.max_episode_length - 1]
+
+
+@pytest.mark.parametrize(
+    ("task_id", "joints", "actions", "tips"), [(k, *v) for k, v in HANDS.items()]
+)
+def test_what_the_policy_sees(task_id, joints, actions, tips):
+    env = make(task_id)
+    place(env, quat=about_x(0.7), turning=(0.0, 5.0, 0.0))
+    env.goal[:] = torch.tensor(about_x(0.3))
+    obs = env._get_observations()["policy"][0]
+    assert len(obs) == 2 * joints + 24 + 13 * tips + actions
+    model, data = env.sim.model, env.sim.data_of(0)
+    low, high = model.jnt_range[0]
+    assert obs[0] == pytest.approx(-(high + low) / (high - low), abs=1e-5)
+    start = 2 * joints
+    cube = env.default_qpos[0, -7:-4]
+    assert torch.equal(obs[start : start + 3], cube)
+    assert obs[start + 3 : start + 7].tolist() == pytest.approx(about_x(0.7), abs=1e-6)
+    # About the cube's y axis, which is 0.7 rad from the world's.
+    turning = [0.0, 0.2 * 5.0 * math.cos(0.7), 0.2 * 5.0 * math.sin(0.7)]
+    assert obs[start + 10 : start + 13].tolist() == pytest.approx(turning, abs=1e-5)
+    assert torch.equal(obs[start + 13 : start + 16], cube - torch.tensor([0.0, 0.0, 0.04]))
+    assert obs[start + 16 : start + 20].tolist() == pytest.approx(about_x(0.3), abs=1e-6)
+    assert obs[start + 20 : start + 24].tolist() == pytest.approx(about_x(0.4), abs=1e-6)
+    names = [model.body(i).name for i in range(model.nbody)]
+    ends = [n for n in names if n.endswith(("_link_3", "distal"))]
+    places = torch.tensor([data.body(name).xpos.tolist() for name in ends]).flatten()
+    assert torch.allclose(obs[start + 24 : start + 24 + 3 * tips], places, atol=1e-6)
+
+
+@pytest.mark.parametrize("task_id", HANDS)
+def test_fingertips_velocities_are_those_of_their_centres_of_mass(task_id):
+    env = make(task_id)
+    env.step(torch.ones_like(env.actions))
+    tips, num = len(env._tips.body_names), env.actions.shape[1]
+    seen = env._get_observations()["policy"][0]
+    seen = seen[-num - 6 * tips : -num].view(tips, 6)
+    model, data = env.sim.model, env.sim.data_of(0)
+    for row, name in zip(seen, env._tips.body_names, strict=True):
+        jacobian, turning = torch.zeros(2, 3, model.nv, dtype=torch.float64)
+        mujoco.mj_jacBodyCom(model, data, jacobian.numpy(), turning.numpy(), model.body(name).id)
+        qvel = torch.tensor(data.qvel)
+        expected = torch.cat((jacobian @ qvel, turning @ qvel)).float()
+        assert expected.abs().max() > 0.1
+        assert torch.allclose(row, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("task_id", HANDS)
+def test_where_episodes_start(task_id):
+    joints = HANDS[task_id][0]
+    env = make(task_id, num_envs=300)
+    offset = env.sim.data.qpos[:, -7:-4] - env.default_qpos[:, -7:-4]
+    assert 0.0098 < offset.abs().max() <= 0.01 + 1e-6
+    angle = 2.0 * env.sim.data.qpos[:, -4].abs().clamp(max=1.0).acos()
+    assert angle.min() < 0.5
+    assert angle.max() > 2.9
+    low, high = (
+        torch.tensor(env.sim.model.jnt_range[:joints, i], dtype=torch.float32) for i in (0, 1)
+    )
+    start, default = env.sim.data.qpos[:, :joints], env.default_qpos[0, :joints]
+    # A fifth of: from the lower limit, half of the range to either side.
+    first = (default + 0.2 * ((low - default) - 0.5 * (high - low))).clamp(low, high)
+    last = (default + 0.2 * ((low - default) + 0.5 * (high - low))).clamp(low, high)
+    assert (start >= first - 1e-5).all()
+    assert (start <= last + 1e-5).all()
+    assert torch.allclose(start.min(dim=0).values, first, atol=0.01)
+    assert torch.allclose(start.max(dim=0).values, last, atol=0.01)
+
+
+def test_targets_are_a_moving_average_within_the_limits():
+    env = make(ALLEGRO, "env.act_moving_average=0.3")
+    low, high = (torch.tensor(env.sim.model.jnt_range[:16, i], dtype=torch.float32) for i in (0, 1))
+    start = env.sim.data.qpos[:, :16].clone()
+    env.step(torch.full((3, 16), 7.0))  # beyond the limits, to which targets are cut
+    first = (0.3 * (low + 4.0 * (high - low)) + 0.7 * start).clamp(low, high)
+    assert torch.allclose(env.sim.ctrl, first, atol=1e-6)
+    env.step(torch.full((3, 16), -0.5))  # a quarter of the way
+    assert torch.allclose(env.sim.ctrl, 0.3 * (low + 0.25 * (high - low)) + 0.7 * first, atol=1e-6)
+
+
+@pytest.mark.parametrize("task_id", HANDS)
+def test_a_hand_that_thrashes_stays_whole_and_loses_its_cube(task_id):
+    env = make(task_id, num_envs=16)
+    generator, lost = torch.Generator().manual_seed(0), 0
+    low, high = (
+        torch.tensor(env.sim.model.jnt_range[env._hand.qpos_ids, i], dtype=torch.float32)
+        for i in (0, 1)
+    )
+    for _ in range(60):
+        _, _, terminated, _, info = env.step(
+            torch.rand(env.actions.shape, generator=generator) * 2.0 - 1.0
+        )
+        lost += int(terminated.sum())
+        joints = env.sim.data.qpos[:, env._hand.qpos_ids]
+        assert (joints > low - 0.3).all()
+        assert (joints < high + 0.3).all()
+        assert (env._distance()[terminated] < 0.1).all()  # a new cube is in the hand
+    assert lost > 0
+    assert info["log"]["Metrics/success_rate"] < 1.0
+    env.check_health()
+
+
+# The Shadow hand ----------------------------------------------------------------------------------
+
+
+def test_the_outermost_joints_of_the_shadow_hand_follow_by_their_tendons():
+    model = load_model("envlab_assets:robots/shadow_cube.xml")
+    assert model.ntendon == 4
+    assert model.tendon_range.tolist() == [[-0.001, 0.001]] * 4
+    driven = {model.actuator(i).name for i in range(model.nu)}
+    passive = {model.joint(i).name for i in range(model.njnt - 1)} - driven
+    assert passive == {f"robot0_{finger}J0" for finger in ("FF", "MF", "RF", "LF")}
+    data = mujoco.MjData(model)
+    data.joint("object").qpos[:3] = 5.0  # out of the way
+    for bent in (1.2, 0.4):  # it follows in both directions
+        for finger in ("FF", "MF", "RF", "LF"):
+            data.actuator(f"robot0_{finger}J1").ctrl = bent
+        mujoco.mj_step(model, data, 1500)
+        for finger in ("FF", "MF", "RF", "LF"):
+            inner, outer = (data.joint(f"robot0_{finger}J{i}").qpos[0] for i in (1, 0))
+            assert inner == pytest.approx(bent, abs=0.15)
+            assert abs(0.00705 * outer - 0.00805 * inner) < 0.0013
+
+
+def test_figures_of_the_shadow_hand():
+    """Of OpenAI's MJCF and Isaac Lab's SHADOW_HAND_CFG."""
+    model = load_model("envlab_assets:robots/shadow_cube.xml")
+    moved = [i for i in range(1, model.nbody) if model.body(i).name.startswith("robot0_")]
+    # Wrist and palm, knuckle to tip of four fingers, the metacarpal, and the thumb.
+    assert model.body_mass[moved].sum() == pytest.approx(0.6 + 4 * 0.044 + 0.075 + 0.06)
+    assert (model.body_gravcomp[moved] == 1.0).all()
+    assert model.body("object").mass[0] == 0.216
+    limits = {"WRJ1": 4.785, "WRJ0": 2.175, "FFJ3": 0.9, "FFJ1": 0.7245, "THJ4": 2.3722}
+    for joint, effort in limits.items():
+        motor = model.actuator(f"robot0_{joint}")
+        assert motor.forcerange.tolist() == [-effort, effort]
+        gain = 5.0 if joint.startswith("WR") else 1.0
+        assert (motor.gainprm[0], motor.biasprm[2]) == (gain, -0.1 * gain)
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    # Wrist, palm, knuckle and two links along -y, 1 cm below the root.
+    tip = data.body("robot0_mfdistal").xpos
+    assert tip == pytest.approx([-0.011, -(0.256 + 0.034 + 0.099 + 0.045 + 0.025), 0.49], abs=1e-6)
+
+
+# OpenAI's variants --------------------------------------------------------------------------------
+
+
+def test_the_policy_sees_the_hand_and_the_critic_all():
+    env = make(OPENAI)
+    assert {name: len(values[0]) for name, values in env.obs_buf.items()} == {
+        "policy": 42,
+        "critic": 187,
+    }
+    seen = env._get_observations()
+    # Fingertips, cube, and how it is turned from its goal; the critic has them further behind.
+    assert torch.equal(seen["policy"][:, :15], seen["critic"][:, 72:87])
+    assert torch.equal(seen["policy"][:, 15:18], seen["critic"][:, 48:51])
+    assert torch.equal(seen["policy"][:, 18:22], seen["critic"][:, 68:72])
+
+
+def test_the_critic_feels_what_a_fingertip_bears():
+    env = make(OPENAI, "env.events=null", *(f"env.{name}=null" for name in NOISES))
+    place(env, offset=(0.033, -0.065, -0.076))  # pressed onto the first finger
+    model, data = env.sim.model, env.sim.data_of(0)
+    wrench = env._get_observations()["critic"][0, 137:143] / 10.0  # of the first finger
+    force, torque = (data.sensor(f"robot0_ffdistal_{kind}").data for kind in ("force", "torque"))
+    assert wrench.tolist() == pytest.approx([*force, *torque], rel=1e-3, abs=1e-4)
+    assert force[1] < -0.05  # held from below, against the pad
+    assert model.sensor("robot0_ffdistal_force").type[0] == mujoco.mjtSensor.mjSENS_FORCE
+
+
+def test_environments_differ_and_stay_as_they_are_for_720_steps():
+    env = make(OPENAI, num_envs=64)
+    model, params = env.sim.model, env.sim.params
+    mass = params.body_mass[:, model.body("object").id] / 0.216
+    assert 0.5 <= mass.min() < 0.55
+    assert 1.45 < mass.max() <= 1.5
+    stiffness = params.actuator_gainprm[:, 5, 0]
+    assert 0.75 <= stiffness.min() < 0.85
+    assert 1.35 < stiffness.max() <= 1.5
+    away = params.jnt_range[:, :24] - torch.tensor(model.jnt_range[:24], dtype=torch.float32)
+    assert away.std() == pytest.approx(0.01, rel=0.1)
+    before = mass.clone()
+    mask = torch.zeros(64, dtype=torch.bool)
+    mask[:2] = True
+    env._event_age[1] = 720
+    env.reset(options={"reset_mask": mask})
+    changed = params.body_mass[:, model.body("object").id] / 0.216 != before
+    assert changed.nonzero().flatten().tolist() == [1]
+
+
+def test_joint_limits_that_are_drawn_hold():
+    env = make(
+        OPENAI, "env.events.robot_joint_pos_limits.params.upper_limit_distribution_params=[-0.5,0]"
+    )
+    for _ in range(40):
+        env.step(torch.ones_like(env.actions))
+    joint = env.sim.model.joint("robot0_FFJ2")
+    assert joint.range[1] == 1.571
+    assert env.sim.data.qpos[:, int(joint.qposadr[0])].max() < 1.2
