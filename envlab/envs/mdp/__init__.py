@@ -45,6 +45,7 @@ from envlab.envs.mdp.gait import (
     variable_posture,
 )
 from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, ground_normal, height_scan
+from envlab.envs.mdp.images import image
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
@@ -203,6 +204,7 @@ __all__ = [
     "height_scan",
     "illegal_collision",
     "illegal_contact",
+    "image",
     "is_alive",
     "is_terminated",
     "joint_acc_l2",
