@@ -113,10 +113,9 @@ def rough_scene() -> tuple[mujoco.MjModel, list[mujoco.MjData]]:
         data.qpos[3:7] = rng.normal(size=4) * [1.0, 0.2, 0.2, 1.0]
         mujoco.mj_kinematics(model, data)
         # To 0.35 m above the ground.
-        below = mujoco.mj_ray(
-            model, data, data.qpos[:3] + np.array([0, 0, 5]), [0, 0, -1.0], np.eye(6, dtype=np.uint8)[1], 1,
-            -1, np.zeros(1, dtype=np.int32), None,
-        )  # fmt: skip
+        start, hit = data.qpos[:3] + np.array([0.0, 0.0, 5.0]), np.zeros(1, dtype=np.int32)
+        ground = np.eye(6, dtype=np.uint8)[1]
+        below = mujoco.mj_ray(model, data, start, [0.0, 0.0, -1.0], ground, 1, -1, hit, None)
         data.qpos[2] += 5.0 - below + 0.35
         mujoco.mj_kinematics(model, data)
         datas.append(data)
