@@ -22,6 +22,7 @@ LIBRARIES = {
 }
 WALKERS = [
     *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
+    "Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")

@@ -1,12 +1,12 @@
 """Envlab-Velocity-Rough-Depth-Unitree-Go2-v0: Go2 with its own sensors and a depth camera.
 
-The group ``policy`` is that of Envlab-Velocity-Rough-Blind-Unitree-Go2-v0, ``depth`` is the image of
-a camera in the head, and ``critic`` has the observations of Isaac-Velocity-Rough-Unitree-Go2-v0
-without noise, so that its policies can teach here.
+The group ``policy`` is that of Envlab-Velocity-Rough-Blind-Unitree-Go2-v0, ``depth`` is the image
+of a camera in the head, and ``critic`` has the observations of
+Isaac-Velocity-Rough-Unitree-Go2-v0 without noise, so that its policies can teach here.
 
-The camera is that of Cheng et al. 2023, "Extreme Parkour with Legged Robots" (arXiv 2309.14341): 58 x
-87 pixels over 87 degrees, up to 2 m, an image every 0.1 s that arrives late. Its pitch of 0.35 rad
-is ours: it sees the ground from 0.3 m ahead of the feet on.
+The camera is that of Cheng et al. 2023, "Extreme Parkour with Legged Robots" (arXiv 2309.14341):
+58 x 87 pixels over 87 degrees, up to 2 m, an image every 0.1 s that arrives late. Place, pitch and
+noise are ours: it looks down by 0.35 rad from the front of the head.
 """
 
 from __future__ import annotations
