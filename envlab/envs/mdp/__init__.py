@@ -137,7 +137,7 @@ from envlab.envs.mdp.terminations import (
     root_height_below_minimum,
     time_out,
 )
-from envlab.envs.mdp.terrain import terrain_levels_vel, terrain_out_of_bounds
+from envlab.envs.mdp.terrain import crossed_tile, terrain_levels_vel, terrain_out_of_bounds
 from envlab.envs.mdp.velocity import (
     ang_vel_xy_l2,
     bad_orientation,
@@ -187,6 +187,7 @@ __all__ = [
     "body_angular_velocity_penalty",
     "body_poses",
     "commands_vel",
+    "crossed_tile",
     "feet_air_time",
     "feet_air_time_positive_biped",
     "feet_clearance",
