@@ -76,7 +76,8 @@ def main() -> None:
         return images
 
     ours, theirs = [], []
-    rendered(), sensor._take(everywhere)
+    rendered()
+    sensor._take(everywhere)
     for _ in range(flags.rounds):
         ours.append(seconds(lambda: sensor._take(everywhere)) / flags.num_envs)
         theirs.append(seconds(rendered) / views)
