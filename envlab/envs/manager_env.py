@@ -69,7 +69,9 @@ class ManagerEnv(VectorEnv):
         sensors = terms_of(getattr(cfg, "sensors", None), SensorTermCfg).values()
         needed = [name for sensor in sensors for name in sensor.SUBSTEP_FIELDS]
         fields = tuple(dict.fromkeys((*cfg.sim.substep_fields, *needed)))
-        return dataclasses.replace(cfg.sim, substep_fields=fields)
+        read = [name for sensor in sensors for name in sensor.DATA_FIELDS]
+        data = tuple(dict.fromkeys((*cfg.sim.data_fields, *read)))
+        return dataclasses.replace(cfg.sim, data_fields=data, substep_fields=fields)
 
     def _setup(self) -> None:
         sensors = self.sensor_manager = SensorManager(self.cfg.sensors, self)

@@ -20,6 +20,8 @@ class HeightField:
     Attributes:
         data: Heights in world coordinates, in m, float32 ``(num_rows, num_columns)``; rows go along
             y, columns along x.
+        start: x and y of the first vertex, in m.
+        spacing: Distances of two vertices along x and y, in m.
     """
 
     def __init__(self, model: mujoco.MjModel, geom: str, device: torch.device) -> None:
@@ -59,6 +61,8 @@ class HeightField:
         self._x_scale = self._last_column / (2.0 * half_x)
         self._y_scale = self._last_row / (2.0 * half_y)
         self._x_start, self._y_start = x - half_x, y - half_y
+        self.start = (float(self._x_start), float(self._y_start))
+        self.spacing = (1.0 / float(self._x_scale), 1.0 / float(self._y_scale))
 
     def heights(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the terrain's heights at points, in m, of their shape.

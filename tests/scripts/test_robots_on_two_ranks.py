@@ -22,6 +22,8 @@ LIBRARIES = {
 }
 WALKERS = [
     *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
+    "Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
+    *("Envlab-Velocity-Parkour-Unitree-Go2-v0", "Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0"),
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")

@@ -112,7 +112,7 @@ class ObservationManager:
             if cfg.scale is not None:
                 value = value * cfg.scale
             values.append(value)
-        return torch.cat(values, dim=1)
+        return torch.cat(values, dim=-1)
 
     def _check(self, group: str, name: str, value: torch.Tensor) -> None:
         """Refuse a term that cannot be joined with others; called in the first computation."""
@@ -121,4 +121,4 @@ class ObservationManager:
                 f"The observation term {name!r} of group {group!r} returned shape "
                 f"{tuple(value.shape)}, but must return ({self._env.num_envs}, k)."
             )
-        self._widths[group, name] = value.shape[1]
+        self._widths[group, name] = value.shape[-1]

@@ -17,6 +17,8 @@ from envlab.envs.vector_env import VectorEnv
 class SensorTermCfg(TermCfg):
     """Configuration of a sensor; :meth:`build` makes the term."""
 
+    DATA_FIELDS: ClassVar[tuple[str, ...]] = ()
+    """Data fields that it reads; the simulation gets them (``env.sim.data_fields``)."""
     SUBSTEP_FIELDS: ClassVar[tuple[str, ...]] = ()
     """Data fields of which it reads every physics step (``env.sim.substeps``)."""
 

@@ -45,6 +45,7 @@ from envlab.envs.mdp.gait import (
     variable_posture,
 )
 from envlab.envs.mdp.height_scan import GridPatternCfg, RayCasterCfg, ground_normal, height_scan
+from envlab.envs.mdp.images import image
 from envlab.envs.mdp.in_hand import (
     InHandReOrientationCommandCfg,
     goal_quat_diff,
@@ -136,7 +137,7 @@ from envlab.envs.mdp.terminations import (
     root_height_below_minimum,
     time_out,
 )
-from envlab.envs.mdp.terrain import terrain_levels_vel, terrain_out_of_bounds
+from envlab.envs.mdp.terrain import crossed_tile, terrain_levels_vel, terrain_out_of_bounds
 from envlab.envs.mdp.velocity import (
     ang_vel_xy_l2,
     bad_orientation,
@@ -186,6 +187,7 @@ __all__ = [
     "body_angular_velocity_penalty",
     "body_poses",
     "commands_vel",
+    "crossed_tile",
     "feet_air_time",
     "feet_air_time_positive_biped",
     "feet_clearance",
@@ -203,6 +205,7 @@ __all__ = [
     "height_scan",
     "illegal_collision",
     "illegal_contact",
+    "image",
     "is_alive",
     "is_terminated",
     "joint_acc_l2",

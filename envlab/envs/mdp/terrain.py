@@ -68,3 +68,18 @@ def terrain_out_of_bounds(
         for number, length in zip((cfg.num_rows, cfg.num_cols), cfg.size, strict=True)
     ]
     return (position[:, 0].abs() > limits[0]) | (position[:, 1].abs() > limits[1])
+
+
+def crossed_tile(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return whether a robot is past an end of its tile along x, on whichever side.
+
+    Raises:
+        ConfigurationError: If there are no tiles.
+    """
+    if env.terrain is None:
+        raise ConfigurationError(
+            "The term crossed_tile needs tiles, but env.scene.terrain is null. Set "
+            "env.success=null as well."
+        )
+    along = env.sim.data.qpos[:, asset_cfg.root_pos][:, 0] - env.env_origins[:, 0]
+    return along.abs() > 0.5 * env.terrain.cfg.terrain_generator.size[0]

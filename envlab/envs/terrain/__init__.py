@@ -1,6 +1,12 @@
 """Generated ground: kinds of terrain, the generator, and where environments are on it."""
 
 from envlab.envs.terrain.cfg import TerrainCfg, TerrainGeneratorCfg, rough_terrains
+from envlab.envs.terrain.parkour import (
+    ParkourGapsTerrainCfg,
+    ParkourHurdlesTerrainCfg,
+    ParkourStepsTerrainCfg,
+    ParkourTerrainCfg,
+)
 from envlab.envs.terrain.sub_terrains import (
     HfDiscreteObstaclesTerrainCfg,
     HfInvertedPyramidSlopedTerrainCfg,
@@ -27,6 +33,10 @@ __all__ = [
     "MeshPlaneTerrainCfg",
     "MeshPyramidStairsTerrainCfg",
     "MeshRandomGridTerrainCfg",
+    "ParkourGapsTerrainCfg",
+    "ParkourHurdlesTerrainCfg",
+    "ParkourStepsTerrainCfg",
+    "ParkourTerrainCfg",
     "SubTerrainCfg",
     "Terrain",
     "TerrainCfg",

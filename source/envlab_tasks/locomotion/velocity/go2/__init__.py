@@ -95,3 +95,64 @@ gymnasium.register(
         "description": "Go2 follows commands on rough ground that it does not see; for students.",
     },
 )
+
+gymnasium.register(
+    id="Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.depth_env_cfg:Go2RoughDepthEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_rough_depth_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": (
+            f"{_AGENTS}:rsl_rl_rough_depth_distillation_cfg.yaml"
+        ),
+        "description": "Go2 follows commands on rough ground by a depth camera; for students.",
+    },
+)
+
+gymnasium.register(
+    id="Envlab-Velocity-Rough-Depth-Unitree-Go2-Play-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.depth_env_cfg:Go2RoughDepthPlayEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_rough_depth_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": (
+            f"{_AGENTS}:rsl_rl_rough_depth_distillation_cfg.yaml"
+        ),
+        "description": "Go2 with a depth camera, few robots and tiles, no noise, no curriculum.",
+    },
+)
+
+gymnasium.register(
+    id="Envlab-Velocity-Parkour-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.parkour_env_cfg:Go2ParkourEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_parkour_ppo_cfg.yaml",
+        "description": "Go2 goes over gaps, hurdles and steps, with a scan of the ground.",
+    },
+)
+
+gymnasium.register(
+    id="Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.parkour_env_cfg:Go2ParkourDepthEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_parkour_depth_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": (
+            f"{_AGENTS}:rsl_rl_parkour_depth_distillation_cfg.yaml"
+        ),
+        "description": "Go2 goes over gaps, hurdles and steps by a depth camera; for students.",
+    },
+)

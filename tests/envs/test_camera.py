@@ -1,0 +1,191 @@
+"""Depth cameras on bodies: distances by hand, delay, history, noise, resume, bad values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.envs import SceneEntityCfg, UniformNoiseCfg, mdp
+from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
+from envlab.envs.managers import ObservationTermCfg
+from envlab.errors import ConfigurationError
+from tests.envs.sliders import group, terms
+from tests.envs.terrain.hills import make_env
+
+pytest.importorskip("warp", reason="needs warp-lang: pip install -e '.[nav]'")
+
+HALF = math.sqrt(0.5)
+DOWN = (HALF, 0.0, HALF, 0.0)
+"""Pitched from x to straight down."""
+FAR = 4.0
+SQUARE = {"width": 5, "height": 5, "focal_length": 1.0, "horizontal_aperture": 2.0}
+"""A field of view of 90 degrees."""
+
+
+def make(num_envs: int = 2, *, plane: bool = True, params: dict[str, Any] | None = None, **cfg):
+    noise = cfg.pop("noise", None)
+    fields = {key: cfg.pop(key) for key in ("seed", "index", "world_size") if key in cfg}
+    defaults = {
+        "body_name": "block",
+        "offset": CameraOffsetCfg(rot=DOWN),
+        "pattern_cfg": PinholeCameraPatternCfg(**SQUARE),
+        "clipping_range": (0.1, FAR),
+        "geom_groups": None if plane else [1],
+    }
+    camera = DepthCameraSensorCfg(**(defaults | cfg))
+    term = ObservationTermCfg(
+        func=mdp.image,
+        params={"sensor_cfg": SceneEntityCfg("camera"), "normalize": False} | (params or {}),
+        noise=noise,
+    )
+    observed = group(pos=ObservationTermCfg(func=mdp.joint_pos))
+    seen = group(image=term, enable_corruption=noise is not None)
+    return make_env(
+        num_envs,
+        plane=plane,
+        observations=terms(policy=observed, depth=seen),
+        sensors=terms(camera=camera),
+        **({"episode_length_s": 100.0} | fields),
+    )
+
+
+def look(env, *poses: list[float]) -> torch.Tensor:
+    """Return the next images from x, y, z and (w, x, y, z)."""
+    rows = torch.tensor(poses)
+    rows = torch.cat((rows, torch.zeros(len(rows), env.sim.model.nq - 7)), dim=1)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), rows)
+    env.sensor_manager.update(env.step_dt)
+    return env._get_observations()["depth"]
+
+
+def at(height: float) -> list[float]:
+    return [0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0]
+
+
+def test_a_plane_below_is_as_far_as_the_camera_is_high():
+    seen = look(make(), at(1.5), at(5.0))
+    assert seen.shape == (2, 5, 5, 1)
+    assert torch.allclose(seen[0], torch.full((5, 5, 1), 1.5), atol=1e-5)
+    assert torch.equal(seen[1], torch.full((5, 5, 1), FAR))  # out of range
+    assert look(make(depth_clipping_behavior="zero"), at(1.5), at(5.0))[1].max() == 0.0
+    radial = look(make(params={"data_type": "distance_to_camera"}), at(1.5), at(2.0))[0, ..., 0]
+    assert radial[2, 2].item() == pytest.approx(1.5, abs=1e-5)
+    assert radial[2, 0].item() == pytest.approx(1.5 * math.hypot(1, 0.8), abs=1e-5)
+    assert radial[0, 0].item() == pytest.approx(1.5 * math.hypot(1, 0.8, 0.8), abs=1e-5)
+    scaled = look(make(params={"normalize": True}), at(1.0), at(2.0))
+    assert scaled.flatten(1).mean(dim=1).tolist() == pytest.approx([0.25, 0.5])
+
+
+def test_a_step_is_seen_at_its_place_and_height():
+    env = make(plane=False, clipping_range=(0.1, 6.0))
+    # As in the height scan's test: the stairs of the first tile begin at -11 m with steps of 0.4 m.
+    step = float(env.terrain.heights_at(torch.tensor([-10.8]), torch.tensor([-3.0])))
+    seen = look(env, [-11.0, -3.0, 1.0, 1.0, 0, 0, 0], [-11.0, -3.0, 1.0, 1.0, 0, 0, 0])[0, ..., 0]
+    # The first row is what is ahead, 0.8 m per metre of depth: on the second step.
+    assert seen[4, 2].item() == pytest.approx(1.0, abs=1e-5)  # on the flat behind
+    assert seen[0, 2].item() == pytest.approx(1.0 - 2 * step, abs=1e-5)
+    assert step > 0.1
+    forward = make(plane=False, offset=CameraOffsetCfg(), clipping_range=(0.1, 6.0))
+    low = 0.5 * step
+    ahead = look(forward, *[[-12.0, -3.0, low, 1.0, 0, 0, 0]] * 2)[0, 2, 2].item()
+    assert ahead == pytest.approx(1.0 - 0.1 + 0.05, abs=0.051)  # the ramp of the first step
+
+
+def test_the_camera_turns_with_its_body_by_its_convention():
+    for convention, rot in (
+        ("world", (1.0, 0.0, 0.0, 0.0)),
+        ("ros", (0.5, -0.5, 0.5, -0.5)),
+        ("opengl", (0.5, 0.5, -0.5, -0.5)),
+    ):
+        env = make(offset=CameraOffsetCfg(rot=rot, convention=convention))
+        pitch = [math.cos(0.15), 0.0, math.sin(0.15), 0.0]  # 0.3 rad down
+        seen = look(env, [0, 0, 0.5, *pitch], [0, 0, 0.5, *pitch])[0, ..., 0]
+        assert seen[2, 2].item() == pytest.approx(0.5 / math.sin(0.3), abs=1e-4), convention
+        assert seen[4, 2] < seen[3, 2] < seen[2, 2] < seen[0, 2] == FAR, convention
+
+
+def test_images_arrive_late_and_together():
+    env = make(delay_range=(2, 2), history_length=2)
+    assert env.single_observation_space["depth"].shape == (5, 5, 2)
+    start = env._get_observations()["depth"][0, 2, 2]
+    assert start[0] == start[1]
+    found = [look(env, at(height), at(height))[0, 2, 2] for height in (1.0, 1.1, 1.2, 1.3, 1.4)]
+    assert torch.equal(found[1], start)  # older ones than the first there are not
+    assert found[2].tolist() == pytest.approx([start[0].item(), 1.0], abs=1e-5)
+    assert found[4].tolist() == pytest.approx([1.1, 1.2], abs=1e-5)
+
+
+def test_between_two_images_the_last_one_stays():
+    env = make(update_period=0.03)
+    env.reset()
+    heights = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
+    seen = [look(env, at(h), at(h))[0, 2, 2, 0].item() for h in heights]
+    assert seen[2:] == pytest.approx([1.2, 1.2, 1.2, 1.5], abs=1e-5)
+    delayed = make(update_period=0.03, delay_range=(1, 1))
+    seen = [look(delayed, at(h), at(h))[0, 2, 2, 0].item() for h in [*heights, 1.6]]
+    assert seen[3:] == pytest.approx([1.2, 1.2, 1.2, 1.5], abs=1e-5)
+
+
+def test_delays_are_drawn_for_each_environment_and_episode():
+    env = make(64, delay_range=(1, 3))
+    first = env.sensor_manager.get_term("camera")._delay.clone()
+    assert first.unique().tolist() == [1, 2, 3]
+    mask = torch.arange(64) < 32
+    env.reset(options={"reset_mask": mask})
+    again = env.sensor_manager.get_term("camera")._delay
+    assert torch.equal(first[32:], again[32:])
+    assert not torch.equal(first[:32], again[:32])
+
+
+def test_noise_is_the_terms():
+    env = make(noise=UniformNoiseCfg(n_min=-0.1, n_max=0.1))
+    plain, noisy = env._get_observations()["depth"], env._sample_observations()["depth"]
+    difference = (noisy - plain).abs()
+    assert 0.05 < difference.max() <= 0.1 + 1e-6
+
+
+def test_images_survive_a_resume_and_two_ranks_see_what_one_process_does():
+    cfg = {"plane": False, "delay_range": (0, 3), "history_length": 2, "update_period": 0.02}
+    env, other = make(4, **cfg), make(4, seed=3, **cfg)
+    halves = [make(2, index=rank, world_size=2, **cfg) for rank in range(2)]
+    actions = torch.zeros(4, 1)
+    for step in range(9):
+        whole = env.step(actions)[0]["depth"]
+        joined = torch.cat([half.step(actions[:2])[0]["depth"] for half in halves])
+        assert torch.equal(whole, joined)
+        if step == 4:
+            other.set_state(env.state())
+        if step > 4:
+            assert torch.equal(other.step(actions)[0]["depth"], whole)
+    assert whole.std() > 0.05
+
+
+def test_a_matrix_gives_its_own_camera():
+    matrix = [80.0, 0.0, 40.0, 0.0, 70.0, 31.0, 0.0, 0.0, 1.0]
+    cfg = PinholeCameraPatternCfg.from_intrinsic_matrix(matrix, width=87, height=58)
+    assert cfg.intrinsic_matrix().ravel().tolist() == pytest.approx(matrix)
+    plain = PinholeCameraPatternCfg(**SQUARE).intrinsic_matrix()
+    assert plain.tolist() == [[2.5, 0, 2.5], [0, 2.5, 2.5], [0, 0, 1]]
+    for wrong in ([80.0] * 9, matrix[:8], [0.0, *matrix[1:]]):
+        with pytest.raises(ConfigurationError, match=r"intrinsic matrix is .* but must be"):
+            PinholeCameraPatternCfg.from_intrinsic_matrix(wrong, width=87, height=58)
+
+
+@pytest.mark.parametrize(
+    ("cfg", "message"),
+    [
+        ({"body_name": "blok"}, "on the body 'blok'.*Did you mean block"),
+        ({"seen_bodies": ["hand"]}, "see the body 'hand', but the model has"),
+        ({"clipping_range": (2.0, 0.1)}, r"clipping_range is \[2\.0, 0\.1\]"),
+        ({"delay_range": (-1, 2)}, r"delay_range is \[-1, 2\]"),
+        ({"delay_range": (3, 2)}, r"delay_range is \[3, 2\]"),
+        ({"update_period": -0.1}, r"update_period is -0\.1"),
+        ({"params": {"data_type": "rgb"}}, "data_type is 'rgb'"),
+    ],
+)
+def test_a_camera_that_makes_no_image_is_refused(cfg, message):
+    with pytest.raises(ConfigurationError, match=message):
+        make(**cfg)
