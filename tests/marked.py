@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
@@ -15,10 +16,16 @@ _ENV_END = 51 - 3
 """Of proc(5)'s fields of /proc/<pid>/stat, which are counted from the state, the third, here."""
 
 
-def marked(name: str, value: str) -> dict[int, list[str]]:
-    """Return the living processes with a variable of a value, and all variables of each."""
+def marked(name: str, value: str, among: Iterable[int] | None = None) -> dict[int, list[str]]:
+    """Return the living processes with a variable of a value, and all variables of each.
+
+    Args:
+        name: The variable's.
+        value: What it is.
+        among: The numbers of the processes to look at; None: all there are.
+    """
     found: dict[int, list[str]] = {}
-    for pid in psutil.pids():
+    for pid in psutil.pids() if among is None else among:
         variables = _variables(Path(f"/proc/{pid}"))
         if f"{name}={value}" in variables:
             found[pid] = variables

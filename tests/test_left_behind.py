@@ -14,22 +14,22 @@ import pytest
 from tests import left_behind
 from tests.left_behind import none_left_behind, started
 
-CHILD_OF_A_CHILD = "read go; sh -c 'sleep 96; true'; true"  # a shell replaces itself with the last
+CHILD_OF_A_CHILD = "read go; sh -c 'sleep 16; true'; true"  # a shell replaces itself with the last
 
 
 def test_a_process_that_goes_on_is_found_and_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(left_behind, "_GRACE_S", 0.1)
     check = none_left_behind()
     check.__enter__()
-    with subprocess.Popen(["sleep", "97"], start_new_session=True) as process:
+    with subprocess.Popen(["sleep", "17"], start_new_session=True) as process:
         _wait_for("sleep", process.pid)
-        with pytest.raises(AssertionError, match=rf"left behind:\n{process.pid}: sleep 97"):
+        with pytest.raises(AssertionError, match=rf"left behind:\n{process.pid}: sleep 17"):
             check.__exit__(None, None, None)
         process.kill()
 
 
 def test_a_process_that_has_ended_or_was_there_before_is_not_counted():
-    with subprocess.Popen(["sleep", "98"]) as process:
+    with subprocess.Popen(["sleep", "18"]) as process:
         with none_left_behind():
             subprocess.run(["true"], check=True)
         process.kill()

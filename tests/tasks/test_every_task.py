@@ -60,9 +60,18 @@ AGENTS = [
 ]
 
 
-@pytest.fixture(params=TASKS, ids=lambda task: task.id)
+@pytest.fixture(params=TASKS, ids=lambda task: task.id, scope="module")
 def task(request) -> Task:
+    """A task; a module's fixture, so that all tests of one task follow one another."""
     return request.param
+
+
+@pytest.fixture(scope="module")
+def played(task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
+    """An environment of seed 5, 12 actions from its start, and what happened; only reset it."""
+    env = make_brief(task, seed=5)
+    actions = draw_actions(env, 12)
+    return env, actions, record(env, actions)
 
 
 def make(
@@ -316,20 +325,16 @@ def test_an_environment_that_is_not_finite_is_reset_alone(task):
 # Randomness ---------------------------------------------------------------------------------------
 
 
-def test_runs_are_bit_identical_and_seeds_matter(task):
-    env = make_brief(task, seed=5)
-    actions = draw_actions(env, 12)
-    first = record(env, actions)
+def test_runs_are_bit_identical_and_seeds_matter(task, played):
+    _, actions, first = played
     assert_equal(first, record(make_brief(task, seed=5), actions))
     other = record(make_brief(task, seed=6), [])
     # Some tasks draw goals alone, which policies see and states do not have.
     assert any(not torch.equal(values[0], other[name][0]) for name, values in first.items())
 
 
-def test_a_seeded_reset_repeats_the_run(task):
-    env = make_brief(task, seed=5)
-    actions = draw_actions(env, 12)
-    first = record(env, actions)
+def test_a_seeded_reset_repeats_the_run(played):
+    env, actions, first = played
     env.reset(seed=5)
     again = record(env, actions)
     for name, values in first.items():
@@ -395,11 +400,9 @@ def test_a_restored_state_has_the_same_future(task):
     assert_equal(record(restored, actions), expected)
 
 
-def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, monkeypatch):
+def test_the_branches_of_a_gpu_do_what_those_of_a_cpu_do(task, played, monkeypatch):
     """They run on a CPU's tensors here; a GPU's own kernels may round in another way."""
-    env = make_brief(task, seed=5)
-    actions = draw_actions(env, 12)
-    expected = record(env, actions)
+    _, actions, expected = played
     monkeypatch.setattr(host, "HOST", set())
     env = make_brief(task, seed=5)
     assert_equal(record(env, actions), expected)
