@@ -162,9 +162,10 @@ def _row(policy: Policy) -> str:
     picture = PICTURES / f"{policy.manifest['task']}.webp"
     if picture.exists() and not navigation:
         shown.append(f"![](images/policies/{picture.name})")
+    last = " ".join(shown)
     return (
         f"| `{policy.manifest['task']}` | {name} | {frames / 1e6:.1f} M | `{of['task']}` "
-        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {' '.join(shown)} |\n"
+        f"| {of['return']:.2f} ± {of['return_std']:.2f} | {of['episode_length']:.0f} | {last} |\n"
     )
 
 

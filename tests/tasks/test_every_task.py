@@ -40,6 +40,8 @@ from envlab.skrl.cfg import SkrlCfg
 from tests.graphs import record_steps
 from tests.operations import Operations
 
+pytestmark = pytest.mark.slow
+
 NUM_ENVS = 4
 EPISODE_STEPS = 5
 HOUSES = tempfile.TemporaryDirectory()

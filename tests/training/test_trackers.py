@@ -16,6 +16,8 @@ import pytest
 from tests.launcher import TRAIN, run
 from tests.trained import SMALL
 
+pytestmark = pytest.mark.slow
+
 TAGS = {"envlab/frames", "envlab/mean_return", "Loss/value", "Loss/learning_rate"}
 
 
