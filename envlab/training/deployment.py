@@ -180,7 +180,11 @@ def _observation(
     names: list[str],
 ) -> dict[str, Any]:
     """Return a term; one that is about some of the joints names these."""
-    plain = {key: value for key, value in params.items() if not isinstance(value, SceneEntity)}
+    plain = {
+        key: to_dict(value) if dataclasses.is_dataclass(value) else value
+        for key, value in params.items()
+        if not isinstance(value, SceneEntity)
+    }
     function = reference_of(term.func)
     kind = function.rpartition(":")[2]
     for entity in (value for value in params.values() if isinstance(value, SceneEntity)):

@@ -20,7 +20,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.registry import get_task, load_env_cfg
 from envlab.tools import deploy
 from envlab.tools.deploy import Player
-from envlab.training.deployment import NotDeployable, write_deployment
+from envlab.training.deployment import NotDeployable, describe, write_deployment
 
 CARTPOLE, ANT = "Isaac-Cartpole-v0", "Isaac-Ant-v0"
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
@@ -182,3 +182,13 @@ def test_a_direct_task_says_what_is_missing(tmp_path):
     env = task.make(load_env_cfg(task), num_envs=1, context=DistributedContext.single("cpu"))
     with pytest.raises(NotDeployable, match="is not manager-based"):
         write_deployment(env, tmp_path, {"task": task.id})
+
+
+def test_a_scan_of_the_ground_is_described_by_its_points():
+    env = environment("Isaac-Velocity-Rough-Unitree-Go2-v0")
+    cfg = json.loads(json.dumps(describe(env, {}, "envlab")))
+    env.close()
+    scan = cfg["observations"]["height_scan"]
+    assert scan["size"] == 187
+    pattern = scan["params"]["sensor_cfg"]["pattern_cfg"]
+    assert (pattern["resolution"], pattern["size"]) == (0.1, [1.6, 1.0])
