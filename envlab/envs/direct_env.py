@@ -45,6 +45,9 @@ class DirectEnv(VectorEnv):
     """
 
     cfg: DirectEnvCfg
+    _biases: Mapping[str, torch.Tensor] = {}
+    """What noise models with a bias have drawn, by name; a subclass that declares its spaces itself
+    has none."""
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
         """Keep what :meth:`_apply_action` needs of ``actions``.

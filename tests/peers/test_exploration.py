@@ -110,6 +110,7 @@ def made(library: str, algorithm: str) -> tuple[Any, Callable[[], Any], Callable
         task=SimpleNamespace(make=lambda *_, **__: env),
         env_cfg=env.cfg,
         given_policy=None,
+        resumed=None,
     )
     learner = found.load("build")(session, env, context)
     player = found.load("player")(session, env, context, {"model": learner.model_state()})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from envlab import registry
 from tests.tasks.test_every_task import (  # noqa: F401  (collected here with another backend)
+    play_briefly,
     test_a_restored_state_has_the_same_future,
     test_a_seeded_reset_repeats_the_run,
     test_an_environment_that_is_not_finite_is_reset_alone,
@@ -36,3 +39,8 @@ def task(request, monkeypatch) -> registry.Task:
 
     monkeypatch.setattr(registry, "load_env_cfg", load_analytic)
     return registry.get_task(request.param)
+
+
+@pytest.fixture
+def played(task) -> Any:
+    return play_briefly(task)

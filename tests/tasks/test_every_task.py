@@ -70,7 +70,11 @@ def task(request) -> Task:
 
 @pytest.fixture(scope="module")
 def played(task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
-    """An environment of seed 5, 12 actions from its start, and what happened; only reset it."""
+    return play_briefly(task)
+
+
+def play_briefly(task: Task) -> tuple[BatchedEnv, list[Any], dict[str, torch.Tensor]]:
+    """Return an environment of seed 5, 12 actions, and what happened; only reset it."""
     env = make_brief(task, seed=5)
     actions = draw_actions(env, 12)
     return env, actions, record(env, actions)
