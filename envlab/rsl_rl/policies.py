@@ -41,7 +41,7 @@ def load_policy(model: Any, values: Mapping[str, Any], path: str, name: str) -> 
     try:
         model.load_state_dict(state)
     except (AttributeError, RuntimeError, TypeError) as error:
-        reason = str(error).splitlines()[-1].strip()
+        reason = str(error).splitlines()[-1].strip().rstrip(".")
         raise CheckpointError(
             f"The policy of {path} does not fit agent.{name} ({reason}). Give agent.{name} the "
             "network of the run it comes from, as its params/agent.yaml has it."
