@@ -23,7 +23,7 @@ LIBRARIES = {
 WALKERS = [
     *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
     "Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
-    *("Envlab-Velocity-Parkour-Unitree-Go2-v0", "Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0"),
+    *(f"Envlab-Velocity-Parkour{eyes}-Unitree-Go2-v0" for eyes in ("", "-Blind", "-Depth")),
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")

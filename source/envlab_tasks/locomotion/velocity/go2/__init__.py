@@ -142,6 +142,22 @@ gymnasium.register(
 )
 
 gymnasium.register(
+    id="Envlab-Velocity-Parkour-Blind-Unitree-Go2-v0",
+    entry_point="envlab.envs:ManagerEnv",
+    vector_entry_point="envlab.envs:ManagerEnv",
+    disable_env_checker=True,
+    order_enforce=False,
+    kwargs={
+        "env_cfg_entry_point": f"{__name__}.parkour_env_cfg:Go2ParkourBlindEnvCfg",
+        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_parkour_blind_ppo_cfg.yaml",
+        "rsl_rl_distillation_cfg_entry_point": (
+            f"{_AGENTS}:rsl_rl_parkour_blind_distillation_cfg.yaml"
+        ),
+        "description": "Go2 goes over gaps, hurdles and steps that it does not see; for students.",
+    },
+)
+
+gymnasium.register(
     id="Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0",
     entry_point="envlab.envs:ManagerEnv",
     vector_entry_point="envlab.envs:ManagerEnv",

@@ -1,4 +1,4 @@
-"""Envlab-Velocity-Parkour{,-Depth}-Unitree-Go2-v0: gaps, hurdles and steps across the way.
+"""Envlab-Velocity-Parkour{,-Blind,-Depth}-Unitree-Go2-v0: gaps, hurdles and steps across the way.
 
 Robots start in the middle of a tile and are told to go along x, over two obstacles to its end; who
 arrives gets a harder tile, and has success. Kinds and sizes of obstacles are those of Zhuang et al.
@@ -20,13 +20,14 @@ from envlab.envs.terrain import (
     TerrainGeneratorCfg,
 )
 from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL
+from envlab_tasks.locomotion.velocity.go2.blind_env_cfg import RoughTeacherCfg
 from envlab_tasks.locomotion.velocity.go2.depth_env_cfg import (
     DepthObservationsCfg,
     DepthSensorsCfg,
 )
 from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import SmallEventsCfg
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import CommandsCfg, EventsCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import CommandsCfg, EventsCfg, ObservationsCfg
 
 
 def courses() -> TerrainCfg:
@@ -87,6 +88,13 @@ class Go2ParkourEnvCfg(Go2RoughEnvCfg):
     commands: CommandsCfg = field(default_factory=ParkourCommandsCfg)
     events: EventsCfg = field(default_factory=ParkourEventsCfg)
     success: SuccessTermCfg | None = default(SuccessTermCfg(func=mdp.crossed_tile))
+
+
+@dataclass(kw_only=True)
+class Go2ParkourBlindEnvCfg(Go2ParkourEnvCfg):
+    """The same by its own sensors alone."""
+
+    observations: ObservationsCfg = field(default_factory=RoughTeacherCfg)
 
 
 @dataclass(kw_only=True)
