@@ -27,7 +27,11 @@ from envlab_tasks.locomotion.velocity.go2.depth_env_cfg import (
 )
 from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import SmallEventsCfg
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import CommandsCfg, EventsCfg, ObservationsCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    CommandsCfg,
+    EventsCfg,
+    ObservationsCfg,
+)
 
 
 def courses() -> TerrainCfg:
