@@ -179,7 +179,7 @@ def test_three_hosts_from_setup_to_kill(three: Cluster):
     assert manifest_of(second)["status"] == "preempted"
     assert not list(three.state.rglob("*.json"))
     for host in three.hosts[1:]:  # rank 0 alone wrote
-        assert not list(host.home.rglob("run.json"))
+        assert not list(host.home.rglob("logs/*/*/*/run.json"))
 
 
 def wait_for_iteration(cluster: Cluster, folder: Path, iteration: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +89,7 @@ def test_bad_input_is_one_sentence(scaling, words: list[str], message: str, caps
 
 @pytest.mark.slow
 @pytest.mark.long
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two processes need two cores")
 def test_one_and_two_processes_are_measured_in_turns(tmp_path: Path):
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
     words = ["--task=Isaac-Cartpole-v0", "--num_envs=16", "--iterations=3", "--repeats=1"]
