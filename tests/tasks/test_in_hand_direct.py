@@ -134,11 +134,11 @@ def test_what_the_policy_sees(task_id, joints, actions, tips):
 def test_fingertips_velocities_are_those_of_their_centres_of_mass(task_id):
     env = make(task_id)
     env.step(torch.ones_like(env.actions))
-    tips, num = len(env._tips.body_names), env.actions.shape[1]
+    tips, num = len(env._hand.tips.body_names), env.actions.shape[1]
     seen = env._get_observations()["policy"][0]
     seen = seen[-num - 6 * tips : -num].view(tips, 6)
     model, data = env.sim.model, env.sim.data_of(0)
-    for row, name in zip(seen, env._tips.body_names, strict=True):
+    for row, name in zip(seen, env._hand.tips.body_names, strict=True):
         jacobian, turning = torch.zeros(2, 3, model.nv, dtype=torch.float64)
         mujoco.mj_jacBodyCom(model, data, jacobian.numpy(), turning.numpy(), model.body(name).id)
         qvel = torch.tensor(data.qvel)
@@ -185,7 +185,7 @@ def test_a_hand_that_thrashes_stays_whole_and_loses_its_cube(task_id):
     env = make(task_id, num_envs=16)
     generator, lost = torch.Generator().manual_seed(0), 0
     low, high = (
-        torch.tensor(env.sim.model.jnt_range[env._hand.qpos_ids, i], dtype=torch.float32)
+        torch.tensor(env.sim.model.jnt_range[env._hand.joints.qpos_ids, i], dtype=torch.float32)
         for i in (0, 1)
     )
     for _ in range(60):
@@ -193,7 +193,7 @@ def test_a_hand_that_thrashes_stays_whole_and_loses_its_cube(task_id):
             torch.rand(env.actions.shape, generator=generator) * 2.0 - 1.0
         )
         lost += int(terminated.sum())
-        joints = env.sim.data.qpos[:, env._hand.qpos_ids]
+        joints = env.sim.data.qpos[:, env._hand.joints.qpos_ids]
         assert (joints > low - 0.3).all()
         assert (joints < high + 0.3).all()
         assert (env._distance()[terminated] < 0.1).all()  # a new cube is in the hand
