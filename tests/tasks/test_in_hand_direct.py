@@ -16,9 +16,10 @@ from envlab_tasks.in_hand.repose_cube_direct.in_hand_env import InHandEnv
 
 ALLEGRO = "Isaac-Repose-Cube-Allegro-Direct-v0"
 SHADOW = "Isaac-Repose-Cube-Shadow-Direct-v0"
+LEAP = "Envlab-Repose-Cube-Leap-Direct-v0"
 OPENAI = "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0"
 NOISES = ("action_noise_model", "observation_noise_model")
-HANDS = {ALLEGRO: (16, 16, 4), SHADOW: (24, 20, 5)}
+HANDS = {ALLEGRO: (16, 16, 4), SHADOW: (24, 20, 5), LEAP: (16, 16, 4)}
 """Joints, actions and fingertips by task."""
 STILL = 1.0, 0.0, 0.0, 0.0
 
@@ -125,7 +126,7 @@ def test_what_the_policy_sees(task_id, joints, actions, tips):
     assert obs[start + 16 : start + 20].tolist() == pytest.approx(about_x(0.3), abs=1e-6)
     assert obs[start + 20 : start + 24].tolist() == pytest.approx(about_x(0.4), abs=1e-6)
     names = [model.body(i).name for i in range(model.nbody)]
-    ends = [n for n in names if n.endswith(("_link_3", "distal"))]
+    ends = [n for n in names if n.endswith(("_link_3", "distal", "_ds"))]
     places = torch.tensor([data.body(name).xpos.tolist() for name in ends]).flatten()
     assert torch.allclose(obs[start + 24 : start + 24 + 3 * tips], places, atol=1e-6)
 
