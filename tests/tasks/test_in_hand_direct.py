@@ -113,8 +113,8 @@ def test_what_the_policy_sees(task_id, joints, actions, tips):
     obs = env._get_observations()["policy"][0]
     assert len(obs) == 2 * joints + 24 + 13 * tips + actions
     model, data = env.sim.model, env.sim.data_of(0)
-    low, high = model.jnt_range[0]
-    assert obs[0] == pytest.approx(-(high + low) / (high - low), abs=1e-5)
+    first, (low, high) = float(env.default_qpos[0, 0]), model.jnt_range[0]
+    assert obs[0] == pytest.approx((2.0 * first - high - low) / (high - low), abs=1e-5)
     start = 2 * joints
     cube = env.default_qpos[0, -7:-4]
     assert torch.equal(obs[start : start + 3], cube)
@@ -244,6 +244,42 @@ def test_figures_of_the_shadow_hand():
     # Wrist, palm, knuckle and two links along -y, 1 cm below the root.
     tip = data.body("robot0_mfdistal").xpos
     assert tip == pytest.approx([-0.011, -(0.256 + 0.034 + 0.099 + 0.045 + 0.025), 0.49], abs=1e-6)
+
+
+# The LEAP hand ------------------------------------------------------------------------------------
+
+
+def test_the_fingers_of_the_leap_hand_reach_where_playgrounds_do():
+    """Its sites with all joints at 0.3 rad, from the mount, as MuJoCo has them of its model."""
+    reached = {
+        "if": (0.25001, -0.01132, -0.00661),
+        "mf": (0.24992, 0.03408, -0.00658),
+        "rf": (0.24992, 0.07948, -0.00659),
+        "th": (0.11390, -0.14479, 0.02014),
+    }
+    model = load_model("envlab_assets:robots/leap_cube.xml")
+    data = mujoco.MjData(model)
+    data.qpos[:16] = 0.3
+    mujoco.mj_kinematics(model, data)
+    for finger, (ahead, left, up) in reached.items():
+        tip = data.body(f"{finger}_ds")
+        site = [0.0, -0.06, -0.015] if finger == "th" else [0.0, -0.05, 0.015]
+        place_of = tip.xpos + tip.xmat.reshape(3, 3) @ site
+        # Ours stands half a metre higher, and its fingers point along -y.
+        assert place_of.tolist() == pytest.approx([left, -ahead, 0.5 + up], abs=2e-5)
+
+
+def test_a_cube_rests_in_the_leap_hand_which_bears_its_own_weight():
+    model = load_model("envlab_assets:robots/leap_cube.xml")
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_step(model, data, 500)
+    place_of = data.body("object").xpos
+    assert place_of.tolist() == pytest.approx([0.0, -0.12, 0.516], abs=0.01)
+    assert abs(data.qvel).max() < 0.05
+    assert not model.body_gravcomp.any()
+    touched = {model.geom_friction[contact.geom, 0].max() for contact in data.contact}
+    assert touched <= {0.3, 0.7}  # the cube's own on a link, a tip's on a tip
 
 
 # OpenAI's variants --------------------------------------------------------------------------------

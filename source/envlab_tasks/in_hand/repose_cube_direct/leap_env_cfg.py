@@ -18,3 +18,4 @@ class LeapHandEnvCfg(AllegroHandEnvCfg):
     scene: SceneCfg = default(SceneCfg(num_envs=8192, model="envlab_assets:robots/leap_cube.xml"))
     actuated_joint_names: str | list[str] = "(if|mf|rf|th)_.*"
     fingertip_body_names: str | list[str] = ".*_ds"
+    goal_marker_pos: tuple[float, float, float] = (-0.13, -0.21, 0.6)
