@@ -111,6 +111,19 @@ def test_where_episodes_start():
     assert env.goal.std(dim=0).min() > 0.2
 
 
+def test_episodes_that_end_say_how_far_from_its_goal_the_ball_was():
+    env = make()
+    place(env, GOAL + torch.tensor([0.0, 0.0, 0.1]))
+    place_of = env.sim.data.qpos.clone()
+    place_of[1:, -5] = 0.1  # two have fallen, to 44 cm below it
+    env.sim.reset(torch.ones(3, dtype=torch.bool), place_of, torch.zeros_like(env.sim.data.qvel))
+    ended = env._get_dones()[0]["left_hand"]
+    assert ended.tolist() == [False, True, True]
+    log = env._reset_envs(ended, 2)
+    assert float(log["dist_goal"]) == pytest.approx(0.44, abs=1e-5)
+    assert float(log["dist_reward"]) == pytest.approx(2.0 * math.exp(-8.8), rel=1e-3)
+
+
 @pytest.mark.parametrize("place_of", [(0.0, -0.39, 0.54), (0.0, -0.61, 0.54)])
 def test_a_ball_rests_in_either_hand(place_of):
     env = make()
