@@ -41,6 +41,7 @@ _ISAAC_LAB_3 = {
     "-Reorient-": "-Repose-",
     "-UnitreeGo2": "-Unitree-Go2",
     "-Pendulum-MARL-": "-Cart-Double-Pendulum-",
+    "-Shadow-Handover-": "-Shadow-Hand-Over-",
 }
 """What Isaac Lab 3.0.0 calls parts of ids, and what 2.3.2 did."""
 _FIND_GYM_TASK = "envlab.host.tasks:find_gym_task"

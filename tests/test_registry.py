@@ -139,6 +139,7 @@ def test_an_id_may_lack_its_version_and_name_its_module(task_id):
         ("Isaac-Reorient-Cube-Allegro", "Isaac-Repose-Cube-Allegro-v0"),
         ("Isaac-Velocity-Flat-UnitreeGo2", "Isaac-Velocity-Flat-Unitree-Go2-v0"),
         ("Isaac-Pendulum-MARL-Direct", "Isaac-Cart-Double-Pendulum-Direct-v0"),
+        ("Isaac-Shadow-Handover-Direct", "Isaac-Shadow-Hand-Over-Direct-v0"),
     ],
 )
 def test_isaac_lab_3s_names_lead_to_the_same_tasks(newer: str, ours: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,33 @@ WALKERS = [
     ),
 ]
 """Trained in one launch, which costs less than one each."""
+STEPS = "agent.num_steps_per_env=4"
+LSTM = "agent.params.config"
+HANDS_AND_ARMS = [
+    ("rsl_rl", "Isaac-Repose-Cube-Allegro-Direct-v0", [STEPS]),
+    ("rsl_rl", "Envlab-Repose-Cube-Leap-Direct-v0", [STEPS]),
+    ("rsl_rl", "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0", [STEPS]),
+    ("rsl_rl", "Isaac-Franka-Cabinet-Direct-v0", [STEPS]),
+    ("rsl_rl", "Isaac-Reach-UR10-v0", [STEPS]),
+    (
+        "rl_games",
+        "Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0",
+        [
+            *(f"{LSTM}.minibatch_size=32", f"{LSTM}.mini_epochs=1"),
+            f"{LSTM}.central_value_config.minibatch_size=32",
+            f"{LSTM}.central_value_config.mini_epochs=1",
+            "agent.params.network.rnn.units=16",
+            f"{LSTM}.central_value_config.network.rnn.units=16",
+        ],
+    ),
+    ("skrl", "Isaac-Repose-Cube-Shadow-Direct-v0", ["agent.agent.rollouts=4"]),
+    (
+        "skrl",
+        "Isaac-Shadow-Hand-Over-Direct-v0",
+        ["--algorithm=MAPPO", "agent.agent.rollouts=4"],
+    ),
+]
+"""By library and with the words that make them small; in one launch, too."""
 
 
 @pytest.mark.slow
@@ -61,16 +89,40 @@ def test_two_ranks_train_and_stay_equal(tmp_path: Path, library: str, task: str)
 
 @pytest.mark.slow
 def test_two_ranks_train_each_robot_that_walks(tmp_path: Path):
-    flags = ["--headless", "--distributed", "--device=cpu", "--num_envs=10"]
-    sizes = ["--max_iterations=2", "agent.audit_interval=1", "agent.num_steps_per_env=4"]
-    words = [",".join(WALKERS), *flags, *sizes]
-    code, output = run([*torchrun(2, WORKER), *words], tmp_path, deadline_s=120.0)
-    assert code == 0, output
-    directories = {manifest_of(file.parent)["task"]: file.parent for file in runs_in(tmp_path)}
-    assert sorted(directories) == sorted(WALKERS)
+    directories = train_all(tmp_path, [("rsl_rl", task, [STEPS]) for task in WALKERS], num_envs=10)
     for directory in directories.values():
-        assert manifest_of(directory)["status"] == "finished"
         assert [record["frames"] for record in metrics_of(directory)] == [80, 160]
+
+
+@pytest.mark.slow
+def test_two_ranks_train_each_hand_and_each_arm_of_isaac_labs_direct_tasks(tmp_path: Path):
+    directories = train_all(tmp_path, HANDS_AND_ARMS, num_envs=4)
+    losses = {task: metrics_of(directory)[-1]["losses"] for task, directory in directories.items()}
+    for task, values in losses.items():
+        assert all(math.isfinite(value) for value in values.values()), task
+    assert {"a_loss", "cval_loss"} <= set(losses["Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0"])
+    assert any("left_hand" in name for name in losses["Isaac-Shadow-Hand-Over-Direct-v0"])
+    for task, directory in directories.items():
+        steps = 16 if "LSTM" in task else 4
+        assert [record["frames"] for record in metrics_of(directory)] == [8 * steps, 16 * steps]
+
+
+def train_all(
+    folder: Path, runs: list[tuple[str, str, list[str]]], num_envs: int
+) -> dict[str, Path]:
+    """Train each (library, task, words) for two iterations on two ranks; return runs by task."""
+    flags = ["--headless", "--distributed", "--device=cpu", f"--num_envs={num_envs}"]
+    sizes = ["--max_iterations=2", "agent.audit_interval=1"]
+    words = []
+    for library, task, own in runs:
+        words += ["+", library, f"--task={task}", *flags, *sizes, *own]
+    code, output = run([*torchrun(2, WORKER), *words], folder, deadline_s=120.0)
+    assert code == 0, output
+    manifests = {file.parent: manifest_of(file.parent) for file in runs_in(folder)}
+    assert {manifest["status"] for manifest in manifests.values()} == {"finished"}
+    directories = {manifest["task"]: directory for directory, manifest in manifests.items()}
+    assert sorted(directories) == sorted(task for _, task, _ in runs)
+    return directories
 
 
 def runs_in(folder: Path) -> list[Path]:

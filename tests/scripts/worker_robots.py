@@ -1,16 +1,19 @@
-"""Trains tasks with rsl_rl, one after the other: IDS, separated by commas, then its words."""
+"""Trains tasks one after the other: for each LIBRARY and its words, the next one after a ``+``."""
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 from envlab.training.launch import train
 
 
 def main(arguments: list[str]) -> int:
-    ids, *words = arguments
-    for task in ids.split(","):
-        code = train("rsl_rl", [f"--task={task}", *words])
+    for is_mark, words in itertools.groupby(arguments, key="+".__eq__):
+        if is_mark:
+            continue
+        library, *flags = words
+        code = train(library, flags)
         if code != 0:
             return code
     return 0

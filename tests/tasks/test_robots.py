@@ -52,6 +52,8 @@ def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:
     return {
         "range": joint.range.tolist(),
         "armature": float(model.dof_armature[joint.dofadr[0]]),
+        "passive_damping": float(model.dof_damping[joint.dofadr[0]]),
+        "friction": float(model.dof_frictionloss[joint.dofadr[0]]),
         "stiffness": float(motor.gainprm[0]),
         "damping": float(-motor.biasprm[2]),
         "effort": float(motor.forcerange[1]),

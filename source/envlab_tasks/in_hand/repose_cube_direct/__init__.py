@@ -1,10 +1,17 @@
-"""Turn a cube in a hand to one orientation after another: Isaac Lab's direct tasks."""
+"""Turn a cube in a hand to one orientation after another: Isaac Lab's direct tasks, and LEAP."""
 
 import gymnasium
 
 _LIBRARIES = ("rsl_rl", "rl_games", "skrl")
 
 for _id, _cfg, _agents, _libraries, _description in (
+    (
+        "Envlab-Repose-Cube-Leap-Direct-v0",
+        "leap_env_cfg:LeapHandEnvCfg",
+        "leap",
+        _LIBRARIES,
+        "Turn a cube in a LEAP hand, as Isaac-Repose-Cube-Allegro-Direct-v0 does.",
+    ),
     (
         "Isaac-Repose-Cube-Allegro-Direct-v0",
         "allegro_env_cfg:AllegroHandEnvCfg",

@@ -9,7 +9,6 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,19 +19,13 @@ import torch
 
 from envlab.config import NonNegativeInt
 from envlab.envs import DirectEnv, DirectEnvCfg, DiscreteCfg, SceneEntityCfg
-from envlab.envs.entities import joint_actuators, resolve_entity
+from envlab.envs.entities import resolve_entity
 from envlab.envs.managers.event import EventManager
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.markers import add_body
 from envlab.envs.masks import assign, clear, masked_means
-from envlab.envs.math import (
-    quat_apply,
-    quat_conjugate,
-    quat_error_magnitude,
-    quat_from_euler_xyz,
-    quat_mul,
-)
-from envlab.envs.mdp.events import joint_limits
+from envlab.envs.math import quat_conjugate, quat_error_magnitude, quat_mul
+from envlab_tasks.in_hand.direct_hand import Hand, draw_goals, object_state, start_object
 
 
 @dataclass(kw_only=True)
@@ -107,51 +100,29 @@ class InHandEnv(DirectEnv):
         return self.successes / (self.successes + 1.0)
 
     def _setup(self) -> None:
-        cfg, model, device = self.cfg, self.sim.model, self.device
-        self._hand = resolve_entity(SceneEntityCfg("robot"), model, device)
-        driven = SceneEntityCfg("robot", joint_names=cfg.actuated_joint_names)
-        self._driven = resolve_entity(driven, model, device)
-        actuators = joint_actuators(model, self._driven.joint_names)
-        self._actuators = torch.tensor(actuators, device=device)
-        tips = SceneEntityCfg("robot", body_names=cfg.fingertip_body_names)
-        self._tips = resolve_entity(tips, model, device)
-        self._velocities = self._sensors("lin_vel", "ang_vel")
+        cfg, device = self.cfg, self.device
+        self._hand = Hand(self, "robot", cfg.actuated_joint_names, cfg.fingertip_body_names)
         if cfg.asymmetric_obs:
-            self._wrenches = self._sensors("force", "torque")
-        self._cube = resolve_entity(SceneEntityCfg("object"), model, device)
-        self._limits, self._targets_within = (
-            joint_limits(self, one) for one in (self._hand, self._driven)
-        )
+            self._wrenches = self._hand.sensors("force", "torque")
+        self._cube = resolve_entity(SceneEntityCfg("object"), self.sim.model, device)
         below = torch.tensor([0.0, 0.0, -0.04], device=device)
         self._in_hand_pos = (self.default_qpos[:, self._cube.root_pos] + below).repeat(
             self.num_envs, 1
         )
-        num_envs, num_actions = self.num_envs, len(actuators)
-        self.goal = torch.zeros(num_envs, 4, device=device)
+        self.goal = torch.zeros(self.num_envs, 4, device=device)
         self.goal[:, 0] = 1.0
-        self.successes = torch.zeros(num_envs, device=device)
-        self._targets = torch.zeros(num_envs, num_actions, device=device)
-        self._last_actions = torch.zeros(num_envs, num_actions, device=device)
+        self.successes = torch.zeros(self.num_envs, device=device)
+        self._last_actions = torch.zeros_like(self._hand.targets)
         self._events = EventManager(cfg.events, self, SensorManager(None, self))
-        self._event_age = torch.zeros(num_envs, dtype=torch.int64, device=device)
+        self._event_age = torch.zeros(self.num_envs, dtype=torch.int64, device=device)
         self._event_age += cfg.min_step_count_between_reset
-
-    def _sensors(self, *kinds: str) -> Any:
-        """Return the columns of the fingertips' sensors, a link's own next to one another."""
-        names = [f"{body}_{kind}" for body in self._tips.body_names for kind in kinds]
-        entity = SceneEntityCfg("robot", sensor_names=names)
-        return resolve_entity(entity, self.sim.model, self.device).sensor_ids
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
         self._last_actions.copy_(actions)
         self._event_age += 1
 
     def _apply_action(self) -> None:
-        low, high = self._targets_within
-        targets = low + 0.5 * (self._last_actions + 1.0) * (high - low)
-        self._targets.lerp_(targets, self.cfg.act_moving_average)
-        self._targets.clamp_(low, high)
-        self.sim.ctrl.index_copy_(1, self._actuators, self._targets)
+        self._hand.drive(self._last_actions, self.cfg.act_moving_average)
 
     # What agents see ----------------------------------------------------------------------------
 
@@ -168,28 +139,19 @@ class InHandEnv(DirectEnv):
     def _measured(self, to_goal: torch.Tensor) -> list[torch.Tensor]:
         """Return where the fingertips and the cube are, and how the cube is to turn."""
         data = self.sim.data
-        tips = data.xpos[:, self._tips.body_ids].flatten(1)
+        tips = data.xpos[:, self._hand.tips.body_ids].flatten(1)
         return [tips, data.qpos[:, self._cube.root_pos], to_goal]
 
     def _everything(self, to_goal: torch.Tensor) -> list[torch.Tensor]:
         """Return the state of the hand and the cube, the goal, and the fingertips' state."""
-        cfg, data, (low, high) = self.cfg, self.sim.data, self._limits
-        joints = data.qpos[:, self._hand.qpos_ids]
-        quat = data.qpos[:, self._cube.root_quat]
-        turning = quat_apply(quat, data.qvel[:, self._cube.root_ang_vel])  # in the world's frame
+        scale = self.cfg.vel_obs_scale
         return [
-            (2.0 * joints - high - low) / (high - low),
-            cfg.vel_obs_scale * data.qvel[:, self._hand.qvel_ids],
-            data.qpos[:, self._cube.root_pos],
-            quat,
-            data.qvel[:, self._cube.root_lin_vel],
-            cfg.vel_obs_scale * turning,
+            *self._hand.joint_state(scale),
+            *object_state(self, self._cube, scale),
             self._in_hand_pos,
             self.goal,
             to_goal,
-            data.xpos[:, self._tips.body_ids].flatten(1),
-            data.xquat[:, self._tips.body_ids].flatten(1),
-            data.sensordata[:, self._velocities],
+            *self._hand.tip_state(),
         ]
 
     def _from_goal(self) -> torch.Tensor:
@@ -230,51 +192,25 @@ class InHandEnv(DirectEnv):
             + cfg.fall_penalty * (distance >= cfg.fall_dist)
         )
         self.successes += reached
-        assign(self.goal, reached, self._draw_goals("next_goal"))
+        assign(self.goal, reached, draw_goals(self, "next_goal"))
         return reward
-
-    def _draw_goals(self, stream: str) -> torch.Tensor:
-        """Return orientations, ``(num_envs, 4)``."""
-        x, y = self.random.stream(stream).uniform(-math.pi, math.pi, 2).unbind(1)
-        # About the y axis, then about the x axis, as Isaac Lab: not quite uniform over rotations.
-        return _turned(x, y)
 
     # Starts -------------------------------------------------------------------------------------
 
     def _reset_envs(
         self, mask: torch.Tensor, count: torch.Tensor | int
     ) -> dict[str, torch.Tensor | float]:
+        cfg = self.cfg
         reached, share = masked_means(torch.stack((self.successes, self.success)), mask, count)
-        if self.cfg.events is not None:
-            due = mask & (self._event_age >= self.cfg.min_step_count_between_reset)
+        if cfg.events is not None:
+            due = mask & (self._event_age >= cfg.min_step_count_between_reset)
             self._events.apply("reset", due)
             clear(self._event_age, due)
-        assign(self.goal, mask, self._draw_goals("goal"))
-        self._place_cube(mask)
-        self._place_hand(mask)
+        assign(self.goal, mask, draw_goals(self, "goal"))
+        start_object(self, self._cube, mask, "reset_object", cfg.reset_position_noise)
+        self._hand.start(mask, "reset_hand", cfg.reset_dof_pos_noise, cfg.reset_dof_vel_noise)
         clear(self.successes, mask)
         return {"consecutive_successes": reached, "Metrics/success_rate": share}
-
-    def _place_cube(self, mask: torch.Tensor) -> None:
-        reach = self.cfg.reset_position_noise
-        bounds = [(-reach, reach)] * 3 + [(-math.pi, math.pi)] * 2
-        drawn = self.random.stream("reset_object").ranges(bounds, mask)
-        place = self.default_qpos[:, self._cube.root_pos] + drawn[:, :3]
-        self.reset_qpos[:, self._cube.root_pos] = place
-        self.reset_qpos[:, self._cube.root_quat] = _turned(drawn[:, 3], drawn[:, 4])
-
-    def _place_hand(self, mask: torch.Tensor) -> None:
-        cfg, hand, (low, high) = self.cfg, self._hand, self._limits
-        num = len(hand.joint_names)
-        bounds = [(-1.0, 1.0)] * num + [(-cfg.reset_dof_vel_noise, cfg.reset_dof_vel_noise)] * num
-        drawn = self.random.stream("reset_hand").ranges(bounds, mask)
-        default = self.default_qpos[:, hand.qpos_ids]
-        # Isaac Lab's: from the lower limit rather than from the middle of the range.
-        away = (low - default) + 0.5 * (high - low) * drawn[:, :num]
-        joints = (default + cfg.reset_dof_pos_noise * away).clamp(low, high)
-        self.reset_qpos[:, hand.qpos_ids] = joints
-        self.reset_qvel[:, hand.qvel_ids] = drawn[:, num:]
-        assign(self._targets, mask, self.reset_qpos[:, self._driven.qpos_ids])
 
     # --------------------------------------------------------------------------------------------
 
@@ -293,18 +229,12 @@ class InHandEnv(DirectEnv):
         return {
             "goal": self.goal.cpu().clone(),
             "successes": self.successes.cpu().clone(),
-            "targets": self._targets.cpu().clone(),
+            "targets": self._hand.targets.cpu().clone(),
             "event_age": self._event_age.cpu().clone(),
         }
 
     def _set_task_state(self, state: Mapping[str, Any]) -> None:
         self.goal.copy_(state["goal"])
         self.successes.copy_(state["successes"])
-        self._targets.copy_(state["targets"])
+        self._hand.targets.copy_(state["targets"])
         self._event_age.copy_(state["event_age"])
-
-
-def _turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return rotations by ``y`` about the y axis, then by ``x`` about the x axis, ``(..., 4)``."""
-    zero = torch.zeros_like(x)
-    return quat_mul(quat_from_euler_xyz(x, zero, zero), quat_from_euler_xyz(zero, y, zero))

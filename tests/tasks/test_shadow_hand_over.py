@@ -1,0 +1,157 @@
+"""Two Shadow hands pass a ball: what follows from Isaac Lab's numbers by hand."""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import pytest
+import torch
+
+from envlab import registry
+from envlab.config import compose
+from envlab.distributed.context import DistributedContext
+from envlab.envs.scene import load_model
+from envlab_tasks.in_hand.shadow_hand_over.shadow_hand_over_env import ShadowHandOverEnv
+
+TASK = "Isaac-Shadow-Hand-Over-Direct-v0"
+AGENTS = ["right_hand", "left_hand"]
+GOAL = torch.tensor([0.0, -0.64, 0.54])
+
+
+def make(*overrides: str, num_envs: int = 3) -> ShadowHandOverEnv:
+    task = registry.get_task(TASK)
+    cfg = compose({"env": registry.load_env_cfg(task)}, list(overrides))["env"]
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+
+
+def about_x(angle: float) -> tuple[float, float, float, float]:
+    return (math.cos(angle / 2.0), math.sin(angle / 2.0), 0.0, 0.0)
+
+
+def place(env: ShadowHandOverEnv, ball, quat=(1.0, 0.0, 0.0, 0.0), velocity=(0.0,) * 6) -> None:
+    """Put the balls of all environments somewhere, over default poses."""
+    qpos, qvel = env.default_qpos.repeat(env.num_envs, 1), torch.zeros_like(env.sim.data.qvel)
+    qpos[:, -7:-4], qpos[:, -4:] = torch.as_tensor(ball), torch.tensor(quat)
+    qvel[:, -6:] = torch.tensor(velocity)
+    env.sim.reset(torch.ones(env.num_envs, dtype=torch.bool), qpos, qvel)
+
+
+def act(env: ShadowHandOverEnv, right: float, left: float) -> dict[str, torch.Tensor]:
+    values = zip(AGENTS, (right, left), strict=True)
+    return {agent: torch.full((env.num_envs, 20), value) for agent, value in values}
+
+
+def test_both_hands_earn_by_the_balls_distance_from_its_goal():
+    env = make()
+    place(env, GOAL + torch.tensor([0.0, 0.03, 0.04]))  # 5 cm
+    rewards = env._get_rewards()
+    for agent in AGENTS:
+        assert rewards[agent].tolist() == pytest.approx([2.0 * math.exp(-1.0)] * 3, rel=1e-4)
+
+
+@pytest.mark.parametrize(("height", "ends"), [(0.241, False), (0.239, True)])
+def test_a_ball_that_falls_ends_the_episode_of_both(height, ends):
+    env = make()
+    place(env, (0.0, -0.5, height))
+    terminated, truncated = env._get_dones()
+    assert {agent: values.tolist() for agent, values in terminated.items()} == dict.fromkeys(
+        AGENTS, [ends] * 3
+    )
+    assert not any(values.any() for values in truncated.values())
+
+
+def test_what_the_hands_and_a_central_critic_see():
+    env = make()
+    place(env, (0.01, -0.4, 0.6), about_x(0.7), (1.0, 2.0, 3.0, 0.0, 5.0, 0.0))
+    env._pre_physics_step(act(env, 0.3, -0.6))
+    env.goal[:] = torch.tensor(about_x(0.3))
+    seen, state = env._get_observations(), env._get_states()[0]
+    right, left = (seen[agent][0] for agent in AGENTS)
+    assert (len(right), len(left), len(state)) == (157, 157, 290)
+    assert torch.equal(state, torch.cat((right[:133], left)))  # each hand, then what both see
+    assert torch.equal(right[133:], left[133:])
+    # Where the ball is, how it is turned, how it moves; about its y axis, 0.7 rad from the world's.
+    turning = [0.0, 0.2 * 5.0 * math.cos(0.7), 0.2 * 5.0 * math.sin(0.7)]
+    ball = [0.01, -0.4, 0.6, *about_x(0.7), 1.0, 2.0, 3.0, *turning]
+    goal = [*GOAL.tolist(), *about_x(0.3), *about_x(0.4)]
+    assert right[133:].tolist() == pytest.approx([*ball, *goal], abs=1e-5)
+    assert (right[113] - left[113]).item() == pytest.approx(0.9)  # their own actions
+    assert torch.equal(right[:24], left[:24])  # joints, which are alike
+    # Tips: half a turn about the middle between the hands takes one hand to the other.
+    tips = right[48:63].view(5, 3)
+    assert torch.allclose(
+        left[48:63].view(5, 3), torch.tensor([0.0, -1.0, 0.0]) + tips * torch.tensor([-1, -1, 1])
+    )
+    data = env.sim.data_of(0)
+    for row, name in zip(tips, ("ff", "mf", "rf", "lf", "th"), strict=True):
+        place_of = data.body(f"right_robot0_{name}distal").xpos
+        assert row.tolist() == pytest.approx(place_of.tolist(), abs=1e-6)
+
+
+def test_each_agent_moves_its_own_hand():
+    env = make()
+    before = env.sim.ctrl.clone()
+    env._apply_actions(torch.cat(list(act(env, 1.0, -1.0).values()), dim=1))
+    model = env.sim.model
+    low, high = torch.tensor(model.jnt_range, dtype=torch.float32).T
+    driven = [int(joint) for joint in model.actuator_trnid[:, 0]]
+    assert (env.sim.ctrl != before).any()
+    assert torch.equal(env.sim.ctrl[0, :20], high[driven[:20]])
+    assert torch.equal(env.sim.ctrl[0, 20:], low[driven[20:]])
+
+
+def test_where_episodes_start():
+    env = make(num_envs=300)
+    ball = env.sim.data.qpos[:, -7:-4] - torch.tensor([0.0, -0.39, 0.54])
+    assert 0.0098 < ball.abs().max() <= 0.01 + 1e-6
+    hands = env.sim.data.qpos[:, :48].view(300, 2, 24)
+    assert (hands[:, 0] != hands[:, 1]).any(dim=0).sum() > 20  # drawn apart from one another
+    assert torch.allclose(hands.amax(dim=(0, 1)), hands[:, 1].amax(dim=0), atol=0.01)
+    assert env.goal.std(dim=0).min() > 0.2
+
+
+def test_episodes_that_end_say_how_far_from_its_goal_the_ball_was():
+    env = make()
+    place(env, GOAL + torch.tensor([0.0, 0.0, 0.1]))
+    place_of = env.sim.data.qpos.clone()
+    place_of[1:, -5] = 0.1  # two have fallen, to 44 cm below it
+    env.sim.reset(torch.ones(3, dtype=torch.bool), place_of, torch.zeros_like(env.sim.data.qvel))
+    ended = env._get_dones()[0]["left_hand"]
+    assert ended.tolist() == [False, True, True]
+    log = env._reset_envs(ended, 2)
+    assert float(log["dist_goal"]) == pytest.approx(0.44, abs=1e-5)
+    assert float(log["dist_reward"]) == pytest.approx(2.0 * math.exp(-8.8), rel=1e-3)
+
+
+@pytest.mark.parametrize("place_of", [(0.0, -0.39, 0.54), (0.0, -0.61, 0.54)])
+def test_a_ball_rests_in_either_hand(place_of):
+    env = make()
+    place(env, place_of)
+    for _ in range(60):
+        env.step(act(env, 0.0, 0.0))
+    away = (env.sim.data.qpos[:, -7:-4] - torch.tensor(place_of)).norm(dim=1)
+    assert (away < 0.06).all()
+    assert (env.episode_length_buf == 60).all()
+    env.check_health()
+
+
+def test_figures_of_hands_and_ball():
+    model, single = (
+        load_model(f"envlab_assets:robots/{name}.xml")
+        for name in ("shadow_hand_over", "shadow_cube")
+    )
+    for side in ("right", "left"):
+        moved = [i for i in range(model.nbody) if model.body(i).name.startswith(f"{side}_robot0_")]
+        names = [model.body(i).name.removeprefix(f"{side}_") for i in moved]
+        assert model.body_mass[moved].tolist() == [single.body(name).mass[0] for name in names]
+    assert model.opt.cone == single.opt.cone
+    assert model.opt.impratio == single.opt.impratio
+    assert model.opt.integrator == single.opt.integrator
+    assert model.actuator_forcerange.tolist() == 2 * single.actuator_forcerange.tolist()
+    assert model.body("object").mass[0] == pytest.approx(500.0 * 4.0 / 3.0 * math.pi * 0.0335**3)
+    # The ball's friction holds against a finger's 1.
+    data = mujoco.MjData(model)
+    data.joint("object").qpos[:3] = (0.0, -0.39, 0.53)
+    mujoco.mj_forward(model, data)
+    assert {contact.friction[0] for contact in data.contact} == {0.85}
