@@ -1,0 +1,155 @@
+"""A student that sees by a depth camera and remembers: ranks, resumes, and its exported step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import main
+from envlab.libraries import get_library
+from envlab.training.arguments import play_parser
+from envlab.training.play import OpenedPolicy, open_policy
+from tests.launcher import torchrun
+from tests.learner_contract import LearnerContract, timeless_digests
+from tests.rsl_rl.worker_distillation import first_update
+from tests.rsl_rl.worker_recurrent_cnn import CAMERA, GROUND, LESSON, STUDENT
+from tests.trained import (
+    Pair,
+    checkpoint_of,
+    gradient_error,
+    launch_pair,
+    metrics_of,
+    on_one_thread,
+    train_in,
+)
+
+POLICIES = Path(__file__).parents[2] / "source/envlab_policies"
+TASK = f"--task={LESSON.task}"
+WORDS = [
+    *(TASK, "--device=cpu", "--headless", "--num_envs=4"),
+    "--agent=rsl_rl_distillation_cfg_entry_point",
+    f"--checkpoint={POLICIES}/Isaac-Velocity-Rough-Unitree-Go2-v0/rsl_rl/policy.pt",
+    *("agent.teacher.hidden_dims=[256,128,64]", "agent.num_steps_per_env=8"),
+    *("agent.algorithm.gradient_length=8", "agent.save_interval=1", "agent.keep_checkpoints=0"),
+    *(f"agent.student.{key}={STUDENT[key]}" for key in ("hidden_dims", "rnn_hidden_dim")),
+    *(f"agent.student.cnn_cfg.{key}={value}" for key, value in STUDENT["cnn_cfg"].items()),
+    *(f"env.sensors.depth_camera.pattern_cfg.{key}={value}" for key, value in CAMERA.items()),
+    *(f"env.scene.terrain.terrain_generator.{key}={value}" for key, value in GROUND.items()),
+]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("seeing_pair")
+    worker = Path(__file__).with_name("worker_recurrent_cnn.py")
+    flags = [*WORDS, "--distributed", "--max_iterations=2"]
+    return launch_pair(folder, torchrun(2, worker, folder, *flags), ["trained"])
+
+
+@pytest.fixture(scope="module")
+def single_update() -> dict[str, Any]:
+    return on_one_thread(lambda context: first_update(context, lesson=LESSON))
+
+
+class TestRecurrentCNN(LearnerContract):
+    STATE = {"trained": ["student_state_dict.cnns.depth", "student_state_dict.rnn", "exp_avg_sq"]}
+    MAIN = "trained"
+    AVERAGED = ("pooled",)
+    TOLERANCE = 1e-6
+
+    def test_gradients_that_are_not_averaged_would_be_noticed(self, pair: Pair, single_update):
+        for update in pair.first_update:
+            error = gradient_error(single_update["gradients"], update["local"]["gradients"])
+            assert error > 1000 * self.TOLERANCE
+
+    def test_convolutions_and_memory_have_gradients(self, single_update):
+        gradients = single_update["gradients"]
+        for part in ("cnns.depth.0.weight", "rnn.rnn.weight_ih_l0", "rnn.rnn.weight_hh_l0"):
+            assert float(gradients[part].abs().max()) > 0.0, part
+
+    def test_two_ranks_train(self, pair: Pair):
+        records = metrics_of(pair.run("trained"))
+        assert [record["frames"] for record in records] == [64, 128]
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 3 iterations on one process."""
+    folder = tmp_path_factory.mktemp("seeing")
+    assert train_in(folder, *WORDS, "--max_iterations=3", "--run_name=whole") == 0
+    (run,) = folder.glob("logs/*/*/*_whole")
+    return run
+
+
+def test_what_goes_on_ends_as_what_was_not_interrupted(seeing: Path, tmp_path: Path):
+    """The camera's late images and the student's memory are of the interrupted step."""
+    half = f"--checkpoint={seeing}/checkpoints/model_1.pt"
+    flags = [TASK, "--device=cpu", "--resume", half, "--max_iterations=3"]
+    assert train_in(tmp_path, *flags, "--run_name=again") == 0
+    (again,) = tmp_path.glob("logs/*/*/*_again")
+    ends = [timeless_digests(checkpoint_of(run, 3)) for run in (seeing, again)]
+    for end in ends:
+        assert any("student.rnn" in name or "learner.student" in name for name in end)
+    assert ends[0] == ends[1]
+
+
+def play(run: Path, *words: str) -> OpenedPolicy:
+    """Return the last policy of a run, with two environments."""
+    library = get_library("rsl_rl")
+    flags, overrides = play_parser(library).parse_with_overrides(
+        [TASK, "--device=cpu", "--agent=rsl_rl_distillation_cfg_entry_point",
+         f"--checkpoint={run}/checkpoints/model_3.pt", *words]
+    )  # fmt: skip
+    return open_policy(library, flags, overrides, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "clip"), [([], None), (["agent.clip_actions=0.01"], 0.01)], ids=["plain", "clipped"]
+)
+def test_files_act_as_the_student_does_over_several_steps(
+    seeing: Path, tmp_path: Path, words: list[str], clip: float | None
+):
+    """In both files the memory is an input and an output, and the image is as the task has it."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    opened = play(seeing, *words)
+    env = opened.env
+    env.episode_length_buf = torch.ones(2, dtype=torch.long)
+    steps = []
+    with torch.inference_mode():
+        for _ in range(5):
+            obs = {name: env.obs_buf[name].clone() for name in ("policy", "depth")}
+            obs["depth"] += 0.2 * torch.rand(obs["depth"].shape)  # ground and sky differ little
+            steps.append((obs, opened.player.act({**env.obs_buf, **obs}).clone()))
+            env.step(steps[-1][1])
+    env.close()
+    assert [path.name for path in opened.player.export(tmp_path)] == ["policy.pt", "policy.onnx"]
+    script = torch.jit.load(str(tmp_path / "policy.pt"))
+    session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"))
+    assert [one.name for one in session.get_inputs()] == ["obs", "depth", "h_in"]
+    assert [one.name for one in session.get_outputs()] == ["actions", "h_out"]
+    ours = theirs = torch.zeros(2, 1, STUDENT["rnn_hidden_dim"])
+    for obs, expected in steps:
+        actions, ours = script(obs["policy"], obs["depth"], ours)
+        torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+        values = {"obs": obs["policy"], "depth": obs["depth"], "h_in": theirs}
+        found = session.run(None, {name: value.numpy() for name, value in values.items()})
+        actions, theirs = map(torch.from_numpy, found)
+        torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+        assert clip is None or float(expected.abs().max()) == pytest.approx(clip)
+    blind = script(steps[0][0]["policy"], torch.zeros(2, 8, 12, 1), torch.zeros_like(ours))[0]
+    assert not torch.allclose(blind, steps[0][1], rtol=0.0, atol=1e-5) or clip is not None
+
+
+def test_a_player_without_a_camera_says_so(seeing: Path, capsys):
+    words = ["export", "rsl_rl", TASK, "--device=cpu", "--num_envs=2", f"--checkpoint={seeing}"]
+    words[-1] += "/checkpoints/model_3.pt"
+    assert main([*words, "--agent=rsl_rl_distillation_cfg_entry_point"]) == 0
+    told = capsys.readouterr().out
+    assert "No deploy.yaml: The policy sees images (depth), and deploy.py, which has no" in told
+    assert main(["deploy", str(seeing / "exported")]) == 2
+    told = capsys.readouterr().err
+    assert "takes depth, h_in beside obs, which this player cannot give" in told
+    assert told.count("\n") == 1
