@@ -47,7 +47,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("seeing_pair")
     worker = Path(__file__).with_name("worker_recurrent_cnn.py")
     flags = [*WORDS, "--distributed", "--max_iterations=2"]
-    return launch_pair(folder, torchrun(2, worker, folder, *flags), ["trained"])
+    return launch_pair(folder, torchrun(2, worker, folder, *flags), ["trained", "by_ground"])
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,10 @@ def single_update() -> dict[str, Any]:
 
 
 class TestRecurrentCNN(LearnerContract):
-    STATE = {"trained": ["student_state_dict.cnns.depth", "student_state_dict.rnn", "exp_avg_sq"]}
+    STATE = {
+        "trained": ["student_state_dict.cnns.depth", "student_state_dict.rnn", "exp_avg_sq"],
+        "by_ground": ["student_state_dict.cnns.depth", "teacher_state_dict.models.steps"],
+    }
     MAIN = "trained"
     AVERAGED = ("pooled",)
     TOLERANCE = 1e-6
@@ -72,8 +75,9 @@ class TestRecurrentCNN(LearnerContract):
             assert float(gradients[part].abs().max()) > 0.0, part
 
     def test_two_ranks_train(self, pair: Pair):
-        records = metrics_of(pair.run("trained"))
-        assert [record["frames"] for record in records] == [64, 128]
+        for job in self.STATE:
+            records = metrics_of(pair.run(job))
+            assert [record["frames"] for record in records] == [64, 128]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.training.launch import train_session
 from envlab.training.loop import Training
-from envlab.training.session import open_policy_of
+from envlab.training.session import open_policies_of, open_policy_of
 from tests.trained import session_of
 
 NUM_ENVS = 256
@@ -119,7 +119,8 @@ def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
         mock.patch.object(Training, "run", watched_run),
     ):
         session = session_of("rsl_rl", arguments)
-        session.given_policy = open_policy_of(session)
+        named = session.agent_cfg.policies()
+        session.given_policy = (open_policies_of if named else open_policy_of)(session)
         train_session(session, context, InterruptFlag())
     return found
 

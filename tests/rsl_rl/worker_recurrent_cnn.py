@@ -1,7 +1,8 @@
 """What each of two ranks does for the tests of a student with a depth camera, in one launch.
 
-Usage: worker_recurrent_cnn.py FOLDER FLAGS...; it trains in FOLDER with the flags and writes
-``first_update_rank<i>.pt`` and ``trained_rank<i>.pt``.
+Usage: worker_recurrent_cnn.py FOLDER FLAGS...; it trains in FOLDER with the flags, and once more
+with a teacher for each kind of ground, and writes ``first_update_rank<i>.pt`` and
+``<job>_rank<i>.pt``.
 """
 
 from __future__ import annotations
@@ -51,6 +52,14 @@ LESSON = Lesson(
 """A student of Go2's rough ground, small in everything."""
 
 
+def by_ground(words: list[str]) -> list[str]:
+    """Return the words of a distillation on courses of parkour, with the one teacher for each."""
+    path = next(word.partition("=")[2] for word in words if word.startswith("--checkpoint="))
+    kept = [word for word in words if not word.startswith(("--checkpoint=", "--task="))]
+    teachers = [f"+agent.teachers.{name}={path}" for name in ("gaps", "hurdles", "steps")]
+    return [*kept, *teachers, "--task=Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0"]
+
+
 def main() -> None:
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     context = DistributedContext.create(distributed=True, device="cpu")
@@ -59,10 +68,12 @@ def main() -> None:
     with mock.patch.object(DistributedDistillation, "reduce_parameters", return_value=None):
         updates["local"] = first_update(context, "library", LESSON)
     torch.save(updates, folder / f"first_update_rank{context.rank}.pt")
-    (folder / "trained").mkdir(exist_ok=True)
-    context.gather(None)  # the folder exists
-    os.chdir(folder / "trained")
-    torch.save(train(context, arguments), folder / f"trained_rank{context.rank}.pt")
+    for job in ("trained", "by_ground"):
+        (folder / job).mkdir(exist_ok=True)
+        context.gather(None)  # the folder exists
+        os.chdir(folder / job)
+        words = arguments if job == "trained" else by_ground(arguments)
+        torch.save(train(context, words), folder / f"{job}_rank{context.rank}.pt")
     context.close()
 
 
