@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 from envlab.cli import main
 from envlab.libraries import get_library
 from envlab.training.arguments import play_parser
-from envlab.training.play import OpenedPolicy, open_policy
+from envlab.training.play import open_policy
 from tests.launcher import torchrun
 from tests.learner_contract import LearnerContract, timeless_digests
 from tests.rsl_rl.worker_distillation import first_update
@@ -101,20 +103,28 @@ def test_what_goes_on_ends_as_what_was_not_interrupted(seeing: Path, tmp_path: P
     assert ends[0] == ends[1]
 
 
-def play(run: Path, *words: str) -> OpenedPolicy:
-    """Return the last policy of a run, with two environments."""
-    library = get_library("rsl_rl")
-    flags, overrides = play_parser(library).parse_with_overrides(
-        [TASK, "--device=cpu", "--agent=rsl_rl_distillation_cfg_entry_point",
-         f"--checkpoint={run}/checkpoints/model_3.pt", *words]
-    )  # fmt: skip
-    return open_policy(library, flags, overrides, 2)
+EXPORT = [
+    *(TASK, "--device=cpu", "--agent=rsl_rl_distillation_cfg_entry_point"),
+    f"agent.clip_actions={CLIP}",
+]
 
 
-def test_files_act_as_the_student_does_over_several_steps(seeing: Path, tmp_path: Path):
+@pytest.fixture(scope="module")
+def exported(seeing: Path) -> tuple[Path, str]:
+    """What ``envlab export`` wrote of the last policy, and said."""
+    said = io.StringIO()
+    checkpoint = f"--checkpoint={seeing}/checkpoints/model_3.pt"
+    with contextlib.redirect_stdout(said):
+        assert main(["export", "rsl_rl", *EXPORT, checkpoint]) == 0
+    return seeing / "exported", said.getvalue()
+
+
+def test_files_act_as_the_student_does_over_several_steps(seeing: Path, exported: tuple[Path, str]):
     """In both files the memory is an input and an output, and the image is as the task has it."""
     onnxruntime = pytest.importorskip("onnxruntime")
-    opened = play(seeing, f"agent.clip_actions={CLIP}")
+    library = get_library("rsl_rl")
+    words = [*EXPORT, f"--checkpoint={seeing}/checkpoints/model_3.pt"]
+    opened = open_policy(library, *play_parser(library).parse_with_overrides(words), 2)
     env = opened.env
     env.episode_length_buf = torch.ones(2, dtype=torch.long)
     steps = []
@@ -125,9 +135,8 @@ def test_files_act_as_the_student_does_over_several_steps(seeing: Path, tmp_path
             steps.append((obs, opened.player.act({**env.obs_buf, **obs}).clone()))
             env.step(steps[-1][1])
     env.close()
-    assert [path.name for path in opened.player.export(tmp_path)] == ["policy.pt", "policy.onnx"]
-    script = torch.jit.load(str(tmp_path / "policy.pt"))
-    session = onnxruntime.InferenceSession(str(tmp_path / "policy.onnx"))
+    script = torch.jit.load(str(exported[0] / "policy.pt"))
+    session = onnxruntime.InferenceSession(str(exported[0] / "policy.onnx"))
     assert [one.name for one in session.get_inputs()] == ["obs", "depth", "h_in"]
     assert [one.name for one in session.get_outputs()] == ["actions", "h_out"]
 
@@ -139,25 +148,23 @@ def test_files_act_as_the_student_does_over_several_steps(seeing: Path, tmp_path
     start = ours = theirs = torch.zeros(2, 1, STUDENT["rnn_hidden_dim"])
     with torch.inference_mode():
         for obs, expected in steps:
+            before = theirs
             actions, ours = script(obs["policy"], obs["depth"], ours)
             torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
-            actions, theirs = run(obs, theirs)
+            actions, theirs = run(obs, before)
             torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
     assert not torch.allclose(run(obs, start)[0], expected, rtol=0.0, atol=1e-4)
     obs["depth"] = torch.zeros_like(obs["depth"])
-    assert not torch.allclose(run(obs, theirs)[0], expected, rtol=0.0, atol=1e-4)
+    assert not torch.allclose(run(obs, before)[0], expected, rtol=0.0, atol=1e-4)
     is_clipped = expected.abs() == CLIP
     assert is_clipped.any()
     assert not is_clipped.all()
 
 
-def test_a_player_without_a_camera_says_so(seeing: Path, capsys):
-    words = ["export", "rsl_rl", TASK, "--device=cpu", f"--checkpoint={seeing}"]
-    words[-1] += "/checkpoints/model_3.pt"
-    assert main([*words, "--agent=rsl_rl_distillation_cfg_entry_point"]) == 0
-    told = capsys.readouterr().out
-    assert "No deploy.yaml: The policy sees images (depth), and deploy.py, which has no" in told
-    assert main(["deploy", str(seeing / "exported")]) == 2
+def test_a_player_without_a_camera_says_so(exported: tuple[Path, str], capsys):
+    folder, said = exported
+    assert "No deploy.yaml: The policy sees images (depth), and deploy.py, which has no" in said
+    assert main(["deploy", str(folder)]) == 2
     told = capsys.readouterr().err
     assert "takes depth, h_in beside obs, which this player cannot give" in told
     assert told.count("\n") == 1
