@@ -95,6 +95,13 @@ class AgentCfg:
         """
         return {}
 
+    def policies(self) -> Mapping[str, str]:
+        """Return the policies that a new run begins with, in place of ``--checkpoint``'s, by path.
+
+        They are runs or checkpoints, by what names them, such as ``agent.teachers.stairs``.
+        """
+        return {}
+
     def takes(self, path: str, target: object) -> bool:
         """Return whether the library should call what a text of :meth:`references` leads to.
 

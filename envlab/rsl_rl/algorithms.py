@@ -60,6 +60,9 @@ def make_algorithm(
         ConfigurationError: If rsl_rl refuses the configuration.
     """
     algorithm = _construct(env, cfg, context)
+    if isinstance(cfg, DistillationCfg) and cfg.teachers:
+        assert isinstance(algorithm, DistributedDistillation)
+        algorithm.be_taught_by_ground(cfg.teachers, env.env)
     dtype = settle_precision(cfg.precision, context)
     for name in cfg.NETWORKS:
         compute_in(algorithm.networks[name], dtype)

@@ -254,6 +254,12 @@ class DistillationCfg(RunnerCfg):
     """Network of the teacher, as in its own run; its weights are the checkpoint's."""
     algorithm: DistillationAlgorithmCfg = field(default_factory=DistillationAlgorithmCfg)
     """Learning algorithm."""
+    teachers: dict[str, str] = field(default_factory=dict)
+    """Runs or checkpoints by sub-terrain, whose policies teach the robots on its tiles; with these,
+    there is no ``--checkpoint``."""
+
+    def policies(self) -> Mapping[str, str]:
+        return {f"agent.teachers.{name}": path for name, path in self.teachers.items()}
 
 
 def default_cfg(flags: Flags) -> RslRlCfg:

@@ -6,7 +6,7 @@ The student acts, and learns the actions that the teacher would have taken in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -14,8 +14,10 @@ from rsl_rl.algorithms import Distillation
 from torch import nn
 
 from envlab.distributed.ddp import wrap_model
+from envlab.envs import BatchedEnv
 from envlab.rsl_rl.policies import load_policy
 from envlab.rsl_rl.teacher import PlayedTeacher
+from envlab.rsl_rl.teachers import TeachersByGround
 
 TEACHER = "teacher"
 """Where a student's checkpoint holds a teacher of another library."""
@@ -26,6 +28,7 @@ class DistributedDistillation(Distillation):
 
     student: Any
     teacher: Any
+    _raw_teacher: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -64,13 +67,20 @@ class DistributedDistillation(Distillation):
         Raises:
             CheckpointError: If it does not fit the configured network, or the task.
         """
-        load_policy(self._raw_teacher, values, path, "teacher")
+        if isinstance(self._raw_teacher, TeachersByGround):
+            self._raw_teacher.load_policies(values["parts"])
+        else:
+            load_policy(self._raw_teacher, values, path, "teacher")
         self.teacher_loaded = True
 
     def imitate(self, teacher: PlayedTeacher) -> None:
         """Take a policy of another library as the teacher, in place of ``agent.teacher``."""
         self.teacher = self._raw_teacher = teacher
         self.teacher_loaded = True
+
+    def be_taught_by_ground(self, names: Iterable[str], env: BatchedEnv) -> None:
+        """Have one teacher for each sub-terrain, each a network as ``agent.teacher`` has it."""
+        self.teacher = self._raw_teacher = TeachersByGround(self._raw_teacher, names, env)
 
     def save(self) -> dict[str, Any]:
         values: dict[str, Any] = super().save()

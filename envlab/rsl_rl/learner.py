@@ -22,6 +22,7 @@ from envlab.rsl_rl.collection import collect
 from envlab.rsl_rl.distillation import TEACHER, DistributedDistillation
 from envlab.rsl_rl.ppo import DistributedPPO
 from envlab.rsl_rl.teacher import open_teacher
+from envlab.rsl_rl.teachers import check_teachers
 from envlab.training.overlap import restore_ahead
 from envlab.training.session import Session
 
@@ -170,6 +171,8 @@ def build(session: Session, env: BatchedEnv, context: DistributedContext) -> Rsl
             "There is no teacher to distil. Give --checkpoint=<its run's folder, or a file of it>, "
             "or continue a distillation by --resume."
         )
+    if isinstance(cfg, DistillationCfg) and cfg.teachers:
+        check_teachers(cfg.teachers, env)
     learner = RslRlLearner(env, cfg, context, grad_sync=session.flags.grad_sync)
     if session.resumed is not None:
         given = session.resumed["model"].get(TEACHER)

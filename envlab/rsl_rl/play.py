@@ -41,10 +41,11 @@ class RslRlPlayer:
     def export(self, directory: Path) -> list[Path]:
         model: Any = self._model.to("cpu")
         groups = [*model.obs_groups, *getattr(model, "obs_groups_2d", [])]
-        if len(groups) > 1:
-            print("Not exported: only policies on one observation group can be.")
+        if len(model.obs_groups) > 1 or (len(groups) > 1 and not model.obs_groups):
+            print("Not exported: only policies on one group of vectors or one image can be, or on")
+            print(f"one group of vectors beside images. This one observes {', '.join(groups)}.")
             return []
-        if model.is_recurrent:
+        if model.is_recurrent or len(groups) > 1:
             step = _Step(model, self._clip)
             return export_steps(step, step.inputs(), step.outputs, directory)
 
@@ -65,7 +66,7 @@ class RslRlPlayer:
 
 
 class _Step(nn.Module):
-    """One step of a policy with a memory.
+    """One step of a policy with a memory, or of one that sees images beside a vector.
 
     Attributes:
         outputs: Names of the outputs: actions, and the memory after them (``c_out``: LSTM only).
@@ -74,27 +75,37 @@ class _Step(nn.Module):
     def __init__(self, model: Any, clip: float | None) -> None:
         super().__init__()
         self._policy, self._clip = model.as_onnx(verbose=False), clip
+        self._num_images = len(getattr(model, "obs_groups_2d", []))
+        self._obs_dim = model.obs_dim
         self.outputs = self._policy.output_names
 
     def inputs(self) -> dict[str, torch.Tensor]:
-        """Return random inputs by name, ``(batch, num_obs)`` and ``(batch, num_layers, hidden)``.
+        """Return random inputs by name.
 
-        rsl_rl's own file has the layers first, which is the same for one robot and one layer.
+        They are ``(batch, num_obs)``, images as the task has them ``(batch, height, width,
+        channels)``, and memories ``(batch, num_layers, hidden)``. rsl_rl's own file has the layers
+        first, which is the same for one robot and one layer.
         """
         generator = torch.Generator().manual_seed(0)
-        sizes = [[self._policy.input_size]]
-        sizes += [[self._policy.num_layers, self._policy.hidden_size]] * (len(self.outputs) - 1)
+        policy = self._policy
+        sizes = [[self._obs_dim]]
+        if self._num_images:
+            images = zip(policy.obs_dims_2d, policy.obs_channels_2d, strict=True)
+            sizes += [[*size, channels] for size, channels in images]
+        for _ in self.outputs[1:]:
+            sizes.append([policy.num_layers, policy.hidden_size])
         return {
             name: torch.randn(16, *size, generator=generator).clamp(-1.0, 1.0)
-            for name, size in zip(self._policy.input_names, sizes, strict=True)
+            for name, size in zip(policy.input_names, sizes, strict=True)
         }
 
-    def forward(
-        self, obs: torch.Tensor, h_in: torch.Tensor, c_in: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, ...]:
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Return actions and memories, batch first."""
-        memory = [part.transpose(0, 1) for part in (h_in, c_in) if part is not None]
-        actions, *after = self._policy(obs, *memory)
+        obs, *rest = inputs
+        images = [image.permute(0, 3, 1, 2) for image in rest[: self._num_images]]
+        memory = [part.transpose(0, 1) for part in rest[self._num_images :]]
+        outputs = self._policy(obs, *images, *memory)
+        actions, *after = outputs if isinstance(outputs, tuple) else (outputs,)
         if self._clip is not None:
             actions = actions.clamp(-self._clip, self._clip)
         return actions, *(part.transpose(0, 1) for part in after if part is not None)

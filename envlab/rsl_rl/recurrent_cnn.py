@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
 from rsl_rl.models import CNNModel
 from rsl_rl.modules import RNN
 from tensordict import TensorDict
+from torch import nn
 
 
 class RecurrentCNNModel(CNNModel):
@@ -66,5 +68,51 @@ class RecurrentCNNModel(CNNModel):
     def detach_hidden_state(self, dones: torch.Tensor | None = None) -> None:
         self.rnn.detach_hidden_state(dones)
 
+    def as_onnx(self, verbose: bool = False) -> RecurrentCNNStep:
+        """Return a copy whose memory is an input and an output."""
+        return RecurrentCNNStep(self)
+
     def _get_latent_dim(self) -> int:
         return self._memory_size
+
+
+class RecurrentCNNStep(nn.Module):
+    """One step of the network, with the attributes of rsl_rl's own modules for export.
+
+    Attributes:
+        input_names: ``obs``, the groups that are images, and the memory.
+        output_names: ``actions``, and the memory after them.
+        input_size: Size of ``obs``.
+    """
+
+    def __init__(self, model: RecurrentCNNModel) -> None:
+        super().__init__()
+        self.obs_normalizer = copy.deepcopy(model.obs_normalizer)
+        self.cnns = nn.ModuleList(copy.deepcopy(model.cnns[name]) for name in model.obs_groups_2d)
+        self.rnn: nn.GRU | nn.LSTM = copy.deepcopy(model.rnn.rnn)
+        self.mlp = copy.deepcopy(model.mlp)
+        distribution = model.distribution
+        self.deterministic_output = (
+            nn.Identity() if distribution is None else distribution.as_deterministic_output_module()
+        )
+        self.obs_groups_2d, self.input_size = model.obs_groups_2d, model.obs_dim
+        self.obs_dims_2d, self.obs_channels_2d = model.obs_dims_2d, model.obs_channels_2d
+        self.num_layers, self.hidden_size = self.rnn.num_layers, self.rnn.hidden_size
+        memory = ["h", "c"] if isinstance(self.rnn, nn.LSTM) else ["h"]
+        self.input_names = ["obs", *self.obs_groups_2d, *(f"{name}_in" for name in memory)]
+        self.output_names = ["actions", *(f"{name}_out" for name in memory)]
+
+    def forward(self, obs: torch.Tensor, *rest: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return actions and the memory.
+
+        Args:
+            obs: ``(batch, input_size)``.
+            rest: Images, ``(batch, channels, height, width)`` each, then the memory,
+                ``(num_layers, batch, hidden_size)`` each.
+        """
+        images, memory = rest[: len(self.cnns)], rest[len(self.cnns) :]
+        features = [cnn(image) for cnn, image in zip(self.cnns, images, strict=True)]
+        latent = torch.cat([self.obs_normalizer(obs), *features], dim=-1).unsqueeze(0)
+        latent, after = self.rnn(latent, memory if len(memory) > 1 else memory[0])
+        actions = self.deterministic_output(self.mlp(latent.squeeze(0)))
+        return actions, *(after if isinstance(after, tuple) else (after,))

@@ -381,6 +381,11 @@ def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
         session = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
         cfg = json.loads(session.get_modelmeta().custom_metadata_map["deploy"])
     except KeyError:
+        if more := [one.name for one in session.get_inputs() if one.name != "obs"]:
+            raise DeployError(
+                f"{path} takes {', '.join(more)} beside obs, which this player cannot give: it has "
+                "neither a camera nor a memory. Run it in a controller of your own."
+            ) from None
         raise DeployError(
             f"{path} has no metadata, so nothing says what its inputs and outputs mean. Export "
             "it again with this envlab: envlab export LIBRARY --task ID."

@@ -260,6 +260,12 @@ def _check_inputs(path: Path, cfg: Mapping[str, Any]) -> None:
     import onnx
 
     inputs = onnx.load(str(path)).graph.input
+    images = [one.name for one in inputs if len(one.type.tensor_type.shape.dim) == 4]
+    if images:
+        raise NotDeployable(
+            f"The policy sees images ({', '.join(images)}), and deploy.py, which has no camera, "
+            "cannot draw them. Run policy.onnx in a controller of your own."
+        )
     width = inputs[0].type.tensor_type.shape.dim[-1].dim_value
     size = sum(term["size"] for term in cfg["observations"].values())
     if [one.name for one in inputs] != ["obs"] or width != size:

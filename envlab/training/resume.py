@@ -25,7 +25,13 @@ from envlab.errors import CheckpointError, EnvlabError, RunDirectoryError
 from envlab.run.checkpoints import Accept, Checkpoints
 from envlab.run.manifest import LOG_ROOT, read_manifest, read_manifests
 from envlab.training.population.checkpoint import dealt
-from envlab.training.session import Session, check_origin, open_checkpoint, open_policy_of
+from envlab.training.session import (
+    Session,
+    check_origin,
+    open_checkpoint,
+    open_policies_of,
+    open_policy_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -191,9 +197,12 @@ def _with_policy(session: Session | None) -> Session | None:
     """Return the session with the policy that it begins with, unless it resumes. On rank 0."""
     if session is None or session.resumed is not None or session.flags.resume:
         return session
-    if session.flags.checkpoint is None:
+    if session.agent_cfg.policies():
+        policy = open_policies_of(session)
+    elif session.flags.checkpoint is not None:
+        policy = open_policy_of(session)
+    else:
         return session
-    policy = open_policy_of(session)
     logger.info("A new run begins with the policy of %s.", policy["path"])
     return dataclasses.replace(session, given_policy=policy)
 

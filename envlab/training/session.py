@@ -338,6 +338,26 @@ def open_policy_of(session: Session) -> dict[str, Any]:
     return given
 
 
+def open_policies_of(session: Session) -> dict[str, Any]:
+    """Return the policies that the agent's configuration names, as ``parts`` of one.
+
+    Raises:
+        EnvlabError: If ``--checkpoint`` is given, too, or one cannot be opened.
+    """
+    named, flags = session.agent_cfg.policies(), session.flags
+    if flags.checkpoint is not None or flags.load_run is not None:
+        raise ConfigurationError(
+            f"--checkpoint and --load_run have no effect beside {', '.join(named)}, which name "
+            "the policies to begin with. Leave one of them out."
+        )
+    parts = {}
+    for path, checkpoint in named.items():
+        own = dataclasses.replace(flags, checkpoint=checkpoint)
+        parts[path] = open_policy_of(dataclasses.replace(session, flags=own))
+    told = ", ".join(f"{path}={part['path']}" for path, part in parts.items())
+    return {"library": session.library.name, "path": told, "parts": parts}
+
+
 def _files_of(folder: Path, path: Path) -> dict[str, str]:
     """Return the texts that say how a run of another library was set up, by their names in it.
 

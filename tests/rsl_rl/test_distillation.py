@@ -32,7 +32,7 @@ from envlab.training.play import open_policy
 from envlab.training.session import Session, compose_session, open_policy_of
 from tests.launcher import TRAIN, Launch, torchrun
 from tests.learner_contract import LearnerContract, digests, timeless_digests
-from tests.rsl_rl.worker_distillation import first_update, make_learner
+from tests.rsl_rl.worker_distillation import Lesson, first_update, make_learner
 from tests.trained import (
     DISTILLATION,
     TASK,
@@ -97,7 +97,7 @@ class TestDistillation(LearnerContract):
 
 def test_the_student_comes_nearer_to_the_teacher():
     context = DistributedContext.single("cpu")
-    learner = make_learner(context, 64)
+    learner = make_learner(context, Lesson(num_envs=64))
     learner.alg.optimizer.param_groups[0]["lr"] = 0.01
     losses = [
         learner.iterate(number, lambda rewards, ended, info: None).losses["behavior"]

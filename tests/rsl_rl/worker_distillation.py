@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,7 +27,7 @@ from envlab.rsl_rl.distillation import DistributedDistillation
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.training.launch import train_session
 from envlab.training.loop import Training
-from envlab.training.session import open_policy_of
+from envlab.training.session import open_policies_of, open_policy_of
 from tests.trained import session_of
 
 NUM_ENVS = 256
@@ -38,27 +40,42 @@ AGENT = {
 }
 
 
+@dataclass(frozen=True)
+class Lesson:
+    """What a student learns, and how it is made."""
+
+    task: str = "Isaac-Cartpole-v0"
+    num_envs: int = NUM_ENVS
+    """Of all ranks."""
+    env: Mapping[str, Any] = field(default_factory=dict)
+    """What is changed in the task."""
+    agent: Mapping[str, Any] = field(default_factory=lambda: AGENT)
+
+
 def make_learner(
-    context: DistributedContext, num_envs: int, grad_sync: str = "ddp"
+    context: DistributedContext, lesson: Lesson, grad_sync: str = "ddp"
 ) -> RslRlLearner:
     """Return a learner on this rank's part of the environments, whose teacher is random."""
-    task = get_task("Isaac-Cartpole-v0")
-    scene = {"num_envs": num_envs // context.world_size}
-    env_cfg = merge(load_env_cfg(task), {"scene": scene, "seed": 7}, "env")
+    task = get_task(lesson.task)
+    share = {"scene": {"num_envs": lesson.num_envs // context.world_size}, "seed": 7}
+    env_cfg = merge(merge(load_env_cfg(task), lesson.env, "env"), share, "env")
     seed_everything(7)
     env = task.make(env_cfg, context=context)
-    cfg = merge(DistillationCfg(), AGENT, "agent")
+    cfg = merge(DistillationCfg(), lesson.agent, "agent")
     return RslRlLearner(env, cfg, context, grad_sync=grad_sync)
 
 
-def first_update(context: DistributedContext, grad_sync: str = "ddp") -> dict[str, Any]:
+def first_update(
+    context: DistributedContext, grad_sync: str = "ddp", lesson: Lesson | None = None
+) -> dict[str, Any]:
     """Return gradients of the first step, and normalisers after it.
 
     What the student explores with belongs to the environments, as in ``first_update.py``.
     """
-    learner = make_learner(context, NUM_ENVS, grad_sync)
+    learner = make_learner(context, lesson or Lesson(), grad_sync)
     env = learner.env.env
-    env.episode_length_buf = env.random.stream("lengths").integers(280, env.max_episode_length)
+    limit = env.max_episode_length  # some episodes end in the rollout
+    env.episode_length_buf = env.random.stream("lengths").integers(limit - 20, limit)
     algorithm = learner.alg
     student = algorithm.get_policy()
     distribution, noise = student.distribution, env.random.stream("test")
@@ -102,7 +119,8 @@ def train(context: DistributedContext, arguments: list[str]) -> dict[str, Any]:
         mock.patch.object(Training, "run", watched_run),
     ):
         session = session_of("rsl_rl", arguments)
-        session.given_policy = open_policy_of(session)
+        named = session.agent_cfg.policies()
+        session.given_policy = (open_policies_of if named else open_policy_of)(session)
         train_session(session, context, InterruptFlag())
     return found
 

@@ -247,7 +247,7 @@ def test_observations_and_actions_are_in_their_spaces(task):
         assert list(obs) == env.possible_agents
     else:
         images = {"depth", "rgb", "labels", "goal_mask"} if is_navigation(task) else set()
-        assert {"policy"} <= set(obs) <= {"policy", "critic", "depth"} | images
+        assert {"policy"} <= set(obs) <= {"policy", "critic", "depth", "subtask_terms"} | images
     for step in range(3):
         if step:
             obs, *results, _ = env.step(env.action_space.sample())

@@ -154,10 +154,11 @@ def flat_by_joint(cfg: dict[str, Any], paths: dict[str, Any]) -> Iterator[tuple[
     ("task_id", "library"), [(name, key) for name, agents in AGENTS.items() for key in agents]
 )
 def test_an_agent_has_isaac_labs_numbers(task_id, library):
-    name, _, algorithm = library.partition("_") if "skrl" in library else (library, "", "")
-    flags = Flags(algorithm=algorithm, ml_framework="torch")
+    name = next(name for name in libraries() if library.startswith(name))
+    flags = Flags(algorithm=library[len(name) + 1 :], ml_framework="torch")
     task_values = load_agent_values(get_task(task_id), library)
-    cfg = libraries()[name].default_cfg(flags).with_task_values(task_values)
+    bare = libraries()[name].default_cfg(flags)
+    cfg = bare.suited(task_values).with_task_values(task_values)
     assert differences(AGENTS[task_id][library], to_dict(cfg, "agent")) == []
 
 

@@ -1,9 +1,10 @@
 """Courses of parkour: obstacles across the way from the centre of a tile to its ends along x.
 
-After Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665), whose small robots leap
-over gaps of 0.6 m and climbs 0.4 m, and Cheng et al. 2023, "Extreme Parkour with Legged Robots"
-(arXiv 2309.14341), who let difficulty rise with success. Their obstacles are boxes; here they are a
-height field, whose walls are ramps one cell wide.
+Kinds after Cheng et al. 2023, "Extreme Parkour with Legged Robots" (arXiv 2309.14341), with courses
+of gaps (0.1 to 0.8 m wide by difficulty), of hurdles (0.1 to 0.4 m high) and of steps (0.1 to
+0.45 m; legged_gym/utils/terrain.py of chengxuxin/extreme-parkour). The hardest sizes are what the
+robots of Zhuang et al. 2023, "Robot Parkour Learning" (arXiv 2309.05665, figure 1), passed: gaps of
+0.6 m and obstacles of 0.4 m. Walls are vertical there; here they are ramps one cell wide.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ class Terrain:
         geom_group: Geom group of the ground, for rays.
         terrain_levels: Each environment's row, int64 ``(num_envs,)``.
         terrain_types: Each environment's column, int64 ``(num_envs,)``.
+        kind_names: The sub-terrains, in their order.
         env_origins: Where each environment's episodes start, in m, ``(num_envs, 3)``.
     """
 
@@ -62,6 +63,8 @@ class Terrain:
         origins = torch.tensor(ground.origins, dtype=torch.float32, device=random.device)
         self._origins = origins.flatten(0, 1)
         self._num_types = num_types
+        self.kind_names = list(cfg.terrain_generator.sub_terrains)
+        self._kinds = torch.tensor(ground.kinds.ravel(), device=random.device)
         total = world_size * len(random.env_ids)
         self.terrain_types = random.env_ids * num_types // total
         self.terrain_levels = torch.zeros_like(random.env_ids)
@@ -87,6 +90,11 @@ class Terrain:
         drawn = self._random.stream("terrain.beyond").integers(0, self.num_levels)
         levels = torch.where(levels >= self.num_levels, drawn, levels.clamp(min=0))
         self._move(torch.where(mask, levels, self.terrain_levels))
+
+    @property
+    def terrain_kinds(self) -> torch.Tensor:
+        """Which sub-terrain each environment's tile is, by number, int64 ``(num_envs,)``."""
+        return self._kinds[self.terrain_levels * self._num_types + self.terrain_types]
 
     def heights_at(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the ground's height at points of the world, in m, of the shape of ``x``."""

@@ -2,6 +2,10 @@
 
 import gymnasium
 
+_STUDENTS = {
+    "rsl_rl_distillation_cfg_entry_point": f"{__name__}.agents:rsl_rl_flat_distillation_cfg.yaml"
+}
+
 for _ground, _play, _description in (
     ("Flat", "", "A quadruped, ANYmal D, follows velocity commands on flat ground."),
     (
@@ -28,6 +32,7 @@ for _ground, _play, _description in (
             "rsl_rl_cfg_entry_point": f"{__name__}.agents:rsl_rl_{_text}_ppo_cfg.yaml",
             "rl_games_cfg_entry_point": f"{__name__}.agents:rl_games_{_text}_ppo_cfg.yaml",
             "skrl_cfg_entry_point": f"{__name__}.agents:skrl_{_text}_ppo_cfg.yaml",
+            **(_STUDENTS if _ground == "Flat" and not _play else {}),
             "description": _description,
         },
     )

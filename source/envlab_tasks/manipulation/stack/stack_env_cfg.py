@@ -1,0 +1,165 @@
+"""Isaac-Stack-Cube-Franka-v0. The numbers are those of Isaac Lab 2.3.2.
+
+Differs from Isaac Lab 2.3.2:
+
+- There are rewards: how many subtasks are done, and a bonus for the stack that is worth as much as
+  an episode of these. There it has none, for it is learned from demonstrations.
+- An action of 0 is the pose in which episodes start; there it is the robot's own default pose, as
+  the action term reads it before the event changes it.
+- Cubes start on the table, there 3 mm inside it.
+- ``stack_1`` is true only if cube 2 is the upper one; there also if the two stand side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
+from envlab.envs.managers import (
+    ActionTermCfg,
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    SuccessTermCfg,
+    TerminationTermCfg,
+)
+from envlab_tasks.manipulation import franka
+from envlab_tasks.manipulation.stack import stack_terms as terms
+
+CUBES = ("cube_1", "cube_2", "cube_3")
+"""Blue, red and green, from below."""
+
+
+@dataclass(kw_only=True)
+class ActionsCfg:
+    """Where the arm goes, and whether the fingers open."""
+
+    arm_action: ActionTermCfg = default(franka.joint_positions(scale=0.5))
+    gripper_action: ActionTermCfg = field(default_factory=franka.gripper)
+
+
+@dataclass(kw_only=True)
+class PolicyCfg(ObservationGroupCfg):
+    """Last action, joints (9 each), cubes and the ways to them (60), the hand's pose, fingers."""
+
+    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    object: ObservationTermCfg = default(ObservationTermCfg(func=terms.object_obs))
+    cube_positions: ObservationTermCfg = default(
+        ObservationTermCfg(func=terms.cube_positions_in_world_frame)
+    )
+    cube_orientations: ObservationTermCfg = default(
+        ObservationTermCfg(func=terms.cube_orientations_in_world_frame)
+    )
+    eef_pos: ObservationTermCfg = default(ObservationTermCfg(func=terms.ee_frame_pos))
+    eef_quat: ObservationTermCfg = default(ObservationTermCfg(func=terms.ee_frame_quat))
+    gripper_pos: ObservationTermCfg = default(ObservationTermCfg(func=terms.gripper_pos))
+
+
+def _grasp(cube: str) -> ObservationTermCfg:
+    return ObservationTermCfg(
+        func=terms.object_grasped, params={"object_cfg": SceneEntityCfg(cube)}
+    )
+
+
+@dataclass(kw_only=True)
+class SubtaskCfg(ObservationGroupCfg):
+    """What is done: 1 or 0 each, for whoever cuts demonstrations into parts."""
+
+    grasp_1: ObservationTermCfg = default(_grasp("cube_2"))
+    stack_1: ObservationTermCfg = default(
+        ObservationTermCfg(
+            func=terms.object_stacked,
+            params={
+                "upper_object_cfg": SceneEntityCfg("cube_2"),
+                "lower_object_cfg": SceneEntityCfg("cube_1"),
+            },
+        )
+    )
+    grasp_2: ObservationTermCfg = default(_grasp("cube_3"))
+
+
+@dataclass(kw_only=True)
+class ObservationsCfg:
+    """What policies see, and what is done."""
+
+    policy: PolicyCfg = field(default_factory=PolicyCfg)
+    subtask_terms: SubtaskCfg = field(default_factory=SubtaskCfg)
+
+
+@dataclass(kw_only=True)
+class EventsCfg:
+    """The arm starts near one pose, the cubes apart on the table before it."""
+
+    randomize_franka_joint_state: EventTermCfg = default(
+        EventTermCfg(
+            func=terms.randomize_joint_by_gaussian_offset,
+            mode="reset",
+            params={
+                "mean": 0.0,
+                "std": 0.02,
+                "asset_cfg": SceneEntityCfg("robot", joint_names=franka.ARM),
+            },
+        )
+    )
+    randomize_cube_positions: EventTermCfg = default(
+        EventTermCfg(
+            func=terms.randomize_object_pose,
+            mode="reset",
+            params={
+                "pose_range": {
+                    "x": (0.4, 0.6),
+                    "y": (-0.1, 0.1),
+                    "z": (0.0235, 0.0235),
+                    "yaw": (-1.0, 1.0),
+                },
+                "min_separation": 0.1,
+            },
+        )
+    )
+
+
+@dataclass(kw_only=True)
+class RewardsCfg:
+    """Ours alone. Weights are per second, and a step is 0.05 s: the stack pays 30."""
+
+    subtasks: RewardTermCfg = default(RewardTermCfg(func=terms.subtasks_done, weight=1.0))
+    stacked: RewardTermCfg = default(RewardTermCfg(func=terms.cubes_stacked, weight=600.0))
+
+
+def _dropped(cube: str) -> TerminationTermCfg:
+    return TerminationTermCfg(
+        func=mdp.root_height_below_minimum,
+        params={"minimum_height": -0.05, "asset_cfg": SceneEntityCfg(cube)},
+    )
+
+
+@dataclass(kw_only=True)
+class TerminationsCfg:
+    """The time limit, a cube that fell off the table, and the stack."""
+
+    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    cube_1_dropping: TerminationTermCfg = default(_dropped("cube_1"))
+    cube_2_dropping: TerminationTermCfg = default(_dropped("cube_2"))
+    cube_3_dropping: TerminationTermCfg = default(_dropped("cube_3"))
+    success: TerminationTermCfg = default(TerminationTermCfg(func=terms.cubes_stacked))
+
+
+@dataclass(kw_only=True)
+class FrankaCubeStackEnvCfg(ManagerEnvCfg):
+    """Stack three cubes within 30 seconds, at 20 Hz."""
+
+    decimation: int = 5
+    episode_length_s: float = 30.0
+    sim: SimulationCfg = default(
+        SimulationCfg(dt=0.01, data_fields=("xpos", "xquat", "site_xpos"), num_constraints_max=256)
+    )
+    scene: SceneCfg = default(franka.scene("franka_stack"))
+    observations: ObservationsCfg = field(default_factory=ObservationsCfg)
+    actions: ActionsCfg = field(default_factory=ActionsCfg)
+    events: EventsCfg = field(default_factory=EventsCfg)
+    rewards: RewardsCfg = field(default_factory=RewardsCfg)
+    terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
+    success: SuccessTermCfg | None = default(SuccessTermCfg(func=terms.cubes_stacked))

@@ -1,0 +1,170 @@
+"""A student that sees by a depth camera and remembers: ranks, resumes, and its exported step."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab.cli import main
+from envlab.libraries import get_library
+from envlab.training.arguments import play_parser
+from envlab.training.play import open_policy
+from tests.launcher import torchrun
+from tests.learner_contract import LearnerContract, timeless_digests
+from tests.rsl_rl.worker_distillation import first_update
+from tests.rsl_rl.worker_recurrent_cnn import CAMERA, GROUND, LESSON, STUDENT
+from tests.trained import (
+    Pair,
+    checkpoint_of,
+    gradient_error,
+    launch_pair,
+    metrics_of,
+    on_one_thread,
+    train_in,
+)
+
+POLICIES = Path(__file__).parents[2] / "source/envlab_policies"
+TASK = f"--task={LESSON.task}"
+WORDS = [
+    *(TASK, "--device=cpu", "--headless", "--num_envs=4"),
+    "--agent=rsl_rl_distillation_cfg_entry_point",
+    f"--checkpoint={POLICIES}/Isaac-Velocity-Rough-Unitree-Go2-v0/rsl_rl/policy.pt",
+    *("agent.teacher.hidden_dims=[256,128,64]", "agent.num_steps_per_env=8"),
+    *("agent.algorithm.gradient_length=8", "agent.save_interval=1", "agent.keep_checkpoints=0"),
+    *(f"agent.student.{key}={STUDENT[key]}" for key in ("hidden_dims", "rnn_hidden_dim")),
+    *(f"agent.student.cnn_cfg.{key}={value}" for key, value in STUDENT["cnn_cfg"].items()),
+    *(f"env.sensors.depth_camera.pattern_cfg.{key}={value}" for key, value in CAMERA.items()),
+    *(f"env.scene.terrain.terrain_generator.{key}={value}" for key, value in GROUND.items()),
+]
+CLIP = 0.1
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("seeing_pair")
+    worker = Path(__file__).with_name("worker_recurrent_cnn.py")
+    flags = [*WORDS, "--distributed", "--max_iterations=2"]
+    return launch_pair(folder, torchrun(2, worker, folder, *flags), ["trained", "by_ground"])
+
+
+@pytest.fixture(scope="module")
+def single_update() -> dict[str, Any]:
+    return on_one_thread(lambda context: first_update(context, lesson=LESSON))
+
+
+class TestRecurrentCNN(LearnerContract):
+    STATE = {
+        "trained": ["student_state_dict.cnns.depth", "student_state_dict.rnn", "exp_avg_sq"],
+        "by_ground": ["student_state_dict.cnns.depth", "teacher_state_dict.models.steps"],
+    }
+    MAIN = "trained"
+    AVERAGED = ("pooled",)
+    TOLERANCE = 1e-6
+
+    def test_gradients_that_are_not_averaged_would_be_noticed(self, pair: Pair, single_update):
+        for update in pair.first_update:
+            error = gradient_error(single_update["gradients"], update["local"]["gradients"])
+            assert error > 1000 * self.TOLERANCE
+
+    def test_convolutions_and_memory_have_gradients(self, single_update):
+        gradients = single_update["gradients"]
+        for part in ("cnns.depth.0.weight", "rnn.rnn.weight_ih_l0", "rnn.rnn.weight_hh_l0"):
+            assert float(gradients[part].abs().max()) > 0.0, part
+
+    def test_two_ranks_train(self, pair: Pair):
+        for job in self.STATE:
+            records = metrics_of(pair.run(job))
+            assert [record["frames"] for record in records] == [64, 128]
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 3 iterations on one process."""
+    folder = tmp_path_factory.mktemp("seeing")
+    assert train_in(folder, *WORDS, "--max_iterations=3", "--run_name=whole") == 0
+    (run,) = folder.glob("logs/*/*/*_whole")
+    return run
+
+
+def test_what_goes_on_ends_as_what_was_not_interrupted(seeing: Path, tmp_path: Path):
+    """The camera's late images and the student's memory are of the interrupted step."""
+    half = f"--checkpoint={seeing}/checkpoints/model_1.pt"
+    flags = [TASK, "--device=cpu", "--resume", half, "--max_iterations=3"]
+    assert train_in(tmp_path, *flags, "--run_name=again") == 0
+    (again,) = tmp_path.glob("logs/*/*/*_again")
+    ends = [timeless_digests(checkpoint_of(run, 3)) for run in (seeing, again)]
+    for end in ends:
+        assert any("student.rnn" in name or "learner.student" in name for name in end)
+    assert ends[0] == ends[1]
+
+
+EXPORT = [
+    *(TASK, "--device=cpu", "--agent=rsl_rl_distillation_cfg_entry_point"),
+    f"agent.clip_actions={CLIP}",
+]
+
+
+@pytest.fixture(scope="module")
+def exported(seeing: Path) -> tuple[Path, str]:
+    """What ``envlab export`` wrote of the last policy, and said."""
+    said = io.StringIO()
+    checkpoint = f"--checkpoint={seeing}/checkpoints/model_3.pt"
+    with contextlib.redirect_stdout(said):
+        assert main(["export", "rsl_rl", *EXPORT, checkpoint]) == 0
+    return seeing / "exported", said.getvalue()
+
+
+def test_files_act_as_the_student_does_over_several_steps(seeing: Path, exported: tuple[Path, str]):
+    """In both files the memory is an input and an output, and the image is as the task has it."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    library = get_library("rsl_rl")
+    words = [*EXPORT, f"--checkpoint={seeing}/checkpoints/model_3.pt"]
+    opened = open_policy(library, *play_parser(library).parse_with_overrides(words), 2)
+    env = opened.env
+    env.episode_length_buf = torch.ones(2, dtype=torch.long)
+    steps = []
+    with torch.inference_mode():
+        for _ in range(5):
+            obs = {name: env.obs_buf[name].clone() for name in ("policy", "depth")}
+            obs["depth"] += 0.2 * torch.rand(obs["depth"].shape)  # ground and sky differ little
+            steps.append((obs, opened.player.act({**env.obs_buf, **obs}).clone()))
+            env.step(steps[-1][1])
+    env.close()
+    script = torch.jit.load(str(exported[0] / "policy.pt"))
+    session = onnxruntime.InferenceSession(str(exported[0] / "policy.onnx"))
+    assert [one.name for one in session.get_inputs()] == ["obs", "depth", "h_in"]
+    assert [one.name for one in session.get_outputs()] == ["actions", "h_out"]
+
+    def run(obs: dict[str, torch.Tensor], memory: torch.Tensor) -> list[torch.Tensor]:
+        values = {"obs": obs["policy"], "depth": obs["depth"], "h_in": memory}
+        found = session.run(None, {name: value.numpy() for name, value in values.items()})
+        return [torch.from_numpy(value) for value in found]
+
+    start = ours = theirs = torch.zeros(2, 1, STUDENT["rnn_hidden_dim"])
+    with torch.inference_mode():
+        for obs, expected in steps:
+            before = theirs
+            actions, ours = script(obs["policy"], obs["depth"], ours)
+            torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+            actions, theirs = run(obs, before)
+            torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+    assert not torch.allclose(run(obs, start)[0], expected, rtol=0.0, atol=1e-4)
+    obs["depth"] = torch.zeros_like(obs["depth"])
+    assert not torch.allclose(run(obs, before)[0], expected, rtol=0.0, atol=1e-4)
+    is_clipped = expected.abs() == CLIP
+    assert is_clipped.any()
+    assert not is_clipped.all()
+
+
+def test_a_player_without_a_camera_says_so(exported: tuple[Path, str], capsys):
+    folder, said = exported
+    assert "No deploy.yaml: The policy sees images (depth), and deploy.py, which has no" in said
+    assert main(["deploy", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "takes depth, h_in beside obs, which this player cannot give" in told
+    assert told.count("\n") == 1
