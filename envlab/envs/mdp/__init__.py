@@ -26,6 +26,7 @@ from envlab.envs.mdp.events import (
     reset_joints_by_scale,
     reset_root_state_uniform,
 )
+from envlab.envs.mdp.falls import reset_to_fallen_state
 from envlab.envs.mdp.frames import base_pose, body_poses, site_orientations, site_positions
 from envlab.envs.mdp.gait import (
     FootSensorCfg,
@@ -113,6 +114,7 @@ from envlab.envs.mdp.randomization_bodies import (
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
+from envlab.envs.mdp.relative_action import RelativeJointPositionActionCfg
 from envlab.envs.mdp.rewards import (
     action_l2,
     action_rate_l2,
@@ -165,6 +167,7 @@ __all__ = [
     "OffsetCfg",
     "PoseRangesCfg",
     "RayCasterCfg",
+    "RelativeJointPositionActionCfg",
     "UniformCommandCfg",
     "UniformPoseCommandCfg",
     "UniformVelocityCommandCfg",
@@ -256,6 +259,7 @@ __all__ = [
     "reset_joints_by_scale",
     "reset_joints_within_limits_range",
     "reset_root_state_uniform",
+    "reset_to_fallen_state",
     "robot_body_ori_b",
     "robot_body_pos_b",
     "root_ang_vel_w",
