@@ -8,7 +8,8 @@ Differs from MuJoCo Playground:
 - Accelerations of joints are changes of velocity in the last physics step, there MuJoCo's ``qacc``.
 - The critic sees each quantity once, without noise; there the noisy observations too, and joint
   angles that do not subtract the default ones.
-- Contacts and the armature of motors are this project's, and joints have no dry friction.
+- Contacts are this project's, and a Go1 does not collide with itself. Motors have the armature of
+  their rotors, there 0.005 kg m^2, and knees the dry friction of the other joints, there 1 N m.
 """
 
 from __future__ import annotations
