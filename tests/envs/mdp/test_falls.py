@@ -35,7 +35,7 @@ def test_dropped_robots_lie_in_many_ways_and_the_others_stand():
     assert (states[:, 2] < 0.25).float().mean() > 0.8
     assert (states[:, 2] > 0.0).all()
     standing = states_of(make(drop_prob=0.0))
-    assert (-gravity_in_body(standing[:, 3:7])[:, 2] > 0.95).all()
+    assert (-gravity_in_body(standing[:, 3:7])[:, 2] > 0.85).all()
     assert (standing[:, 2] > 0.2).all()
 
 
@@ -44,7 +44,7 @@ def test_states_are_everyones_and_draws_are_ones_own():
     assert torch.equal(states_of(first), states_of(second))
     assert not torch.equal(first.sim.data.qpos, second.sim.data.qpos)
     rows = first.sim.data.qpos[:, 7:]
-    distance = torch.cdist(rows, states_of(first)[:, 7:19]).min(dim=1)
+    distance = (rows[:, None] - states_of(first)[:, 7:19]).abs().amax(dim=2).min(dim=1)
     assert distance.values.max() < 1e-6  # joints are those of a state, roots are turned
     assert len(distance.indices.unique()) > 20
     _fallen_states.cache_clear()
@@ -54,7 +54,8 @@ def test_states_are_everyones_and_draws_are_ones_own():
 def test_a_state_is_turned_about_the_vertical_with_its_velocity():
     env = make()
     states = states_of(env)
-    found = torch.cdist(env.sim.data.qpos[:, 7:], states[:, 7:19]).argmin(dim=1)
+    joints = env.sim.data.qpos[:, None, 7:] - states[:, 7:19]
+    found = joints.abs().amax(dim=2).argmin(dim=1)
     own = states[found]
     assert torch.allclose(
         gravity_in_body(env.sim.data.qpos[:, 3:7]), gravity_in_body(own[:, 3:7]), atol=1e-5
