@@ -18,7 +18,7 @@ from envlab.envs import DirectEnv, SceneEntityCfg
 from envlab.envs.batched_env import Step
 from envlab.envs.entities import resolve_entity
 from envlab.envs.masks import assign
-from envlab.envs.math import quat_apply, quat_apply_inverse
+from envlab.envs.math import matrix_from_quat, quat_apply_inverse
 from envlab.envs.mdp.events import joint_limits
 from envlab.motion import fit_clip, read_clip
 from envlab_tasks.tracking.humanoid_amp.humanoid_amp_env_cfg import HumanoidAmpEnvCfg
@@ -48,9 +48,11 @@ class HumanoidAmpEnv(DirectEnv):
         self._motion = MotionFrames(clip, self.device)
         self._root_in_clip = self._motion.body(model.body(robot.root_body).name)
         self._reference_in_clip = self._motion.body(cfg.reference_body)
-        self._keys_in_clip = [self._motion.body(name) for name in KEY_BODIES]
+        in_clip = [self._motion.body(name) for name in KEY_BODIES]
+        self._keys_in_clip = torch.tensor(in_clip, device=self.device)
         self._reference = model.body(cfg.reference_body).id
-        self._keys = [model.body(name).id for name in KEY_BODIES]
+        keys = [model.body(name).id for name in KEY_BODIES]
+        self._keys = torch.tensor(keys, device=self.device)
         self._velocities = [
             slice(start, start + 3)
             for name in ("lin", "ang")
@@ -87,7 +89,7 @@ class HumanoidAmpEnv(DirectEnv):
             frames.body_quat[:, body],
             frames.body_lin_vel[:, body],
             frames.body_ang_vel[:, body],
-            frames.body_pos[:, self._keys_in_clip],
+            frames.body_pos.index_select(1, self._keys_in_clip),
         )
 
     def _pre_physics_step(self, actions: torch.Tensor) -> None:
@@ -106,7 +108,7 @@ class HumanoidAmpEnv(DirectEnv):
             data.xquat[:, self._reference],
             data.sensordata[:, linear],
             data.sensordata[:, angular],
-            data.xpos[:, self._keys],
+            data.xpos.index_select(1, self._keys),
         )
         return {"policy": obs}
 
@@ -191,10 +193,9 @@ def observation(
         key_positions: Of hands and feet, in m, ``(n, 4, 3)``, observed from the reference body
             along the world's axes.
     """
-    forward, up = torch.zeros_like(position), torch.zeros_like(position)
-    forward[:, 0], up[:, 2] = 1.0, 1.0
     keys = (key_positions - position.unsqueeze(1)).flatten(1)
-    turned = (quat_apply(quat, forward), quat_apply(quat, up))
+    matrix = matrix_from_quat(quat)
+    turned = (matrix[..., 0], matrix[..., 2])
     return torch.cat(
         (joint_pos, joint_vel, position[:, 2:], *turned, lin_vel, ang_vel, keys), dim=1
     )
