@@ -13,14 +13,14 @@ from envlab.envs import SceneEntityCfg
 from envlab.envs.entities import resolve_entity
 from envlab.registry import get_task, load_env_cfg
 from envlab_tasks.locomotion.getup import terms
-from envlab_tasks.locomotion.getup.env import GetupEnv
+from envlab_tasks.locomotion.playground_env import PlaygroundEnv
 
 GO1 = "Playground-Go1Getup-v0"
 IMU_Z = -0.00617
 """Height of the IMU in the trunk's frame, in m."""
 
 
-def make(**fields: object) -> GetupEnv:
+def make(**fields: object) -> PlaygroundEnv:
     task = get_task(GO1)
     cfg = load_env_cfg(task)
     cfg.events.reset_base.params["num_states"] = 8
@@ -29,7 +29,7 @@ def make(**fields: object) -> GetupEnv:
 
 
 @pytest.fixture(scope="module")
-def env() -> GetupEnv:
+def env() -> PlaygroundEnv:
     """Return robots that stand, lie on their backs, and lean by 6 degrees at full height."""
     made = make()
     qpos = made.default_qpos.repeat(3, 1)
@@ -44,7 +44,7 @@ def env() -> GetupEnv:
     return made
 
 
-def robot(env: GetupEnv, **names: str):
+def robot(env: PlaygroundEnv, **names: str):
     return resolve_entity(SceneEntityCfg("robot", **names), env.sim.model, env.device)
 
 

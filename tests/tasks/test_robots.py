@@ -87,8 +87,8 @@ def test_a_dc_motor_is_pd_control_within_its_torque_speed_line(robot, error, vel
     assert data.actuator_force.tolist() == pytest.approx([torque] * 12, abs=1e-5)
 
 
-# How high roots are when robots have stood for so long, in m and s. Spot's and T1's gains do not hold
-# them for longer without a policy.
+# How high roots are when robots have stood for so long, in m and s. The gains of Spot and T1 do not
+# hold them for longer without a policy.
 HEIGHTS = {
     "go1": (0.280, 4.0),
     "go1_mjlab": (0.253, 4.0),

@@ -16,7 +16,7 @@ from envlab.envs.entities import SceneEntity, columns
 
 if TYPE_CHECKING:
     from envlab.envs import ManagerEnv
-    from envlab_tasks.locomotion.getup.env import GetupEnv
+    from envlab_tasks.locomotion.playground_env import PlaygroundEnv
 
 UPRIGHT_TOLERANCE = 0.01
 """Largest squared error of gravity's direction with which a robot counts as upright: 5.7 degrees.
@@ -76,7 +76,7 @@ def stand_still(env: ManagerEnv, target_height: float, asset_cfg: SceneEntity) -
     return is_standing(env, target_height, asset_cfg) * torch.exp(-0.5 * mdp.action_l2(env))
 
 
-def action_rate(env: GetupEnv) -> torch.Tensor:
+def action_rate(env: PlaygroundEnv) -> torch.Tensor:
     """Return the squares of the action's first and second differences, summed."""
     manager = env.action_manager
     first = manager.action - manager.prev_action

@@ -4,8 +4,8 @@ import gymnasium
 
 gymnasium.register(
     id="Envlab-Getup-Flat-Unitree-G1-v0",
-    entry_point="envlab_tasks.locomotion.getup.env:GetupEnv",
-    vector_entry_point="envlab_tasks.locomotion.getup.env:GetupEnv",
+    entry_point="envlab_tasks.locomotion.playground_env:PlaygroundEnv",
+    vector_entry_point="envlab_tasks.locomotion.playground_env:PlaygroundEnv",
     disable_env_checker=True,
     order_enforce=False,
     kwargs={

@@ -7,7 +7,7 @@ import torch
 from envlab.envs import ManagerEnv
 
 
-class GetupEnv(ManagerEnv):
+class PlaygroundEnv(ManagerEnv):
     """An environment whose rewards are never negative, and which knows three actions.
 
     Attributes:
