@@ -61,7 +61,7 @@ def figures_of(model: mujoco.MjModel, name: str) -> dict[str, Any]:
 
 # Stiffness, damping, effort limit, effort at standstill and speed without effort of DC motors.
 DC_MOTORS = {
-    # The gains under which the network of GO1_ACTUATOR_CFG was measured, and its limits.
+    # The gains of walk-these-ways, which GO1_ACTUATOR_CFG has its network from, and its limits.
     "go1": (20.0, 0.5, 23.7, 23.7, 30.0),
     # The gains of legged_gym's ANYmal C; the limits of ANYDRIVE_3_LSTM_ACTUATOR_CFG.
     "anymal_d": (80.0, 2.0, 80.0, 120.0, 7.5),
