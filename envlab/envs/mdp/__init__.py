@@ -89,6 +89,7 @@ from envlab.envs.mdp.motion import (
 )
 from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
 from envlab.envs.mdp.observations import (
+    actuator_force,
     generated_commands,
     joint_pos,
     joint_pos_limit_normalized,
@@ -174,6 +175,7 @@ __all__ = [
     "VelocityRangesCfg",
     "action_l2",
     "action_rate_l2",
+    "actuator_force",
     "ang_vel_xy_l2",
     "angular_momentum_penalty",
     "apply_external_force_torque",

@@ -83,7 +83,7 @@ class CriticCfg(PolicyCfg):
         ObservationTermCfg(func=mdp.sensor, params={"asset_cfg": sensors("imu_lin_vel")})
     )
     ang_vel_w: ObservationTermCfg = default(ObservationTermCfg(func=mdp.root_ang_vel_w))
-    actuator_force: ObservationTermCfg = default(ObservationTermCfg(func=terms.actuator_force))
+    actuator_force: ObservationTermCfg = default(ObservationTermCfg(func=mdp.actuator_force))
     torso_height: ObservationTermCfg = default(
         ObservationTermCfg(func=terms.site_height, params={"asset_cfg": site("imu")})
     )

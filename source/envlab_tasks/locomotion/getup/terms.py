@@ -33,11 +33,6 @@ def site_height(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
     return mdp.site_positions(env, asset_cfg)[..., 2]
 
 
-def actuator_force(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
-    """Return the torques of the joints' motors, in N m, ``(num_envs, num_joints)``."""
-    return columns(env.sim.data.actuator_force, asset_cfg.actuator_ids)
-
-
 def _tilt(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
     """Return the squared distance of gravity's direction in the root's frame from (0, 0, -1)."""
     gravity = mdp.projected_gravity(env, asset_cfg)
@@ -86,7 +81,7 @@ def action_rate(env: PlaygroundEnv) -> torch.Tensor:
 
 def torques(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
     """Return the Euclidean norm of the motors' torques plus the sum of their sizes, in N m."""
-    values = actuator_force(env, asset_cfg)
+    values = mdp.actuator_force(env, asset_cfg)
     return torch.linalg.vector_norm(values, dim=1) + values.abs().sum(dim=1)
 
 

@@ -25,7 +25,6 @@ from envlab.envs.managers import (
     TerminationTermCfg,
 )
 from envlab_assets.robots.t1 import FEET, MODEL
-from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import noisy, reward, sensors, touching
 from envlab_tasks.locomotion.velocity.t1 import rewards as t1_rewards
 from envlab_tasks.locomotion.velocity.t1.gait_phase import GaitPhaseCfg
@@ -105,7 +104,7 @@ class CriticCfg(PolicyCfg):
     imu_lin_acc: ObservationTermCfg = default(sensed("imu_lin_acc"))
     ang_vel_w: ObservationTermCfg = default(ObservationTermCfg(func=mdp.root_ang_vel_w))
     root_height: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_pos_z))
-    actuator_force: ObservationTermCfg = default(ObservationTermCfg(func=terms.actuator_force))
+    actuator_force: ObservationTermCfg = default(ObservationTermCfg(func=mdp.actuator_force))
     foot_contact: ObservationTermCfg = default(touching(mdp.foot_contact))
     foot_vel: ObservationTermCfg = default(sensed("left_foot_vel", "right_foot_vel"))
     foot_air_time: ObservationTermCfg = default(touching(mdp.foot_air_time))

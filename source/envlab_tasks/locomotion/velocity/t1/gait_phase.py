@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
+from envlab.envs import ManagerEnv
 from envlab.envs.managers import CommandTermCfg
 from envlab.envs.managers.command import CommandTerm
 from envlab.envs.masks import assign
@@ -65,7 +66,8 @@ class GaitPhase(CommandTerm):
         """Turn the phases by a step; where nothing is commanded, both feet are on the ground."""
         turned = self.phase + 2.0 * math.pi * self._frequency * self.env.step_dt
         turned = torch.remainder(turned + math.pi, 2.0 * math.pi) - math.pi
-        velocity = self.env.command_manager.get_command(self.cfg.command_name)
+        manager = cast(ManagerEnv, self.env).command_manager
+        velocity = manager.get_command(self.cfg.command_name)
         moves = torch.linalg.vector_norm(velocity, dim=1, keepdim=True) > STANDING
         torch.where(moves, turned, torch.full_like(turned, -math.pi), out=self.phase)
 
