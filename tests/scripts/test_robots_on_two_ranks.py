@@ -24,6 +24,8 @@ WALKERS = [
     *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
     "Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
     *("Envlab-Velocity-Parkour-Unitree-Go2-v0", "Envlab-Velocity-Parkour-Depth-Unitree-Go2-v0"),
+    *("Playground-Go1Getup-v0", "Envlab-Getup-Flat-Unitree-G1-v0"),
+    "Playground-T1JoystickFlatTerrain-v0",
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")
@@ -64,7 +66,7 @@ def test_two_ranks_train_each_robot_that_walks(tmp_path: Path):
     flags = ["--headless", "--distributed", "--device=cpu", "--num_envs=10"]
     sizes = ["--max_iterations=2", "agent.audit_interval=1", "agent.num_steps_per_env=4"]
     words = [",".join(WALKERS), *flags, *sizes]
-    code, output = run([*torchrun(2, WORKER), *words], tmp_path, deadline_s=120.0)
+    code, output = run([*torchrun(2, WORKER), *words], tmp_path, deadline_s=180.0)
     assert code == 0, output
     directories = {manifest_of(file.parent)["task"]: file.parent for file in runs_in(tmp_path)}
     assert sorted(directories) == sorted(WALKERS)
