@@ -53,7 +53,11 @@ FAMILIES = {
     "flight": "Flight",
     "navigation": "Navigation",
 }
-DIFFERS = {"Isaac Lab": "Differs from Isaac Lab 2.3.2:", "mjlab": "Differs from mjlab 1.6.0:"}
+DIFFERS = {
+    "Isaac Lab": "Differs from Isaac Lab 2.3.2:",
+    "mjlab": "Differs from mjlab 1.6.0:",
+    "MuJoCo Playground": "Differs from MuJoCo Playground:",
+}
 """What a list begins with at the end of a docstring, for docs/tasks.md."""
 HEAD = """# Tasks
 
@@ -62,7 +66,8 @@ HEAD = """# Tasks
 Ids, observations, actions, rewards and agents are Isaac Lab 2.3.2's, to which a test holds every
 number; [what differs](#what-differs-from-isaac-lab) is listed at the end. Tasks of navigation
 follow Habitat and AllenAct, as [navigation.md](navigation.md) says, which has their pictures.
-`Mjlab-...` are mjlab 1.6.0's ([what differs](#what-differs-from-mjlab), [motion.md](motion.md));
+`Mjlab-...` are mjlab 1.6.0's ([what differs](#what-differs-from-mjlab), [motion.md](motion.md)),
+`Playground-...` MuJoCo Playground's ([what differs](#what-differs-from-mujoco-playground));
 `LeggedGym-Flat-A1-v0` is [legged_gym's](isaacgym.md#migrate-a-task). The robots are MJCF files
 written for this project (`source/envlab_assets/`), which cite the sources of their figures.
 `-Play` variants have few environments and no randomisation; those of navigation

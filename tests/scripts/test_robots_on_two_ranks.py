@@ -25,6 +25,8 @@ WALKERS = [
     *("Isaac-Velocity-Flat-Spot-v0", "Mjlab-Velocity-Rough-Unitree-G1"),
     "Envlab-Velocity-Rough-Depth-Unitree-Go2-v0",
     *(f"Envlab-Velocity-Parkour{eyes}-Unitree-Go2-v0" for eyes in ("", "-Blind", "-Depth")),
+    *("Playground-Go1Getup-v0", "Envlab-Getup-Flat-Unitree-G1-v0"),
+    "Playground-T1JoystickFlatTerrain-v0",
     *(
         task.format(ground)
         for ground in ("Flat", "Rough")
@@ -116,7 +118,7 @@ def train_all(
     words = []
     for library, task, own in runs:
         words += ["+", library, f"--task={task}", *flags, *sizes, *own]
-    code, output = run([*torchrun(2, WORKER), *words], folder, deadline_s=120.0)
+    code, output = run([*torchrun(2, WORKER), *words], folder, deadline_s=180.0)
     assert code == 0, output
     manifests = {file.parent: manifest_of(file.parent) for file in runs_in(folder)}
     assert {manifest["status"] for manifest in manifests.values()} == {"finished"}

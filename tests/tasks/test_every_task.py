@@ -54,7 +54,7 @@ AGENT_CFGS: dict[str, Any] = {
     "rsl_rl": RslRlCfg,
     "rsl_rl_distillation": DistillationCfg,
     "rl_games": RlGamesCfg,
-    **dict.fromkeys(("skrl", "skrl_dqn", "skrl_ippo", "skrl_mappo"), SkrlCfg),
+    **dict.fromkeys(("skrl", "skrl_amp", "skrl_dqn", "skrl_ippo", "skrl_mappo"), SkrlCfg),
 }
 """What a library's agent values are laid over; libraries that are not here take plain dicts."""
 AGENTS = [

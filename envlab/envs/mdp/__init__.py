@@ -26,6 +26,7 @@ from envlab.envs.mdp.events import (
     reset_joints_by_scale,
     reset_root_state_uniform,
 )
+from envlab.envs.mdp.falls import reset_to_fallen_state
 from envlab.envs.mdp.frames import base_pose, body_poses, site_orientations, site_positions
 from envlab.envs.mdp.gait import (
     FootSensorCfg,
@@ -88,6 +89,7 @@ from envlab.envs.mdp.motion import (
 )
 from envlab.envs.mdp.motion_command import MotionCommand, MotionCommandCfg
 from envlab.envs.mdp.observations import (
+    actuator_force,
     generated_commands,
     joint_pos,
     joint_pos_limit_normalized,
@@ -113,6 +115,7 @@ from envlab.envs.mdp.randomization_bodies import (
     randomize_rigid_body_com,
     randomize_rigid_body_material,
 )
+from envlab.envs.mdp.relative_action import RelativeJointPositionActionCfg
 from envlab.envs.mdp.rewards import (
     action_l2,
     action_rate_l2,
@@ -165,12 +168,14 @@ __all__ = [
     "OffsetCfg",
     "PoseRangesCfg",
     "RayCasterCfg",
+    "RelativeJointPositionActionCfg",
     "UniformCommandCfg",
     "UniformPoseCommandCfg",
     "UniformVelocityCommandCfg",
     "VelocityRangesCfg",
     "action_l2",
     "action_rate_l2",
+    "actuator_force",
     "ang_vel_xy_l2",
     "angular_momentum_penalty",
     "apply_external_force_torque",
@@ -256,6 +261,7 @@ __all__ = [
     "reset_joints_by_scale",
     "reset_joints_within_limits_range",
     "reset_root_state_uniform",
+    "reset_to_fallen_state",
     "robot_body_ori_b",
     "robot_body_pos_b",
     "root_ang_vel_w",

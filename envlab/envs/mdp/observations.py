@@ -51,6 +51,14 @@ def joint_vel_rel(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Ten
     return columns(env.sim.data.qvel, asset_cfg.qvel_ids)
 
 
+def actuator_force(env: ManagerEnv, asset_cfg: SceneEntity = _ROBOT) -> torch.Tensor:
+    """Return the forces of what drives the joints, in N or N m, ``(num_envs, num_joints)``.
+
+    Needs ``actuator_force`` in ``env.sim.data_fields``; it is that of the last physics step.
+    """
+    return columns(env.sim.data.actuator_force, asset_cfg.actuator_ids)
+
+
 def sensor(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.Tensor:
     """Return the readings of the named MuJoCo sensors, in their own units."""
     return columns(env.sim.data.sensordata, asset_cfg.sensor_ids)

@@ -11,10 +11,10 @@ import torch
 
 from envlab.distributed.audit import flatten
 from tests.launcher import torchrun
-from tests.learner_contract import OnPolicyContract, digests
+from tests.learner_contract import OnPolicyContract, digests, timeless_digests
 from tests.skrl.torch.first_update import first_update
 from tests.skrl.torch.worker import JOBS
-from tests.trained import Pair, launch_pair, manifest_of, metrics_of, on_one_thread
+from tests.trained import Pair, checkpoint_of, launch_pair, manifest_of, metrics_of, on_one_thread
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +70,20 @@ def test_amp_ends_bit_identical_and_independent_of_who_reduces(pair: Pair):
     first, second = pair.ends["amp"]
     assert digests(first["ddp"]) == digests(second["ddp"]) == digests(first["library"])
     assert "discriminator" in " ".join(flatten(first["ddp"]))
+
+
+def test_amp_resumes_exactly_on_two_ranks_with_the_motions_of_each(pair: Pair):
+    whole, resumed = (checkpoint_of(pair.run(job), 4) for job in ("amp_task", "amp_resumed"))
+    assert timeless_digests(resumed) == timeless_digests(whole)
+    motions, replays = (
+        [rank["learner"]["memories"][name]["tensors"]["observations"] for rank in whole["ranks"]]
+        for name in ("motion_dataset", "reply_buffer")
+    )
+    assert motions[0].shape == (64, 1, 162)
+    assert replays[0].shape == (96, 1, 162)
+    assert not torch.equal(*motions)
+    assert not torch.equal(*replays)
+    assert "amp_observation_preprocessor" in " ".join(flatten(whole["model"]))
 
 
 def test_scalers_are_those_of_all_ranks_data(pair: Pair):

@@ -10,7 +10,7 @@ import pytest
 from envlab.training.launch import train
 from tests.learner_contract import timeless_digests
 from tests.run.test_directory import timeless
-from tests.skrl.torch.worker import DQN, MAPPO, PPO, SAC
+from tests.skrl.torch.worker import AMP, DQN, MAPPO, PPO, SAC
 from tests.trained import checkpoint_of, only_run
 
 KINDS = {
@@ -23,6 +23,7 @@ KINDS = {
     "mappo": MAPPO,
     "sac": SAC,
     "dqn": [*DQN, "--algorithm=dqn"],
+    "amp": AMP,
     # Three updates per two delays: the counter matters.
     "td3": [*SAC, "--algorithm=td3", "agent.agent.policy_delay=3"],
 }

@@ -40,6 +40,14 @@ MAPPO = [*PENDULUM, "--algorithm=mappo", "agent.agent.mini_batches=2"]
 IPPO = [*PENDULUM, "--algorithm=ippo", "agent.agent.mini_batches=2"]
 DQN = ["--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0", *SMALL, *REPLAY]
 
+NET = "{name:net,input:OBSERVATIONS,layers:[32],activations:relu}"
+AMP = [
+    *("--task=Isaac-Humanoid-AMP-Walk-Direct-v0", "--algorithm=amp", "--num_envs=8", *SMALL[:2]),
+    *(f"agent.models.{role}.network=[{NET}]" for role in ("policy", "value", "discriminator")),
+    *("agent.motion_dataset.memory_size=64", "agent.reply_buffer.memory_size=96"),
+    *("agent.agent.rollouts=6", "agent.agent.amp_batch_size=32", "agent.agent.learning_epochs=2"),
+    *("agent.save_interval=2", "--max_iterations=4"),
+]
 LIBRARY = "--grad_sync=library"
 JOBS: dict[str, list[str]] = {
     "ddp": [*PPO, "--max_iterations=4"],
@@ -57,6 +65,8 @@ JOBS: dict[str, list[str]] = {
     "ddpg": [*CARTPOLE, "--algorithm=ddpg", *REPLAY, "--max_iterations=2"],
     "a2c": [*CARTPOLE, "--algorithm=a2c", "--max_iterations=2"],
     "rpo": [*CARTPOLE, "--algorithm=rpo", "--max_iterations=2"],
+    "amp_task": AMP,
+    "amp_resumed": [*AMP, "--resume"],  # from iteration 2 of the one before
     "images": [*SEER, "agent.agent.rollouts=8", "--max_iterations=2"],
     "kl_threshold": [*CARTPOLE, "agent.agent.kl_threshold=0.01"],
     "trpo": [*CARTPOLE, "--algorithm=trpo"],
@@ -105,6 +115,9 @@ def main() -> None:
     amp = {sync: train_amp(context, grad_sync=sync)[0].model_state() for sync in ("ddp", "library")}
     torch.save(amp, folder / f"amp_rank{context.rank}.pt")
     for name, arguments in JOBS.items():
+        if name == "amp_resumed":
+            (checkpoint,) = (folder / "amp_task").rglob("model_2.pt")
+            arguments = [*arguments, f"--checkpoint={checkpoint}"]
         with CHANGES.get(name, nullcontext)():
             try:
                 values = train(context, folder / name, arguments, observations)

@@ -1,0 +1,1 @@
+"""Get up after a fall."""

@@ -1,0 +1,96 @@
+"""The rewards of getting up by hand, at a standing and at a lying robot."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs import SceneEntityCfg
+from envlab.envs.entities import resolve_entity
+from envlab.registry import get_task, load_env_cfg
+from envlab_tasks.locomotion.getup import terms
+from envlab_tasks.locomotion.playground_env import PlaygroundEnv
+
+GO1 = "Playground-Go1Getup-v0"
+IMU_Z = -0.00617
+"""Height of the IMU in the trunk's frame, in m."""
+
+
+def make(**fields: object) -> PlaygroundEnv:
+    task = get_task(GO1)
+    cfg = load_env_cfg(task)
+    cfg.events.reset_base.params["num_states"] = 8
+    context = DistributedContext(num_threads=1)
+    return task.make(cfg, context=context, num_envs=3, seed=0)
+
+
+@pytest.fixture(scope="module")
+def env() -> PlaygroundEnv:
+    """Return robots that stand, lie on their backs, and lean by 6 degrees at full height."""
+    made = make()
+    qpos = made.default_qpos.repeat(3, 1)
+    qpos[:, 2] = torch.tensor([0.275 - IMU_Z, 0.1, 0.3])
+    qpos[1, 3:7] = torch.tensor([0.0, 1.0, 0.0, 0.0])
+    half = math.radians(3.0)
+    qpos[2, 3:7] = torch.tensor([math.cos(half), 0.0, math.sin(half), 0.0])
+    qpos[0, 7] += 0.4
+    qvel = torch.zeros(3, 18)
+    qvel[0, 6], qvel[0, 7] = 2.0 * math.pi + 1.0, -2.0 * math.pi - 2.0
+    made.sim.reset(torch.ones(3, dtype=torch.bool), qpos, qvel)
+    return made
+
+
+def robot(env: PlaygroundEnv, **names: str):
+    return resolve_entity(SceneEntityCfg("robot", **names), env.sim.model, env.device)
+
+
+def test_rewards_of_a_robot_that_stands_lies_or_leans(env):
+    whole, imu = robot(env), robot(env, site_names="imu")
+    lean = 2.0 - 2.0 * math.cos(math.radians(6.0))  # the squared distance of two unit vectors
+    upright = terms.orientation(env, whole)
+    assert upright.tolist() == pytest.approx([1.0, math.exp(-8.0), math.exp(-2.0 * lean)], rel=1e-4)
+    assert terms.is_upright(env, whole).tolist() == [True, False, False]
+    height = terms.torso_height(env, 0.275, imu)
+    expected = [math.exp(0.275) - 1.0, math.exp(0.1 - IMU_Z) - 1.0, math.exp(0.275) - 1.0]
+    assert height.tolist() == pytest.approx(expected, rel=1e-4)
+    posture = terms.posture(env, whole)  # a hip is 0.4 rad away
+    assert posture.tolist() == pytest.approx([math.exp(-0.08), 0.0, 0.0], rel=1e-4)
+    env.action_manager.action.fill_(0.5)
+    still = terms.stand_still(env, 0.275, imu)
+    assert still.tolist() == pytest.approx([math.exp(-0.5 * 12 * 0.25), 0.0, 0.0], rel=1e-4)
+    assert terms.is_standing(env, 0.275, imu).tolist() == [True, False, False]
+    assert terms.is_standing(env, 0.281, imu).tolist() == [False] * 3  # 6 mm too low
+
+
+def test_penalties_are_of_speed_torques_and_the_last_three_actions(env):
+    assert terms.joint_speed(env, robot(env)).tolist() == pytest.approx([5.0, 0.0, 0.0], rel=1e-4)
+    force = torch.tensor([[3.0, -4.0] + [0.0] * 10])
+    pressed = SimpleNamespace(sim=SimpleNamespace(data=SimpleNamespace(actuator_force=force)))
+    assert terms.torques(pressed, robot(env)).tolist() == [5.0 + 7.0]
+    manager = env.action_manager
+    for values, number in ((manager.action, 1.0), (manager.prev_action, 0.5)):
+        values.zero_()[:, 0] = number
+    env.older_action.zero_()[:, 0] = 0.25
+    assert terms.action_rate(env).tolist() == pytest.approx([0.5**2 + 0.25**2] * 3)
+
+
+def test_the_third_action_is_the_one_before_the_last_two():
+    env = make()
+    for number in (1.0, 2.0, 3.0):
+        env.step(torch.full((3, 12), number))
+    assert (env.older_action == 1.0).all()
+    assert (env.action_manager.prev_action == 2.0).all()
+
+
+def test_a_reward_is_never_negative():
+    env = make()
+    least = torch.inf
+    for _ in range(5):
+        reward = env.step(torch.randn(3, 12) * 3.0)[1]
+        assert (reward >= 0.0).all()
+        least = min(least, float(env.reward_manager.step_values.sum(dim=0).min()))
+    assert least < 0.0  # what the terms add up to

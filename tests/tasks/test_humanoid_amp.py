@@ -1,0 +1,157 @@
+"""AMP's humanoid: its observation by hand, what the discriminator sees, and its clips."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from envlab.distributed.context import DistributedContext
+from envlab.envs.scene import load_model
+from envlab.errors import ConfigurationError
+from envlab.motion import fit_clip, read_clip
+from envlab.registry import get_task, load_env_cfg
+from envlab_tasks.tracking.humanoid_amp.humanoid_amp_env import HumanoidAmpEnv, observation
+
+WALK = "Isaac-Humanoid-AMP-Walk-Direct-v0"
+
+
+def make(task_id: str = WALK, num_envs: int = 4, **fields: Any) -> HumanoidAmpEnv:
+    task = get_task(task_id)
+    cfg = load_env_cfg(task)
+    for name, value in fields.items():
+        setattr(cfg, name, value)
+    return task.make(cfg, context=DistributedContext(num_threads=1), num_envs=num_envs, seed=0)
+
+
+@pytest.fixture(scope="module")
+def clip():
+    model = load_model("envlab_assets:robots/humanoid_28.xml")
+    return fit_clip(read_clip("envlab_assets:motions/humanoid_28_walk.npz"), model)
+
+
+def test_an_observation_by_hand():
+    turn = torch.tensor([[math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]])  # x to y
+    keys = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]]])
+    row = observation(
+        torch.tensor([[0.1, 0.2]]),
+        torch.tensor([[3.0, 4.0]]),
+        torch.tensor([[5.0, 6.0, 1.5]]),
+        turn,
+        torch.tensor([[0.7, 0.8, 0.9]]),
+        torch.tensor([[-1.0, -2.0, -3.0]]),
+        keys,
+    )
+    expected = [0.1, 0.2, 3.0, 4.0, 1.5, *(0.0, 1.0, 0.0), *(0.0, 0.0, 1.0)]
+    expected += [0.7, 0.8, 0.9, -1.0, -2.0, -3.0, *(-4.0, -4.0, 1.5), *(-5.0, -6.0, -1.5)]
+    assert row[0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_robot_that_starts_in_the_clip_observes_the_clip_15_cm_higher(clip):
+    env = make(reset_strategy="random-start")
+    obs = env.obs_buf["policy"][0]
+    torso, feet = clip.body_names.index("torso"), clip.body_names.index("left_foot")
+    assert obs[:28].tolist() == pytest.approx(clip.joint_pos[0].tolist(), abs=1e-5)
+    assert obs[28:56].tolist() == pytest.approx(clip.joint_vel[0].tolist(), abs=1e-4)
+    assert float(obs[56]) == pytest.approx(clip.body_pos_w[0, torso, 2] + 0.15, abs=1e-5)
+    for columns, values in (
+        (slice(63, 66), clip.body_lin_vel_w),
+        (slice(66, 69), clip.body_ang_vel_w),
+    ):
+        assert obs[columns].tolist() == pytest.approx(values[0, torso].tolist(), abs=1e-3)
+    offset = clip.body_pos_w[0, feet] - clip.body_pos_w[0, torso]
+    assert obs[78:].tolist() == pytest.approx(offset.tolist(), abs=1e-5)
+
+
+def test_the_discriminator_sees_the_last_two_observations_and_the_clip_at_a_start():
+    env = make()
+    start = env.obs_buf["policy"].clone()
+    action = torch.zeros(4, 28)
+    first = env.step(action)[0]["policy"].clone()
+    *_, info = env.step(action)
+    second = env.obs_buf["policy"]
+    assert torch.equal(info["amp_obs"], torch.cat((second, first), dim=1))
+    assert not torch.equal(first, start)
+    # In an episode's first step, the older one is that of the start.
+    env.reset(seed=0)
+    assert torch.equal(env.obs_buf["policy"], start)
+    *_, info = env.step(action)
+    assert torch.equal(info["amp_obs"], torch.cat((first, start), dim=1))
+
+
+def test_what_the_discriminator_sees_where_an_episode_ends_is_its_end():
+    env = make(episode_length_s=4 / 30.0)
+    for _ in range(3):
+        obs, _, terminated, truncated, info = env.step(torch.zeros(4, 28))
+    assert (terminated | truncated).all()
+    assert torch.equal(info["amp_obs"][:, :81], info["final_obs"]["policy"])
+    assert not torch.equal(info["amp_obs"][:, :81], obs["policy"])
+
+
+def test_reference_motions_are_pairs_of_frames_a_frame_apart(clip):
+    env = make()
+    times = torch.tensor([0.0, 1.0, 1.0 + 0.5 / 60.0])
+    pairs = env._reference_history(times)
+    assert pairs.shape == (3, 2, 81)
+    assert pairs[1, 0, :28].tolist() == pytest.approx(clip.joint_pos[60].tolist(), abs=1e-5)
+    assert pairs[1, 1, :28].tolist() == pytest.approx(clip.joint_pos[59].tolist(), abs=1e-5)
+    between = 0.5 * (clip.joint_pos[60] + clip.joint_pos[61])
+    assert pairs[2, 0, :28].tolist() == pytest.approx(between.tolist(), abs=1e-4)
+    assert torch.equal(pairs[0, 0], pairs[0, 1])  # before the first frame there is none
+    torch.manual_seed(1)
+    drawn = env.collect_reference_motions(500)
+    assert drawn.shape == (500, env.amp_observation_space.shape[0])
+    torch.manual_seed(1)
+    assert torch.equal(env.collect_reference_motions(500), drawn)
+    heights = drawn[:, 56]
+    assert float(heights.max() - heights.min()) == pytest.approx(
+        np.ptp(clip.body_pos_w[:, clip.body_names.index("torso"), 2]), rel=0.05
+    )
+
+
+def test_a_fall_ends_an_episode_only_if_it_is_to():
+    for ends in (True, False):
+        env = make(early_termination=ends)
+        qpos = env.default_qpos.repeat(4, 1)
+        qpos[:, 2], qpos[:, 3], qpos[:, 4] = 0.2, math.sqrt(0.5), math.sqrt(0.5)
+        env.sim.reset(torch.ones(4, dtype=torch.bool), qpos)
+        assert bool(env.step(torch.zeros(4, 28))[2].all()) == ends
+
+
+@pytest.mark.parametrize("name", ["Walk", "Run", "Dance"])
+def test_clips_stand_on_the_ground_and_walk_ahead(name):
+    clip = read_clip(f"envlab_assets:motions/humanoid_28_{name.lower()}.npz")
+    feet = [clip.body_names.index(f"{side}_foot") for side in ("left", "right")]
+    assert clip.fps == 60.0
+    assert clip.body_pos_w[:, feet, 2].min() == pytest.approx(0.05, abs=0.03)
+    ahead = clip.body_lin_vel_w[:, 0, 0].mean()
+    assert ahead == pytest.approx({"Walk": 0.58, "Run": 1.18, "Dance": 0.0}[name], abs=0.1)
+
+
+def test_isaac_labs_file_is_read_and_a_clip_of_another_robot_refused(clip, tmp_path: Path):
+    order = list(reversed(range(28)))
+    path = tmp_path / "humanoid_walk.npz"
+    np.savez(
+        path,
+        fps=np.array(60),
+        dof_names=np.array(clip.joint_names)[order],
+        body_names=np.array(clip.body_names),
+        dof_positions=clip.joint_pos[:, order],
+        dof_velocities=clip.joint_vel[:, order],
+        body_positions=clip.body_pos_w,
+        body_rotations=clip.body_quat_w,
+        body_linear_velocities=clip.body_lin_vel_w,
+        body_angular_velocities=clip.body_ang_vel_w,
+    )
+    times = torch.linspace(0.0, 3.0, 50)
+    assert torch.equal(
+        make(motion_file=str(path))._reference_history(times), make()._reference_history(times)
+    )
+    with pytest.raises(ConfigurationError, match="left_hip_pitch_joint"):
+        make(motion_file="envlab_assets:motions/g1_squat.npz")
+    with pytest.raises(ConfigurationError, match="There is no motion 'nowhere"):
+        make(motion_file="nowhere.npz")
