@@ -388,7 +388,8 @@ def _open_policy(path: Path) -> tuple[Any, dict[str, Any]]:
             ) from None
         raise DeployError(
             f"{path} has no metadata, so nothing says what its inputs and outputs mean. Export "
-            "it again with this envlab: envlab export LIBRARY --task ID."
+            "it again with this envlab, which says if a task cannot be described: envlab export "
+            "LIBRARY --task ID."
         ) from None
     except Exception as error:  # onnxruntime has an exception of its own for each kind of damage
         raise DeployError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
