@@ -235,7 +235,8 @@ enter() {
 # Runs every check even after one has failed, so that one run reports everything. $1: --all, or none.
 run_all_checks() {
     local check failed=""
-    local tests="python -m pytest -n 2 --dist loadfile --no-loadscope-reorder"
+    # Three workers keep two cores busy, as tests wait for processes.
+    local tests="python -m pytest -n 3 --dist loadfile --no-loadscope-reorder"
     tests="$tests --max-worker-restart=0 --durations=10${1:+ $1}"
     for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "$tests"; do
         say "$check"

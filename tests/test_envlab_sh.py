@@ -328,7 +328,7 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
         "ruff format --check .",
         "mypy",
         "lint-imports --no-logo",
-        "pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=10",
+        "pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=10",
     ]
     assert everything.returncode == 1
     assert everything.stderr.endswith("failed: ruff check ., ruff format --check .\n")
