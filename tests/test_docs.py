@@ -6,9 +6,13 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from envlab.libraries import Library, get_library
+from envlab.training.arguments import play_parser, train_parser
 from tests.launcher import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -25,6 +29,16 @@ def test_links_lead_to_files(page):
 def test_python_in_pages_parses(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
         assert ast.parse(block).body
+
+
+@pytest.mark.parametrize("make", [train_parser, play_parser])
+@pytest.mark.parametrize("library", ["rsl_rl", "rl_games", "skrl", "fast_sac"])
+def test_the_page_on_training_has_every_flag(library: str, make: Callable[[Library], Any]):
+    page = (ROOT / "docs/train.md").read_text()
+    usage = make(get_library(library)).format_usage()
+    flags = set(re.findall(r"--[\w-]+", usage)) - {"--help"}
+    assert len(flags) > 10
+    assert [name for name in sorted(flags) if not re.search(rf"{name}\b", page)] == []
 
 
 @pytest.fixture(scope="module")
