@@ -38,22 +38,23 @@ WALKERS = [
 ]
 """Trained in one launch, which costs less than one each."""
 STEPS = "agent.num_steps_per_env=4"
-LSTM = "agent.params.config"
+RL_GAMES = "agent.params.config"
 HANDS_AND_ARMS = [
     ("rsl_rl", "Isaac-Repose-Cube-Allegro-Direct-v0", [STEPS]),
     ("rsl_rl", "Envlab-Repose-Cube-Leap-Direct-v0", [STEPS]),
     ("rsl_rl", "Isaac-Repose-Cube-Shadow-OpenAI-FF-Direct-v0", [STEPS]),
     ("rsl_rl", "Isaac-Franka-Cabinet-Direct-v0", [STEPS]),
     ("rsl_rl", "Isaac-Reach-UR10-v0", [STEPS]),
+    ("rsl_rl", "Isaac-Stack-Cube-Franka-v0", [STEPS]),
     (
         "rl_games",
         "Isaac-Repose-Cube-Shadow-OpenAI-LSTM-Direct-v0",
         [
-            *(f"{LSTM}.minibatch_size=32", f"{LSTM}.mini_epochs=1"),
-            f"{LSTM}.central_value_config.minibatch_size=32",
-            f"{LSTM}.central_value_config.mini_epochs=1",
+            *(f"{RL_GAMES}.minibatch_size=32", f"{RL_GAMES}.mini_epochs=1"),
+            f"{RL_GAMES}.central_value_config.minibatch_size=32",
+            f"{RL_GAMES}.central_value_config.mini_epochs=1",
             "agent.params.network.rnn.units=16",
-            f"{LSTM}.central_value_config.network.rnn.units=16",
+            f"{RL_GAMES}.central_value_config.network.rnn.units=16",
         ],
     ),
     ("skrl", "Isaac-Repose-Cube-Shadow-Direct-v0", ["agent.agent.rollouts=4"]),
@@ -97,7 +98,7 @@ def test_two_ranks_train_each_robot_that_walks(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_two_ranks_train_each_hand_and_each_arm_of_isaac_labs_direct_tasks(tmp_path: Path):
+def test_two_ranks_train_each_hand_and_each_arm(tmp_path: Path):
     directories = train_all(tmp_path, HANDS_AND_ARMS, num_envs=4)
     losses = {task: metrics_of(directory)[-1]["losses"] for task, directory in directories.items()}
     for task, values in losses.items():
