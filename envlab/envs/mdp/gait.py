@@ -267,6 +267,24 @@ def angular_momentum_penalty(env: ManagerEnv, asset_cfg: SceneEntity) -> torch.T
     return columns(env.sim.data.sensordata, asset_cfg.sensor_ids).square().sum(dim=1)
 
 
+def feet_air_time_in_range(
+    env: ManagerEnv,
+    threshold_min: float,
+    threshold_max: float,
+    command_name: str,
+    command_threshold: float,
+    sensor_cfg: ContactBodies,
+) -> torch.Tensor:
+    """Return how many feet have been in the air for longer than one time and less than another.
+
+    Times in s. Zero where the commanded speed plus turning is at most ``command_threshold``. It is
+    mjlab 1.6.0's ``feet_air_time``.
+    """
+    time = sensor_cfg.current_air_time
+    swinging = ((time > threshold_min) & (time < threshold_max)).sum(dim=1)
+    return swinging * (_commanded(env, command_name) > command_threshold)
+
+
 def feet_clearance(
     env: ManagerEnv,
     target_height: float,

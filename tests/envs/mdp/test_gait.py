@@ -132,6 +132,15 @@ def test_steps_cost_by_height_slip_and_impact_while_moving():
     assert mdp.foot_height(env, feet) is feet.heights
 
 
+def test_a_foot_counts_while_it_has_been_in_the_air_within_bounds():
+    touches = SimpleNamespace(
+        current_air_time=torch.tensor([[0.2, 0.3], [0.2, 0.0], [0.05, 0.5], [0.6, 0.1], [0.2, 0.3]])
+    )
+    env = commanded(MOVING, TURNING, MOVING, MOVING, STANDING)
+    swinging = mdp.feet_air_time_in_range(env, 0.05, 0.5, sensor_cfg=touches, **ON)
+    assert swinging.tolist() == [2.0, 1.0, 0.0, 1.0, 0.0]
+
+
 @pytest.fixture
 def env() -> ManagerEnv:
     cfg = G1FlatEnvCfg()

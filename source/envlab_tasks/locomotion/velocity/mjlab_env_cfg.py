@@ -1,7 +1,8 @@
 """What mjlab 1.6.0's velocity tasks share on flat ground, with its numbers.
 
 A robot's task derives from :class:`MjlabVelocityEnvCfg` and names its own bodies. Terms to which
-mjlab gives a weight of 0 for a robot are left out.
+mjlab gives a weight of 0 for a robot are left out, but for ``air_time``: small batches learn to
+step with it (``env.rewards.air_time.weight=0.5``).
 
 Differs from mjlab 1.6.0:
 
@@ -257,6 +258,17 @@ class RewardsCfg:
     angular_momentum: RewardTermCfg | None = None
     dof_pos_limits: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, -1.0))
     action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.1))
+    air_time: RewardTermCfg | None = default(
+        reward(
+            mdp.feet_air_time_in_range,
+            0.0,
+            threshold_min=0.05,
+            threshold_max=0.5,
+            command_name="twist",
+            command_threshold=0.5,
+            sensor_cfg=TOUCHES,
+        )
+    )
     foot_clearance: RewardTermCfg | None = default(
         reward(mdp.feet_clearance, -2.0, target_height=0.1, feet_cfg=FEET, **STEPPING)
     )
