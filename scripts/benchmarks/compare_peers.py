@@ -81,6 +81,14 @@ def runners(library: str) -> dict[str, list[Contender]]:
     }
 
 
+def beside_mjlab(task: str, motion_file: str = "") -> list[Contender]:
+    """Return 64 environments of a task of mjlab's beside its own, in its four physics steps."""
+    return [
+        Contender("envlab", f"step {task} 64", steps=4),
+        Contender("mjlab", f"mjlab {task} 64 {motion_file}", steps=4),
+    ]
+
+
 COMPARISONS: dict[str, dict[str, list[Contender]]] = {
     # In physics steps, of which a step of mjlab's Cartpole has more than one of ours.
     "mjlab": {
@@ -88,10 +96,11 @@ COMPARISONS: dict[str, dict[str, list[Contender]]] = {
             Contender("envlab", "step Isaac-Cartpole-v0 1024", steps=2),
             Contender("mjlab", "mjlab Mjlab-Cartpole-Balance 1024", steps=5),
         ],
-        "Go2 and Go1 on a plane, 64 environments": [
-            Contender("envlab", "step Isaac-Velocity-Flat-Unitree-Go2-v0 64", steps=4),
-            Contender("mjlab", "mjlab Mjlab-Velocity-Flat-Unitree-Go1 64", steps=4),
-        ],
+        "Go1 on a plane, 64 environments": beside_mjlab("Mjlab-Velocity-Flat-Unitree-Go1"),
+        "G1 on a plane, 64 environments": beside_mjlab("Mjlab-Velocity-Flat-Unitree-G1"),
+        "G1 following a squat, 64 environments": beside_mjlab(
+            "Mjlab-Tracking-Flat-Unitree-G1", f"{ROOT}/source/envlab_assets/motions/g1_squat.npz"
+        ),
     },
     "gymnasium": {
         "Ant-v5 without contact forces": [

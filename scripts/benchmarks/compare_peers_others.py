@@ -49,13 +49,21 @@ def repeat(turns: Turns, step: Callable[[], object]) -> NoReturn:
         step()
 
 
-def mjlab(task: str, num_envs: str) -> NoReturn:
-    """Step one of mjlab's tasks with random actions, on Warp's CPU device."""
+def mjlab(task: str, num_envs: str, motion_file: str = "") -> NoReturn:
+    """Step one of mjlab's tasks with random actions, on Warp's CPU device.
+
+    Args:
+        task: Its id there.
+        num_envs: Environments.
+        motion_file: The clip that a tracking task follows.
+    """
     turns = Turns(int(num_envs))
     torch = importlib.import_module("torch")
     importlib.import_module("mjlab.tasks")
     cfg = importlib.import_module("mjlab.tasks.registry").load_env_cfg(task)
     cfg.scene.num_envs = int(num_envs)
+    if motion_file:
+        cfg.commands["motion"].motion_file = motion_file
     env: Any = importlib.import_module("mjlab.envs").ManagerBasedRlEnv(cfg, device="cpu")
     env.reset()
     shape = (int(num_envs), env.action_manager.total_action_dim)

@@ -43,6 +43,33 @@ def test_info_says_what_a_clip_holds(capsys):
     assert "30 of its bodies are in it" in output
 
 
+@pytest.mark.parametrize("name", ["squat", "wave", "turn", "walk"])
+def test_shipped_clips_step_on_the_ground_and_do_not_slide(name):
+    clip = read_clip(f"envlab_assets:motions/g1_{name}.npz")
+    model = build(TASK).sim.model
+    of = [clip.body_names.index(f"{side}_ankle_roll_link") for side in ("left", "right")]
+    height = clip.body_pos_w[:, of, 2]
+    speed = np.linalg.norm(clip.body_lin_vel_w[:, of, :2], axis=2)
+    standing = height < height.min() + 0.0005
+    assert np.abs(height[standing] - 0.036).max() < 0.005
+    assert standing.any(axis=1).all()
+    assert standing.all(axis=0).tolist() == [name in ("squat", "wave")] * 2
+    assert np.quantile(speed[standing], 0.99) < 0.05
+    low, high = model.jnt_range[1:].T
+    assert ((clip.joint_pos >= low) & (clip.joint_pos <= high)).all()
+
+
+def test_the_walk_goes_ahead_and_the_turn_about():
+    ends = {}
+    for name in ("turn", "walk"):
+        clip = read_clip(f"envlab_assets:motions/g1_{name}.npz")
+        way = clip.body_pos_w[-1, 0] - clip.body_pos_w[0, 0]
+        w, _, _, z = clip.body_quat_w[-1, 0]
+        ends[name] = [way[0], way[1], 2.0 * np.arctan2(z, w)]
+    assert ends["walk"] == pytest.approx([1.8, 0.0, 0.0], abs=0.05)
+    assert ends["turn"] == pytest.approx([0.0, 0.0, 2.4], abs=0.05)
+
+
 def test_convert_makes_body_states_of_a_csv(tmp_path, capsys):
     clip = read_clip(SQUAT)
     root = np.hstack([clip.body_pos_w[:, 0], clip.body_quat_w[:, 0][:, [1, 2, 3, 0]]])
