@@ -132,12 +132,17 @@ class Player:
         return action
 
     def step(self, action: np.ndarray) -> None:
-        """Write controls ``clip(scale * action + offset)`` and let one control step pass."""
+        """Write controls ``clip(scale * action + offset)`` and let one control step pass.
+
+        The offset of a relative action is where its joints are when the step begins.
+        """
         self.last_action[:] = action
         start = 0
         for name, term in self.cfg["actions"].items():
             own = action[start : start + len(term["joint_names"])]
             controls = own * np.float32(term["scale"]) + np.float32(term["offset"])
+            if term["type"] == "RelativeJointPositionAction":
+                controls += self.positions(term)
             if term["clip"] is not None:
                 controls = controls.clip(*term["clip"])
             self.data.ctrl[self._actuators[name]] = controls

@@ -24,10 +24,16 @@ from envlab.training.deployment import NotDeployable, describe, write_deployment
 
 CARTPOLE, ANT = "Isaac-Cartpole-v0", "Isaac-Ant-v0"
 GO2 = "Isaac-Velocity-Flat-Unitree-Go2-v0"
-EXPERIMENTS = {CARTPOLE: "cartpole", ANT: "ant", GO2: "unitree_go2_flat"}
+GETUP = "Playground-Go1Getup-v0"
+EXPERIMENTS = {
+    CARTPOLE: "rsl_rl/cartpole",
+    ANT: "rsl_rl/ant",
+    GO2: "rsl_rl/unitree_go2_flat",
+    GETUP: "fast_sac/playground_go1getup",
+}
 RANDOM = ("physics_material", "add_base_mass", "push_robot")
 """Events that make a robot another than the one that is exported."""
-STEPS = {CARTPOLE: 100, ANT: 60, GO2: 40}
+STEPS = {CARTPOLE: 100, ANT: 60, GO2: 40, GETUP: 40}
 CHAOTIC = {ANT}
 """Whose landings turn the last bit into 1e-4 within a second; the others go their way alone."""
 
@@ -42,9 +48,10 @@ def folder(tmp_path_factory) -> Any:
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(root)
                 words = [f"--task={task}", "--checkpoint=pretrained", "--device=cpu"]
-                assert main(["export", "rsl_rl", *words, f"--joint_order={order}"]) == 0
+                library = EXPERIMENTS[task].partition("/")[0]
+                assert main(["export", library, *words, f"--joint_order={order}"]) == 0
             name = "exported" if order == "envlab" else f"exported_{order}"
-            done[task, order] = root / "logs/rsl_rl" / EXPERIMENTS[task] / "pretrained" / name
+            done[task, order] = root / "logs" / EXPERIMENTS[task] / "pretrained" / name
         return done[task, order]
 
     return export

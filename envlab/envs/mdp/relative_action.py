@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -41,6 +41,11 @@ class RelativeJointPositionAction(ActionTerm):
         self.dim = len(actuators)
         self._cfg, self._sim, self._qpos_ids = cfg, env.sim, entity.qpos_ids
         self._ids = torch.tensor(actuators, device=env.device)
+        self._joint_names = list(entity.joint_names)
+
+    def describe(self) -> dict[str, Any]:
+        scale, offset = [self._cfg.scale] * self.dim, [0.0] * self.dim
+        return {"joint_names": self._joint_names, "scale": scale, "offset": offset}
 
     def apply(self, actions: torch.Tensor) -> None:
         targets = columns(self._sim.data.qpos, self._qpos_ids) + actions * self._cfg.scale
