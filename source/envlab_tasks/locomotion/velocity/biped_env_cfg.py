@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     CommandsCfg,
     EventsCfg,
@@ -30,33 +31,27 @@ def joints(*names: str) -> SceneEntityCfg:
 
 def deviation(weight: float, *names: str) -> RewardTermCfg:
     """Return the penalty on joints that walking does not need."""
-    return RewardTermCfg(
-        func=mdp.joint_deviation_l1, weight=weight, params={"asset_cfg": joints(*names)}
-    )
+    return reward(mdp.joint_deviation_l1, weight, asset_cfg=joints(*names))
 
 
 def feet_air_time(weight: float, feet: str, threshold: float) -> RewardTermCfg:
     """Return the reward for standing on one foot at a time, for up to ``threshold`` s."""
-    return RewardTermCfg(
-        func=mdp.feet_air_time_positive_biped,
-        weight=weight,
-        params={
-            "command_name": "base_velocity",
-            "sensor_cfg": in_contact(feet),
-            "threshold": threshold,
-        },
+    return reward(
+        mdp.feet_air_time_positive_biped,
+        weight,
+        command_name="base_velocity",
+        sensor_cfg=in_contact(feet),
+        threshold=threshold,
     )
 
 
 def feet_slide(weight: float, feet: str) -> RewardTermCfg:
     """Return the penalty on feet that slide while they touch."""
-    return RewardTermCfg(
-        func=mdp.feet_slide,
-        weight=weight,
-        params={
-            "sensor_cfg": in_contact(feet),
-            "asset_cfg": SceneEntityCfg("robot", body_names=feet),
-        },
+    return reward(
+        mdp.feet_slide,
+        weight,
+        sensor_cfg=in_contact(feet),
+        asset_cfg=SceneEntityCfg("robot", body_names=feet),
     )
 
 
@@ -114,22 +109,16 @@ class BipedPlayEventsCfg(BipedEventsCfg):
 class BipedRewardsCfg(RewardsCfg):
     """Do not fall, stay upright, and follow the command in the frame that turns with the yaw."""
 
-    termination_penalty: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.is_terminated, weight=-200.0)
-    )
+    termination_penalty: RewardTermCfg | None = default(reward(mdp.is_terminated, -200.0))
     track_lin_vel_xy_exp: RewardTermCfg | None = default(
         tracking(mdp.track_lin_vel_xy_yaw_frame_exp, 1.0)
     )
     track_ang_vel_z_exp: RewardTermCfg | None = default(
         tracking(mdp.track_ang_vel_z_world_exp, 1.0)
     )
-    action_rate_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005)
-    )
+    action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.005))
     undesired_contacts: RewardTermCfg | None = None
-    flat_orientation_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-1.0)
-    )
+    flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -1.0))
 
 
 @dataclass(kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from envlab.envs import UniformNoiseCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg, TerminationTermCfg
+from envlab.envs.terms import termination
 from envlab.envs.terrain import (
     HfInvertedPyramidSlopedTerrainCfg,
     HfPyramidSlopedTerrainCfg,
@@ -135,7 +136,5 @@ class RoughTerminationsCfg(TerminationsCfg):
     """The same, and the episode ends, without a failure, 30 cm before the ground does."""
 
     out_of_terrain_bounds: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.terrain_out_of_bounds, params={"distance_buffer": 0.3}, time_out=True
-        )
+        termination(mdp.terrain_out_of_bounds, distance_buffer=0.3, time_out=True)
     )

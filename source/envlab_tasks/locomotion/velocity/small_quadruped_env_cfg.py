@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import at_startup, reward
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshRandomGridTerrainCfg,
@@ -29,27 +30,22 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 
 def feet_air_time(weight: float) -> RewardTermCfg:
     """Return the reward for steps of more than 0.5 s."""
-    return RewardTermCfg(
-        func=mdp.feet_air_time,
-        weight=weight,
-        params={
-            "sensor_cfg": in_contact(".*_foot"),
-            "command_name": "base_velocity",
-            "threshold": 0.5,
-        },
+    return reward(
+        mdp.feet_air_time,
+        weight,
+        sensor_cfg=in_contact(".*_foot"),
+        command_name="base_velocity",
+        threshold=0.5,
     )
 
 
 def base_mass(body_name: str) -> EventTermCfg:
     """Return the event that a body weighs 1 kg less to 3 kg more."""
-    return EventTermCfg(
-        func=mdp.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=body_name),
-            "mass_distribution_params": (-1.0, 3.0),
-            "operation": "add",
-        },
+    return at_startup(
+        mdp.randomize_rigid_body_mass,
+        asset_cfg=SceneEntityCfg("robot", body_names=body_name),
+        mass_distribution_params=(-1.0, 3.0),
+        operation="add",
     )
 
 
@@ -92,9 +88,7 @@ class SmallRewardsCfg(RewardsCfg):
 
     track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.5))
     track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.75))
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
-    )
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.0e-4))
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.01))
     undesired_contacts: RewardTermCfg | None = None
 
@@ -104,9 +98,7 @@ class SmallFlatRewardsCfg(SmallRewardsCfg):
     """On flat ground the base is to be level, and steps are to be long."""
 
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.25))
-    flat_orientation_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-2.5)
-    )
+    flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -2.5))
 
 
 @dataclass(kw_only=True)

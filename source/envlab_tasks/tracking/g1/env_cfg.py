@@ -29,6 +29,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_intervals, at_startup, reward, termination
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 
 MOTION = "envlab_assets:motions/g1_squat.npz"
@@ -76,14 +77,12 @@ def imu(name: str, noise: float | None = None) -> ObservationTermCfg:
 def close(func: Callable[..., Any], weight: float, std: float) -> RewardTermCfg:
     """Return a reward for being close to the motion; ``std`` in the units of its quantity."""
     params = {"command_name": "motion", "std": std}
-    return RewardTermCfg(func=func, weight=weight, params=params)
+    return reward(func, weight, **params)
 
 
 def away(func: Callable[..., Any], threshold: float, **params: object) -> TerminationTermCfg:
     """Return the failure of being too far from the motion."""
-    return TerminationTermCfg(
-        func=func, params={"command_name": "motion", "threshold": threshold, **params}
-    )
+    return termination(func, command_name="motion", threshold=threshold, **params)
 
 
 @dataclass(kw_only=True)
@@ -193,36 +192,23 @@ class EventsCfg:
     """Robots differ in friction, balance and encoders, and are pushed."""
 
     push_robot: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.push_by_setting_velocity,
-            mode="interval",
-            interval_range_s=(1.0, 3.0),
-            params={"velocity_range": VELOCITIES},
-        )
+        at_intervals((1.0, 3.0), mdp.push_by_setting_velocity, velocity_range=VELOCITIES)
     )
     base_com: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_com,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", body_names="torso_link"),
-                "com_range": {"x": (-0.025, 0.025), "y": (-0.05, 0.05), "z": (-0.05, 0.05)},
-            },
+        at_startup(
+            mdp.randomize_rigid_body_com,
+            asset_cfg=SceneEntityCfg("robot", body_names="torso_link"),
+            com_range={"x": (-0.025, 0.025), "y": (-0.05, 0.05), "z": (-0.05, 0.05)},
         )
     )
     encoder_bias: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_encoder_bias, mode="startup", params={"bias_range": (-0.01, 0.01)}
-        )
+        at_startup(mdp.randomize_encoder_bias, bias_range=(-0.01, 0.01))
     )
     foot_friction: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", geom_names=SOLES),
-                "friction_range": (0.3, 1.2),
-            },
+        at_startup(
+            mdp.randomize_rigid_body_material,
+            asset_cfg=SceneEntityCfg("robot", geom_names=SOLES),
+            friction_range=(0.3, 1.2),
         )
     )
 
@@ -249,20 +235,14 @@ class RewardsCfg:
     motion_body_ang_vel: RewardTermCfg | None = default(
         close(mdp.motion_global_body_angular_velocity_error_exp, 1.0, 3.14)
     )
-    action_rate_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.1)
-    )
-    joint_limit: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_pos_limits, weight=-10.0)
-    )
+    action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.1))
+    joint_limit: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, -10.0))
     self_collisions: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.self_collision_cost,
-            weight=-10.0,
-            params={
-                "force_threshold": 10.0,
-                "asset_cfg": SceneEntityCfg("robot", sensor_names="self_collision"),
-            },
+        reward(
+            mdp.self_collision_cost,
+            -10.0,
+            force_threshold=10.0,
+            asset_cfg=SceneEntityCfg("robot", sensor_names="self_collision"),
         )
     )
 
@@ -271,9 +251,7 @@ class RewardsCfg:
 class TerminationsCfg:
     """The time is up, or the trunk, a foot or a hand is too far away."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     anchor_pos: TerminationTermCfg | None = default(away(mdp.bad_anchor_pos_z_only, 0.25))
     anchor_ori: TerminationTermCfg | None = default(away(mdp.bad_anchor_ori, 0.8))
     ee_body_pos: TerminationTermCfg | None = default(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default
 from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg, SuccessTermCfg
+from envlab.envs.terms import observation
 from envlab_assets.robots.g1_29 import MODEL
 from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.getup.getup_env_cfg import (
@@ -29,7 +30,7 @@ class G1CriticCfg(CriticCfg):
 
     imu_lin_acc: ObservationTermCfg | None = None  # type: ignore[assignment]
     torso_height: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.site_height, params={"asset_cfg": site("imu_in_pelvis")})
+        observation(terms.site_height, asset_cfg=site("imu_in_pelvis"))
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg
+from envlab.envs.terms import at_reset, observation, reward
 from envlab_tasks.locomotion.velocity.a1.env import (
     LeggedGymCommandCfg,
     dof_acc,
@@ -43,7 +44,7 @@ class A1PolicyCfg(PolicyCfg):
     base_lin_vel: ObservationTermCfg = default(scaled(mdp.base_lin_vel, 2.0, 0.1))
     base_ang_vel: ObservationTermCfg = default(scaled(mdp.base_ang_vel, 0.25, 0.2))
     velocity_commands: ObservationTermCfg = default(
-        ObservationTermCfg(func=scaled_commands, params={"command_name": "base_velocity"})
+        observation(scaled_commands, command_name="base_velocity")
     )
     joint_vel: ObservationTermCfg = default(scaled(mdp.joint_vel_rel, 0.05, 1.5))
 
@@ -89,10 +90,10 @@ class A1EventsCfg(EventsCfg):
     base_com: EventTermCfg | None = None
     base_external_force_torque: EventTermCfg | None = None
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={"pose_range": {}, "velocity_range": dict.fromkeys(AXES, (-0.5, 0.5))},
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={},
+            velocity_range=dict.fromkeys(AXES, (-0.5, 0.5)),
         )
     )
     reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
@@ -111,32 +112,24 @@ class A1EventsCfg(EventsCfg):
 class A1RewardsCfg(RewardsCfg):
     """What A1 changes; tracking, smoothness and the rest are as in all velocity tasks."""
 
-    dof_acc_l2: RewardTermCfg | None = default(RewardTermCfg(func=dof_acc, weight=-2.5e-7))
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
-    )
+    dof_acc_l2: RewardTermCfg | None = default(reward(dof_acc, -2.5e-7))
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.0e-4))
     feet_air_time: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.feet_air_time,
-            weight=1.0,
-            params={
-                "sensor_cfg": in_contact(".*_foot"),
-                "command_name": "base_velocity",
-                "threshold": 0.5,
-            },
+        reward(
+            mdp.feet_air_time,
+            1.0,
+            sensor_cfg=in_contact(".*_foot"),
+            command_name="base_velocity",
+            threshold=0.5,
         )
     )
     undesired_contacts: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.undesired_contacts,
-            weight=-1.0,
-            params={"sensor_cfg": in_contact(".*_(thigh|calf)"), "threshold": 0.1},
+        reward(
+            mdp.undesired_contacts, -1.0, sensor_cfg=in_contact(".*_(thigh|calf)"), threshold=0.1
         )
     )
     flat_orientation_l2: RewardTermCfg | None = None
-    dof_pos_limits: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_pos_limits, weight=-10.0)
-    )
+    dof_pos_limits: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, -10.0))
 
 
 @dataclass(kw_only=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     RewardsCfg,
@@ -28,14 +29,12 @@ MODEL = "envlab_assets:robots/anymal_d.xml"
 
 def feet_air_time(weight: float) -> RewardTermCfg:
     """Return the reward for steps of more than 0.5 s."""
-    return RewardTermCfg(
-        func=mdp.feet_air_time,
-        weight=weight,
-        params={
-            "sensor_cfg": in_contact(".*_FOOT"),
-            "command_name": "base_velocity",
-            "threshold": 0.5,
-        },
+    return reward(
+        mdp.feet_air_time,
+        weight,
+        sensor_cfg=in_contact(".*_FOOT"),
+        command_name="base_velocity",
+        threshold=0.5,
     )
 
 
@@ -45,11 +44,7 @@ class AnymalDRewardsCfg(RewardsCfg):
 
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.125))
     undesired_contacts: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.undesired_contacts,
-            weight=-1.0,
-            params={"sensor_cfg": in_contact(".*_THIGH"), "threshold": 1.0},
-        )
+        reward(mdp.undesired_contacts, -1.0, sensor_cfg=in_contact(".*_THIGH"), threshold=1.0)
     )
 
 

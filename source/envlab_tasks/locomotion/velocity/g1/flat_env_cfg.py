@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
     BipedPlayEventsCfg,
     feet_air_time,
@@ -45,7 +46,7 @@ class FlatRewardsCfg(G1RewardsCfg):
     track_ang_vel_z_exp: RewardTermCfg | None = default(
         tracking(mdp.track_ang_vel_z_world_exp, 1.0)
     )
-    lin_vel_z_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-0.2))
+    lin_vel_z_l2: RewardTermCfg | None = default(reward(mdp.lin_vel_z_l2, -0.2))
     dof_torques_l2: RewardTermCfg | None = default(torques(-2.0e-6, ".*_hip_.*", ".*_knee_joint"))
     dof_acc_l2: RewardTermCfg | None = default(joint_acc(-1.0e-7))
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.75, FEET, threshold=0.4))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import at_startup
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     ActionsCfg,
@@ -72,13 +73,10 @@ class G1EventsCfg(EventsCfg):
     """Soles slip more or less, and the torso is heavier on one side."""
 
     foot_friction: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", geom_names=SOLES),
-                "friction_range": (0.3, 1.2),
-            },
+        at_startup(
+            mdp.randomize_rigid_body_material,
+            asset_cfg=SceneEntityCfg("robot", geom_names=SOLES),
+            friction_range=(0.3, 1.2),
         )
     )
     base_com: EventTermCfg | None = default(balance(TORSO))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import at_startup
 from envlab_assets.robots.go1 import FEET, MJLAB_ACTION_SCALE, MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     ActionsCfg,
@@ -31,15 +32,12 @@ def foot_friction(
     axis: int, low: float, high: float, distribution: str = "log_uniform"
 ) -> EventTermCfg:
     """Return a draw of the feet's friction when they slide (0), spin (1) or roll (2)."""
-    return EventTermCfg(
-        func=mdp.randomize_geom_friction,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", geom_names=".*_foot_collision"),
-            "friction_range": (low, high),
-            "axis": axis,
-            "distribution": distribution,
-        },
+    return at_startup(
+        mdp.randomize_geom_friction,
+        asset_cfg=SceneEntityCfg("robot", geom_names=".*_foot_collision"),
+        friction_range=(low, high),
+        axis=axis,
+        distribution=distribution,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from envlab.envs.terms import termination
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.go1 import MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import (
@@ -65,9 +66,8 @@ class Go1RoughTerminationsCfg(RoughTerminationsCfg):
 
     fell_over: TerminationTermCfg | None = None
     illegal_contact: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.illegal_collision,
-            params={"force_threshold": 10.0, "asset_cfg": sensors(".*_thigh_ground")},
+        termination(
+            mdp.illegal_collision, force_threshold=10.0, asset_cfg=sensors(".*_thigh_ground")
         )
     )
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
 from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.envs.terrain import TerrainCfg
 from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, Go2PlayEventsCfg
 from envlab_tasks.locomotion.velocity.go2.blind_env_cfg import BlindPolicyCfg, RoughTeacherCfg
@@ -49,12 +50,7 @@ def head_camera() -> DepthCameraSensorCfg:
 
 def depth_image() -> ObservationTermCfg:
     """Return the image, in units of its range, with noise of 2 cm."""
-    return ObservationTermCfg(
-        func=mdp.image,
-        params={"sensor_cfg": SceneEntityCfg("depth_camera")},
-        noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01),
-        clip=(0.0, 1.0),
-    )
+    return observation(mdp.image, 0.01, sensor_cfg=SceneEntityCfg("depth_camera"), clip=(0.0, 1.0))
 
 
 @dataclass(kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, SuccessTermCfg
+from envlab.envs.terms import at_reset
 from envlab.envs.terrain import (
     ParkourGapsTerrainCfg,
     ParkourHurdlesTerrainCfg,
@@ -73,13 +74,10 @@ class ParkourEventsCfg(SmallEventsCfg):
     """Episodes start in the middle of the platform, nearly facing along the course."""
 
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.3, 0.3), "y": (-1.0, 1.0), "yaw": (-0.3, 0.3)},
-                "velocity_range": {},
-            },
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={"x": (-0.3, 0.3), "y": (-1.0, 1.0), "yaw": (-0.3, 0.3)},
+            velocity_range={},
         )
     )
 

@@ -23,6 +23,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, at_startup, observation, reward, termination
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshPlaneTerrainCfg,
@@ -84,11 +85,6 @@ def spot_scene(
     )
 
 
-def reward(func: Callable[..., Any], weight: float, **params: Any) -> RewardTermCfg:
-    """Return a reward."""
-    return RewardTermCfg(func=func, weight=weight, params=params)
-
-
 @dataclass(kw_only=True)
 class SpotCommandsCfg(CommandsCfg):
     """Fast in all directions, by turning velocities alone; a tenth of the robots stand."""
@@ -124,11 +120,11 @@ class SpotPolicyCfg(ObservationGroupCfg):
     base_ang_vel: ObservationTermCfg = default(noisy(mdp.base_ang_vel, 0.1))
     projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
     velocity_commands: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "base_velocity"})
+        observation(mdp.generated_commands, command_name="base_velocity")
     )
     joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.05))
     joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 0.5))
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -151,41 +147,31 @@ class SpotEventsCfg(EventsCfg):
         )
     )
     add_base_mass: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={
-                "asset_cfg": BODY,
-                "mass_distribution_params": (-2.5, 2.5),
-                "operation": "add",
-            },
+        at_startup(
+            mdp.randomize_rigid_body_mass,
+            asset_cfg=BODY,
+            mass_distribution_params=(-2.5, 2.5),
+            operation="add",
         )
     )
     base_com: EventTermCfg | None = None
     base_external_force_torque: EventTermCfg | None = default(external_wrench("body"))
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
-                "velocity_range": {
-                    "x": (-1.5, 1.5),
-                    "y": (-1.0, 1.0),
-                    "z": (-0.5, 0.5),
-                    "roll": (-0.7, 0.7),
-                    "pitch": (-0.7, 0.7),
-                    "yaw": (-1.0, 1.0),
-                },
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
+            velocity_range={
+                "x": (-1.5, 1.5),
+                "y": (-1.0, 1.0),
+                "z": (-0.5, 0.5),
+                "roll": (-0.7, 0.7),
+                "pitch": (-0.7, 0.7),
+                "yaw": (-1.0, 1.0),
             },
         )
     )
     reset_robot_joints: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={"position_range": (-0.2, 0.2), "velocity_range": (-2.5, 2.5)},
-        )
+        at_reset(mdp.reset_joints_by_offset, position_range=(-0.2, 0.2), velocity_range=(-2.5, 2.5))
     )
 
 
@@ -249,22 +235,16 @@ class SpotRewardsCfg:
 class SpotTerminationsCfg:
     """The time is up, body or legs touch something, or the ground ends soon."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     body_contact: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.illegal_contact,
-            params={
-                "sensor_cfg": SceneEntityCfg("contact_forces", body_names=["body", ".*leg"]),
-                "threshold": 1.0,
-            },
+        termination(
+            mdp.illegal_contact,
+            sensor_cfg=SceneEntityCfg("contact_forces", body_names=["body", ".*leg"]),
+            threshold=1.0,
         )
     )
     terrain_out_of_bounds: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.terrain_out_of_bounds, params={"distance_buffer": 3.0}, time_out=True
-        )
+        termination(mdp.terrain_out_of_bounds, distance_buffer=3.0, time_out=True)
     )
 
 
