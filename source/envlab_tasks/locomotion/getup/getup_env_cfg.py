@@ -25,9 +25,9 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
-from envlab.envs.terms import at_reset, observation, termination
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.locomotion.getup import terms
-from envlab_tasks.locomotion.velocity.mjlab_env_cfg import noisy, reward, sensors
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import sensors
 
 
 def site(name: str) -> SceneEntityCfg:
@@ -61,11 +61,11 @@ class PolicyCfg(ObservationGroupCfg):
 
     enable_corruption: bool = True
     base_ang_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
+        observation(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
     )
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.03))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.03))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlab.envs import ManagerEnvCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import ManagerEnvCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.managers import (
     CurriculumTermCfg,
@@ -34,12 +34,6 @@ TOUCHES = SceneEntityCfg("contact_forces")
 """The feet in the contact sensor: the models have net forces of no other bodies."""
 STEPPING = {"command_name": "twist", "command_threshold": 0.05}
 """What rewards of steps ask of the command, in m/s and rad/s."""
-
-
-def noisy(func: Callable[..., Any], bound: float, **params: Any) -> ObservationTermCfg:
-    """Return an observation with uniform noise of up to ``bound``."""
-    noise = UniformNoiseCfg(n_min=-bound, n_max=bound)
-    return ObservationTermCfg(func=func, params=params, noise=noise)
 
 
 def sensors(*names: str) -> SceneEntityCfg:
@@ -129,14 +123,14 @@ class PolicyCfg(ObservationGroupCfg):
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.5, asset_cfg=sensors("imu_lin_vel"))
+        observation(mdp.sensor, 0.5, asset_cfg=sensors("imu_lin_vel"))
     )
     base_ang_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
+        observation(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
     )
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.01, biased=True))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01, biased=True))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
     command: ObservationTermCfg = default(observation(mdp.generated_commands, command_name="twist"))
 

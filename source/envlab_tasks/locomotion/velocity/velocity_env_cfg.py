@@ -36,11 +36,6 @@ def in_contact(body_names: str) -> SceneEntityCfg:
     return SceneEntityCfg("contact_forces", body_names=body_names)
 
 
-def noisy(func: Callable[..., Any], bound: float) -> ObservationTermCfg:
-    """Return an observation with uniform noise of up to ``bound``."""
-    return observation(func, bound)
-
-
 def tracking(func: Callable[..., Any], weight: float) -> RewardTermCfg:
     """Return a reward for following the command, of width 0.5 m/s or rad/s."""
     params = {"command_name": "base_velocity", "std": math.sqrt(0.25)}
@@ -101,14 +96,14 @@ class PolicyCfg(ObservationGroupCfg):
     """What the robot measures, with noise; its command; its last action."""
 
     enable_corruption: bool = True
-    base_lin_vel: ObservationTermCfg = default(noisy(mdp.base_lin_vel, 0.1))
-    base_ang_vel: ObservationTermCfg = default(noisy(mdp.base_ang_vel, 0.2))
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
+    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1))
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.2))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
     velocity_commands: ObservationTermCfg = default(
         observation(mdp.generated_commands, command_name="base_velocity")
     )
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.01))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 

@@ -36,8 +36,7 @@ def scene(num_envs: int = 4096) -> SceneCfg:
 def near_goal(func: Any, weight: float, **params: float) -> RewardTermCfg:
     """Return a term that compares the end of the arm with the goal."""
     asset = SceneEntityCfg("robot", body_names=EE)
-    given = {"asset_cfg": asset, "command_name": "ee_pose", **params}
-    return reward(func, weight, **given)
+    return reward(func, weight, asset_cfg=asset, command_name="ee_pose", **params)
 
 
 @dataclass(kw_only=True)

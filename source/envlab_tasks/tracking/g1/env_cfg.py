@@ -18,7 +18,6 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
-    UniformNoiseCfg,
     default,
     mdp,
 )
@@ -29,7 +28,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from envlab.envs.terms import at_intervals, at_startup, reward, termination
+from envlab.envs.terms import at_intervals, at_startup, observation, reward, termination
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 
 MOTION = "envlab_assets:motions/g1_squat.npz"
@@ -57,27 +56,17 @@ VELOCITIES = {
 
 def followed(func: Callable[..., Any], noise: float | None = None) -> ObservationTermCfg:
     """Return an observation of the motion, with uniform noise of up to ``noise``."""
-    corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
-    return ObservationTermCfg(func=func, params={"command_name": "motion"}, noise=corruption)
-
-
-def measured(
-    func: Callable[..., Any], noise: float | None = None, **params: object
-) -> ObservationTermCfg:
-    """Return an observation of the robot, with uniform noise of up to ``noise``."""
-    corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
-    return ObservationTermCfg(func=func, params=params, noise=corruption)
+    return observation(func, noise, command_name="motion")
 
 
 def imu(name: str, noise: float | None = None) -> ObservationTermCfg:
     """Return a reading of the pelvis's sensors."""
-    return measured(mdp.sensor, noise, asset_cfg=SceneEntityCfg("robot", sensor_names=name))
+    return observation(mdp.sensor, noise, asset_cfg=SceneEntityCfg("robot", sensor_names=name))
 
 
 def close(func: Callable[..., Any], weight: float, std: float) -> RewardTermCfg:
     """Return a reward for being close to the motion; ``std`` in the units of its quantity."""
-    params = {"command_name": "motion", "std": std}
-    return reward(func, weight, **params)
+    return reward(func, weight, command_name="motion", std=std)
 
 
 def away(func: Callable[..., Any], threshold: float, **params: object) -> TerminationTermCfg:
@@ -144,9 +133,9 @@ class PolicyCfg(ObservationGroupCfg):
     motion_anchor_ori_b: ObservationTermCfg = default(followed(mdp.motion_anchor_ori_b, 0.05))
     base_lin_vel: ObservationTermCfg | None = default(imu("imu_lin_vel", 0.5))
     base_ang_vel: ObservationTermCfg = default(imu("imu_ang_vel", 0.2))
-    joint_pos: ObservationTermCfg = default(measured(mdp.joint_pos_rel, 0.01, biased=True))
-    joint_vel: ObservationTermCfg = default(measured(mdp.joint_vel_rel, 0.5))
-    actions: ObservationTermCfg = default(measured(mdp.last_action))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01, biased=True))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.5))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -160,9 +149,9 @@ class CriticCfg(ObservationGroupCfg):
     body_ori: ObservationTermCfg = default(followed(mdp.robot_body_ori_b))
     base_lin_vel: ObservationTermCfg = default(imu("imu_lin_vel"))
     base_ang_vel: ObservationTermCfg = default(imu("imu_ang_vel"))
-    joint_pos: ObservationTermCfg = default(measured(mdp.joint_pos_rel))
-    joint_vel: ObservationTermCfg = default(measured(mdp.joint_vel_rel))
-    actions: ObservationTermCfg = default(measured(mdp.last_action))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)

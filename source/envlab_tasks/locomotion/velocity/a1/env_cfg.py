@@ -6,9 +6,8 @@ One thing differs: one coefficient of friction stands for its average with the g
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg
 from envlab.envs.terms import at_reset, observation, reward
 from envlab_tasks.locomotion.velocity.a1.env import (
@@ -31,22 +30,16 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 )
 
 
-def scaled(func: Any, scale: float, noise: float) -> ObservationTermCfg:
-    """Return an observation with uniform noise of up to ``noise``, times ``scale``."""
-    bounds = UniformNoiseCfg(n_min=-noise, n_max=noise)
-    return ObservationTermCfg(func=func, noise=bounds, scale=scale)
-
-
 @dataclass(kw_only=True)
 class A1PolicyCfg(PolicyCfg):
     """legged_gym's 48 observations, in its order and scales."""
 
-    base_lin_vel: ObservationTermCfg = default(scaled(mdp.base_lin_vel, 2.0, 0.1))
-    base_ang_vel: ObservationTermCfg = default(scaled(mdp.base_ang_vel, 0.25, 0.2))
+    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1, scale=2.0))
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.2, scale=0.25))
     velocity_commands: ObservationTermCfg = default(
         observation(scaled_commands, command_name="base_velocity")
     )
-    joint_vel: ObservationTermCfg = default(scaled(mdp.joint_vel_rel, 0.05, 1.5))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5, scale=0.05))
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
-from envlab.envs.terms import at_startup
+from envlab.envs.terms import at_startup, reward
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     ActionsCfg,
@@ -22,7 +22,6 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     balance,
     body,
     posture,
-    reward,
     sensors,
     upright,
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
-from envlab.envs.terms import termination
+from envlab.envs.terms import reward, termination
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.go1 import MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import (
@@ -27,7 +27,6 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     ObservationsCfg,
     RewardsCfg,
     TerminationsCfg,
-    reward,
     sensors,
     simulation,
     upright,

@@ -10,9 +10,7 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.actuators import DelayedPDActuatorCfg
@@ -39,7 +37,6 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     SensorsCfg,
     external_wrench,
     in_contact,
-    noisy,
 )
 
 MODEL = "envlab_assets:robots/spot.xml"
@@ -116,14 +113,14 @@ class SpotPolicyCfg(ObservationGroupCfg):
     """What the robot measures; its command; its last action. Noise is off."""
 
     enable_corruption: bool = False
-    base_lin_vel: ObservationTermCfg = default(noisy(mdp.base_lin_vel, 0.1))
-    base_ang_vel: ObservationTermCfg = default(noisy(mdp.base_ang_vel, 0.1))
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
+    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1))
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.1))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
     velocity_commands: ObservationTermCfg = default(
         observation(mdp.generated_commands, command_name="base_velocity")
     )
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.05))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 0.5))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.05))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 

@@ -24,9 +24,9 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from envlab.envs.terms import at_intervals, at_reset, observation, termination
+from envlab.envs.terms import at_intervals, at_reset, observation, reward, termination
 from envlab_assets.robots.t1 import FEET, MODEL
-from envlab_tasks.locomotion.velocity.mjlab_env_cfg import noisy, reward, sensors, touching
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import sensors, touching
 from envlab_tasks.locomotion.velocity.t1 import rewards as t1_rewards
 from envlab_tasks.locomotion.velocity.t1.gait_phase import GaitPhaseCfg
 
@@ -84,15 +84,15 @@ class PolicyCfg(ObservationGroupCfg):
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.1, asset_cfg=sensors("imu_lin_vel"))
+        observation(mdp.sensor, 0.1, asset_cfg=sensors("imu_lin_vel"))
     )
     base_ang_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
+        observation(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
     )
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
     command: ObservationTermCfg = default(observed("joystick"))
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.03))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.03))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
     actions: ObservationTermCfg = default(observation(mdp.last_action))
     phase: ObservationTermCfg = default(observed("phase"))
 
