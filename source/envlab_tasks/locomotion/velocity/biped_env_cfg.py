@@ -98,11 +98,7 @@ class BipedEventsCfg(EventsCfg):
     push_robot: EventTermCfg | None = None
 
 
-@dataclass(kw_only=True)
-class BipedPlayEventsCfg(BipedEventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
+NO_PUSHES = BipedEventsCfg(base_external_force_torque=None)
 
 
 @dataclass(kw_only=True)

@@ -101,11 +101,8 @@ class CommandsCfg:
     twist: mdp.UniformVelocityCommandCfg = default(twist())
 
 
-@dataclass(kw_only=True)
-class PlayCommandsCfg(CommandsCfg):
-    """The speeds of training's second stage."""
-
-    twist: mdp.UniformVelocityCommandCfg = default(twist((-1.5, 2.0), (-0.7, 0.7)))
+SECOND_STAGE = CommandsCfg(twist=twist((-1.5, 2.0), (-0.7, 0.7)))
+"""The speeds of training's second stage."""
 
 
 @dataclass(kw_only=True)
@@ -148,13 +145,6 @@ class CriticCfg(PolicyCfg):
 
 
 @dataclass(kw_only=True)
-class PlayPolicyCfg(PolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
 class ObservationsCfg:
     """What the policy sees, and what the critic does."""
 
@@ -162,11 +152,7 @@ class ObservationsCfg:
     critic: CriticCfg = field(default_factory=CriticCfg)
 
 
-@dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
+NO_NOISE = ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)

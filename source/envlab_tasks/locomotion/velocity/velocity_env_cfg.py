@@ -108,24 +108,13 @@ class PolicyCfg(ObservationGroupCfg):
 
 
 @dataclass(kw_only=True)
-class PlayPolicyCfg(PolicyCfg):
-    """The same without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
 class ObservationsCfg:
     """One group."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
 
 
-@dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """One group, without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
+NO_NOISE = ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)

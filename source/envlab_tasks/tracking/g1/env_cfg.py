@@ -97,19 +97,16 @@ class CommandsCfg:
     )
 
 
-@dataclass(kw_only=True)
-class PlayCommandsCfg(CommandsCfg):
-    """The motion from its start, from exactly its state."""
-
-    motion: mdp.MotionCommandCfg = default(
-        mdp.MotionCommandCfg(
-            motion_file=MOTION,
-            anchor_body_name="torso_link",
-            body_names=BODIES,
-            joint_position_range=(-0.1, 0.1),
-            sampling_mode="start",
-        )
+FROM_THE_START = CommandsCfg(
+    motion=mdp.MotionCommandCfg(
+        motion_file=MOTION,
+        anchor_body_name="torso_link",
+        body_names=BODIES,
+        joint_position_range=(-0.1, 0.1),
+        sampling_mode="start",
     )
+)
+"""The motion from its first frame, from exactly its state."""
 
 
 @dataclass(kw_only=True)
@@ -155,25 +152,11 @@ class CriticCfg(ObservationGroupCfg):
 
 
 @dataclass(kw_only=True)
-class PlayPolicyCfg(PolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
 class ObservationsCfg:
     """What the policy sees, and what the critic does."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     critic: CriticCfg = field(default_factory=CriticCfg)
-
-
-@dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
 
 
 @dataclass(kw_only=True)
@@ -274,20 +257,15 @@ class G1TrackingEnvCfg(ManagerEnvCfg):
 
 
 @dataclass(kw_only=True)
-class PlayEventsCfg(EventsCfg):
-    """Nothing pushes."""
-
-    push_robot: EventTermCfg | None = None
-
-
-@dataclass(kw_only=True)
 class G1TrackingPlayEnvCfg(G1TrackingEnvCfg):
     """Few robots, no noise, no pushes, from the motion's start."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    commands: CommandsCfg = field(default_factory=PlayCommandsCfg)
-    events: EventsCfg = field(default_factory=PlayEventsCfg)
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
+    )
+    commands: CommandsCfg = default(FROM_THE_START)
+    events: EventsCfg = default(EventsCfg(push_robot=None))
 
 
 @dataclass(kw_only=True)
@@ -299,35 +277,16 @@ class BlindPolicyCfg(PolicyCfg):
 
 
 @dataclass(kw_only=True)
-class BlindPlayPolicyCfg(BlindPolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
-class BlindObservationsCfg(ObservationsCfg):
-    """The policy does without state estimation; the critic has it."""
-
-    policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-
-
-@dataclass(kw_only=True)
-class BlindPlayObservationsCfg(ObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=BlindPlayPolicyCfg)
-
-
-@dataclass(kw_only=True)
 class G1TrackingNoStateEstimationEnvCfg(G1TrackingEnvCfg):
     """Where the robot is and how fast, it cannot measure."""
 
-    observations: ObservationsCfg = field(default_factory=BlindObservationsCfg)
+    observations: ObservationsCfg = default(ObservationsCfg(policy=BlindPolicyCfg()))
 
 
 @dataclass(kw_only=True)
 class G1TrackingNoStateEstimationPlayEnvCfg(G1TrackingPlayEnvCfg):
     """The same to be played."""
 
-    observations: ObservationsCfg = field(default_factory=BlindPlayObservationsCfg)
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=BlindPolicyCfg(enable_corruption=False))
+    )

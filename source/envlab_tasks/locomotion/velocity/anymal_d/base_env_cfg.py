@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default, mdp
-from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.managers import RewardTermCfg
 from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
@@ -48,12 +48,7 @@ class AnymalDRewardsCfg(RewardsCfg):
     )
 
 
-@dataclass(kw_only=True)
-class AnymalDPlayEventsCfg(EventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
-    push_robot: EventTermCfg | None = None
+NO_PUSHES = EventsCfg(base_external_force_torque=None, push_robot=None)
 
 
 @dataclass(kw_only=True)

@@ -9,15 +9,15 @@ from envlab.envs.managers import RewardTermCfg
 from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
     MODEL,
+    NO_PUSHES,
     AnymalDEnvCfg,
-    AnymalDPlayEventsCfg,
     AnymalDRewardsCfg,
     feet_air_time,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
 )
 
@@ -43,5 +43,5 @@ class AnymalDFlatPlayEnvCfg(AnymalDFlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=AnymalDPlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)

@@ -8,7 +8,7 @@ from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
-    BipedPlayEventsCfg,
+    NO_PUSHES,
     feet_air_time,
     velocity_command,
 )
@@ -21,10 +21,10 @@ from envlab_tasks.locomotion.velocity.g1.base_env_cfg import (
     torques,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     CommandsCfg,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
     tracking,
 )
@@ -65,5 +65,5 @@ class G1FlatPlayEnvCfg(G1FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=BipedPlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)

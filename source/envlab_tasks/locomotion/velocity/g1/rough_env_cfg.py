@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from envlab.envs import SceneCfg, SimulationCfg, default
 from envlab.envs.terrain import TerrainCfg
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
+    NO_PUSHES,
     TORSO,
-    BipedPlayEventsCfg,
     StraightOnCommandsCfg,
     biped_sim,
 )
@@ -48,5 +48,5 @@ class G1RoughPlayEnvCfg(G1RoughEnvCfg):
     )
     observations: ObservationsCfg = default(rough_observations(TORSO, noise=False))
     commands: CommandsCfg = field(default_factory=StraightOnCommandsCfg)
-    events: EventsCfg = field(default_factory=BipedPlayEventsCfg)
+    events: EventsCfg = default(NO_PUSHES)
     curriculum: CurriculumCfg | None = None

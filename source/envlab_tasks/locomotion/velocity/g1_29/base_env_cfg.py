@@ -81,11 +81,7 @@ class G1EventsCfg(EventsCfg):
     base_com: EventTermCfg | None = default(balance(TORSO))
 
 
-@dataclass(kw_only=True)
-class G1PlayEventsCfg(G1EventsCfg):
-    """Nothing pushes."""
-
-    push_robot: EventTermCfg | None = None
+NO_PUSHES = G1EventsCfg(push_robot=None)
 
 
 @dataclass(kw_only=True)

@@ -38,11 +38,7 @@ class Go1EventsCfg(SmallEventsCfg):
     base_external_force_torque: EventTermCfg | None = default(external_wrench(TRUNK))
 
 
-@dataclass(kw_only=True)
-class Go1PlayEventsCfg(Go1EventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
+NO_PUSHES = Go1EventsCfg(base_external_force_torque=None)
 
 
 @dataclass(kw_only=True)

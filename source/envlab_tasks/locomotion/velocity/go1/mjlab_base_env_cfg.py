@@ -60,11 +60,7 @@ class Go1EventsCfg(EventsCfg):
     foot_friction_roll: EventTermCfg | None = default(foot_friction(2, 1e-5, 5e-3))
 
 
-@dataclass(kw_only=True)
-class Go1PlayEventsCfg(Go1EventsCfg):
-    """Nothing pushes."""
-
-    push_robot: EventTermCfg | None = None
+NO_PUSHES = Go1EventsCfg(push_robot=None)
 
 
 @dataclass(kw_only=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default
 from envlab.envs.managers import RewardTermCfg
-from envlab_tasks.locomotion.velocity.biped_env_cfg import BipedPlayEventsCfg, feet_air_time
+from envlab_tasks.locomotion.velocity.biped_env_cfg import NO_PUSHES, feet_air_time
 from envlab_tasks.locomotion.velocity.h1.base_env_cfg import FEET, MODEL, H1EnvCfg, H1RewardsCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
 )
 
@@ -35,5 +35,5 @@ class H1FlatPlayEnvCfg(H1FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=BipedPlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)
