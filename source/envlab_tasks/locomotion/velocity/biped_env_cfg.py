@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneEntityCfg, SimulationCfg, default, mdp
-from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
+from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab.envs.terms import reward
+from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg, rough_observations
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     CommandsCfg,
     EventsCfg,
+    ObservationsCfg,
     RewardsCfg,
     TerminationsCfg,
     VelocityEnvCfg,
@@ -55,35 +57,13 @@ def feet_slide(weight: float, feet: str) -> RewardTermCfg:
     )
 
 
-def velocity_command(
-    lin_vel_x: tuple[float, float], lin_vel_y: tuple[float, float] = (0.0, 0.0)
-) -> mdp.UniformVelocityCommandCfg:
+def velocity_commands(**ranges: tuple[float, float]) -> CommandsCfg:
     """Return the command of a new velocity and heading every 10 s."""
-    return mdp.UniformVelocityCommandCfg(
-        resampling_time_range=(10.0, 10.0),
-        ranges=mdp.VelocityRangesCfg(lin_vel_x=lin_vel_x, lin_vel_y=lin_vel_y),
+    return CommandsCfg(
+        base_velocity=mdp.UniformVelocityCommandCfg(
+            resampling_time_range=(10.0, 10.0), ranges=mdp.VelocityRangesCfg(**ranges)
+        )
     )
-
-
-def straight_on() -> mdp.UniformVelocityCommandCfg:
-    """Return the command of 1 m/s along the world's x, for playing on rough ground."""
-    command = velocity_command((1.0, 1.0))
-    command.ranges.heading = (0.0, 0.0)
-    return command
-
-
-@dataclass(kw_only=True)
-class ForwardCommandsCfg(CommandsCfg):
-    """Forward only."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(velocity_command((0.0, 1.0)))
-
-
-@dataclass(kw_only=True)
-class StraightOnCommandsCfg(CommandsCfg):
-    """Always 1 m/s along the world's x."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(straight_on())
 
 
 @dataclass(kw_only=True)
@@ -117,13 +97,6 @@ class BipedRewardsCfg(RewardsCfg):
     flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -1.0))
 
 
-@dataclass(kw_only=True)
-class BipedTerminationsCfg(TerminationsCfg):
-    """The time is up, or the torso touches something."""
-
-    base_contact: TerminationTermCfg | None = default(base_contact(TORSO))
-
-
 def biped_sim(*data_fields: str) -> SimulationCfg:
     """Return the simulation with the fields that bipeds' terms read."""
     return SimulationCfg(
@@ -143,6 +116,28 @@ class BipedEnvCfg(VelocityEnvCfg):
     """A biped on any ground."""
 
     sim: SimulationCfg = default(biped_sim())
-    commands: CommandsCfg = field(default_factory=ForwardCommandsCfg)
+    commands: CommandsCfg = default(velocity_commands(lin_vel_x=(0.0, 1.0), lin_vel_y=(0.0, 0.0)))
     events: EventsCfg = field(default_factory=BipedEventsCfg)
-    terminations: TerminationsCfg = field(default_factory=BipedTerminationsCfg)
+    terminations: TerminationsCfg = default(TerminationsCfg(base_contact=base_contact(TORSO)))
+
+
+@dataclass(kw_only=True)
+class RoughGroundCfg:
+    """What a biped's task has on rough ground. Its scene is the robot's."""
+
+    sim: SimulationCfg = default(biped_sim("xpos", "xquat"))  # where the torso is
+    observations: ObservationsCfg = default(rough_observations(TORSO))
+    curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
+
+
+@dataclass(kw_only=True)
+class PlayRoughGroundCfg:
+    """Robots walk straight on for 40 s, without noise, pushes and curriculum."""
+
+    episode_length_s: float = 40.0
+    observations: ObservationsCfg = default(rough_observations(TORSO, noise=False))
+    commands: CommandsCfg = default(
+        velocity_commands(lin_vel_x=(1.0, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0))
+    )
+    events: EventsCfg = default(NO_PUSHES)
+    curriculum: CurriculumCfg | None = None

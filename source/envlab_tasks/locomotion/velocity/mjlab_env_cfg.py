@@ -28,6 +28,7 @@ from envlab.envs.managers import (
     TerminationTermCfg,
 )
 from envlab.envs.terms import at_intervals, at_reset, at_startup, observation, reward, termination
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg
 
 FEET = SceneEntityCfg("feet")
 TOUCHES = SceneEntityCfg("contact_forces")
@@ -103,15 +104,6 @@ class CommandsCfg:
 
 SECOND_STAGE = CommandsCfg(twist=twist((-1.5, 2.0), (-0.7, 0.7)))
 """The speeds of training's second stage."""
-
-
-@dataclass(kw_only=True)
-class ActionsCfg:
-    """Target positions of all joints, as offsets from the default pose; a robot has its scale."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.5)
-    )
 
 
 @dataclass(kw_only=True)

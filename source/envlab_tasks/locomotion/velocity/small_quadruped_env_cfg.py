@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneEntityCfg, default, mdp
+from envlab.envs import default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
-from envlab.envs.terms import at_startup, reward
+from envlab.envs.terms import reward
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshRandomGridTerrainCfg,
@@ -21,32 +21,13 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     RewardsCfg,
     VelocityEnvCfg,
-    in_contact,
+    base_mass,
+    feet_air_time,
     reset_base,
     reset_joints,
+    scaled_actions,
     tracking,
 )
-
-
-def feet_air_time(weight: float) -> RewardTermCfg:
-    """Return the reward for steps of more than 0.5 s."""
-    return reward(
-        mdp.feet_air_time,
-        weight,
-        sensor_cfg=in_contact(".*_foot"),
-        command_name="base_velocity",
-        threshold=0.5,
-    )
-
-
-def base_mass(body_name: str) -> EventTermCfg:
-    """Return the event that a body weighs 1 kg less to 3 kg more."""
-    return at_startup(
-        mdp.randomize_rigid_body_mass,
-        asset_cfg=SceneEntityCfg("robot", body_names=body_name),
-        mass_distribution_params=(-1.0, 3.0),
-        operation="add",
-    )
 
 
 def small_terrains() -> TerrainGeneratorCfg:
@@ -63,19 +44,10 @@ def small_terrains() -> TerrainGeneratorCfg:
 
 
 @dataclass(kw_only=True)
-class SmallActionsCfg(ActionsCfg):
-    """The robot is small: 0.25 rad per unit of action."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
-    )
-
-
-@dataclass(kw_only=True)
 class SmallEventsCfg(EventsCfg):
     """The base weighs 1 kg less to 3 kg more; episodes start at rest in the default pose."""
 
-    add_base_mass: EventTermCfg | None = default(base_mass("base"))
+    add_base_mass: EventTermCfg | None = default(base_mass("base", -1.0, 3.0))
     base_com: EventTermCfg | None = None
     reset_base: EventTermCfg | None = default(reset_base(0.0))
     reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0))
@@ -105,6 +77,6 @@ class SmallFlatRewardsCfg(SmallRewardsCfg):
 class SmallQuadrupedEnvCfg(VelocityEnvCfg):
     """A small quadruped on any ground."""
 
-    actions: ActionsCfg = field(default_factory=SmallActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(0.25))
     events: EventsCfg = field(default_factory=SmallEventsCfg)
     rewards: RewardsCfg = field(default_factory=SmallRewardsCfg)

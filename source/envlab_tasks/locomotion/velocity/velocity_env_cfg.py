@@ -38,8 +38,35 @@ def in_contact(body_names: str) -> SceneEntityCfg:
 
 def tracking(func: Callable[..., Any], weight: float) -> RewardTermCfg:
     """Return a reward for following the command, of width 0.5 m/s or rad/s."""
-    params = {"command_name": "base_velocity", "std": math.sqrt(0.25)}
-    return reward(func, weight, **params)
+    return reward(func, weight, command_name="base_velocity", std=math.sqrt(0.25))
+
+
+def feet_air_time(weight: float, feet: str = ".*_foot") -> RewardTermCfg:
+    """Return the reward for steps of more than 0.5 s."""
+    return reward(
+        mdp.feet_air_time,
+        weight,
+        sensor_cfg=in_contact(feet),
+        command_name="base_velocity",
+        threshold=0.5,
+    )
+
+
+def undesired_contacts(body_names: str, threshold: float = 1.0) -> RewardTermCfg:
+    """Return the penalty on contacts of more than ``threshold`` N."""
+    return reward(
+        mdp.undesired_contacts, -1.0, sensor_cfg=in_contact(body_names), threshold=threshold
+    )
+
+
+def base_mass(body_names: str, low: float, high: float) -> EventTermCfg:
+    """Return a change of mass, from a range in kg."""
+    return at_startup(
+        mdp.randomize_rigid_body_mass,
+        asset_cfg=SceneEntityCfg("robot", body_names=body_names),
+        mass_distribution_params=(low, high),
+        operation="add",
+    )
 
 
 def reset_base(velocity: float) -> EventTermCfg:
@@ -91,6 +118,11 @@ class ActionsCfg:
     )
 
 
+def scaled_actions(scale: float | dict[str, float]) -> ActionsCfg:
+    """Return the same with a scale in rad per unit of action."""
+    return ActionsCfg(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=scale))
+
+
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
     """What the robot measures, with noise; its command; its last action."""
@@ -129,14 +161,7 @@ class EventsCfg:
             params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.6, 0.8)},
         )
     )
-    add_base_mass: EventTermCfg | None = default(
-        at_startup(
-            mdp.randomize_rigid_body_mass,
-            asset_cfg=SceneEntityCfg("robot", body_names="base"),
-            mass_distribution_params=(-5.0, 5.0),
-            operation="add",
-        )
-    )
+    add_base_mass: EventTermCfg | None = default(base_mass("base", -5.0, 5.0))
     base_com: EventTermCfg | None = default(
         at_startup(
             mdp.randomize_rigid_body_com,
@@ -167,18 +192,8 @@ class RewardsCfg:
     dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -1.0e-5))
     dof_acc_l2: RewardTermCfg | None = default(reward(mdp.joint_acc_l2, -2.5e-7))
     action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.01))
-    feet_air_time: RewardTermCfg | None = default(
-        reward(
-            mdp.feet_air_time,
-            0.125,
-            sensor_cfg=in_contact(".*_foot"),
-            command_name="base_velocity",
-            threshold=0.5,
-        )
-    )
-    undesired_contacts: RewardTermCfg | None = default(
-        reward(mdp.undesired_contacts, -1.0, sensor_cfg=in_contact(".*_thigh"), threshold=1.0)
-    )
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.125))
+    undesired_contacts: RewardTermCfg | None = default(undesired_contacts(".*_thigh"))
     flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, 0.0))
     dof_pos_limits: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, 0.0))
 

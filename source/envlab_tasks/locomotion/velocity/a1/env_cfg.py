@@ -25,8 +25,10 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     PolicyCfg,
     RewardsCfg,
     VelocityEnvCfg,
-    in_contact,
+    feet_air_time,
     reset_joints,
+    scaled_actions,
+    undesired_contacts,
 )
 
 
@@ -40,31 +42,6 @@ class A1PolicyCfg(PolicyCfg):
         observation(scaled_commands, command_name="base_velocity")
     )
     joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5, scale=0.05))
-
-
-@dataclass(kw_only=True)
-class A1ObservationsCfg(ObservationsCfg):
-    """One group."""
-
-    policy: PolicyCfg = field(default_factory=A1PolicyCfg)
-
-
-@dataclass(kw_only=True)
-class A1ActionsCfg(ActionsCfg):
-    """0.25 rad per unit of action."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
-    )
-
-
-@dataclass(kw_only=True)
-class A1CommandsCfg(CommandsCfg):
-    """Up to 1 m/s each way, and any heading."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(
-        LeggedGymCommandCfg(resampling_time_range=(10.0, 10.0))
-    )
 
 
 @dataclass(kw_only=True)
@@ -107,20 +84,8 @@ class A1RewardsCfg(RewardsCfg):
 
     dof_acc_l2: RewardTermCfg | None = default(reward(dof_acc, -2.5e-7))
     dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.0e-4))
-    feet_air_time: RewardTermCfg | None = default(
-        reward(
-            mdp.feet_air_time,
-            1.0,
-            sensor_cfg=in_contact(".*_foot"),
-            command_name="base_velocity",
-            threshold=0.5,
-        )
-    )
-    undesired_contacts: RewardTermCfg | None = default(
-        reward(
-            mdp.undesired_contacts, -1.0, sensor_cfg=in_contact(".*_(thigh|calf)"), threshold=0.1
-        )
-    )
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(1.0))
+    undesired_contacts: RewardTermCfg | None = default(undesired_contacts(".*_(thigh|calf)", 0.1))
     flat_orientation_l2: RewardTermCfg | None = None
     dof_pos_limits: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, -10.0))
 
@@ -139,8 +104,10 @@ class A1FlatEnvCfg(VelocityEnvCfg):
     scene: SceneCfg = default(
         SceneCfg(num_envs=4096, model="envlab_tasks:locomotion/velocity/a1/a1.xml")
     )
-    observations: ObservationsCfg = field(default_factory=A1ObservationsCfg)
-    actions: ActionsCfg = field(default_factory=A1ActionsCfg)
-    commands: CommandsCfg = field(default_factory=A1CommandsCfg)
+    observations: ObservationsCfg = default(ObservationsCfg(policy=A1PolicyCfg()))
+    actions: ActionsCfg = default(scaled_actions(0.25))
+    commands: CommandsCfg = default(
+        CommandsCfg(base_velocity=LeggedGymCommandCfg(resampling_time_range=(10.0, 10.0)))
+    )
     events: EventsCfg = field(default_factory=A1EventsCfg)
     rewards: RewardsCfg = field(default_factory=A1RewardsCfg)

@@ -8,17 +8,18 @@ from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
 from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
+    FEET,
     MODEL,
     NO_PUSHES,
     AnymalDEnvCfg,
     AnymalDRewardsCfg,
-    feet_air_time,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     NO_NOISE,
     EventsCfg,
     ObservationsCfg,
     RewardsCfg,
+    feet_air_time,
 )
 
 
@@ -27,7 +28,7 @@ class FlatRewardsCfg(AnymalDRewardsCfg):
     """On flat ground the base is to be level, and steps are to be long."""
 
     dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.5e-5))
-    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.5))
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.5, FEET))
     flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -5.0))
 
 

@@ -10,7 +10,7 @@ from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
     NO_PUSHES,
     feet_air_time,
-    velocity_command,
+    velocity_commands,
 )
 from envlab_tasks.locomotion.velocity.g1.base_env_cfg import (
     FEET,
@@ -31,15 +31,6 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 
 
 @dataclass(kw_only=True)
-class FlatCommandsCfg(CommandsCfg):
-    """Forward and sideways."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(
-        velocity_command((0.0, 1.0), (-0.5, 0.5))
-    )
-
-
-@dataclass(kw_only=True)
 class FlatRewardsCfg(G1RewardsCfg):
     """On flat ground steps are to be long, and torques count more."""
 
@@ -56,7 +47,7 @@ class FlatRewardsCfg(G1RewardsCfg):
 class G1FlatEnvCfg(G1EnvCfg):
     """G1 on a plane."""
 
-    commands: CommandsCfg = field(default_factory=FlatCommandsCfg)
+    commands: CommandsCfg = default(velocity_commands(lin_vel_x=(0.0, 1.0), lin_vel_y=(-0.5, 0.5)))
     rewards: RewardsCfg = field(default_factory=FlatRewardsCfg)
 
 

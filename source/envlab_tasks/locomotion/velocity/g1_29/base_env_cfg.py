@@ -14,7 +14,6 @@ from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab.envs.terms import at_startup, reward
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
-    ActionsCfg,
     EventsCfg,
     MjlabVelocityEnvCfg,
     RewardsCfg,
@@ -25,6 +24,7 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     sensors,
     upright,
 )
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg, scaled_actions
 
 TORSO = "torso_link"
 WALKING = {
@@ -56,15 +56,6 @@ RUNNING = {
     ".*_elbow_joint": 0.35,
     ".*_wrist_.*": 0.3,
 }
-
-
-@dataclass(kw_only=True)
-class G1ActionsCfg(ActionsCfg):
-    """Scaled by what the motors can do."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=ACTION_SCALE)
-    )
 
 
 @dataclass(kw_only=True)
@@ -104,22 +95,17 @@ class G1RewardsCfg(RewardsCfg):
 
 
 @dataclass(kw_only=True)
-class G1SensorsCfg(SensorsCfg):
-    """Heights of the soles above the highest ground within 3 cm."""
-
-    feet: mdp.FootSensorCfg = default(
-        mdp.FootSensorCfg(
-            site_names=["left_foot", "right_foot"], ring_radius_m=0.03, num_ring_samples=6
-        )
-    )
-
-
-@dataclass(kw_only=True)
 class G1EnvCfg(MjlabVelocityEnvCfg):
     """G1 on any ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
-    actions: ActionsCfg = field(default_factory=G1ActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(ACTION_SCALE))
     events: EventsCfg = field(default_factory=G1EventsCfg)
     rewards: RewardsCfg = field(default_factory=G1RewardsCfg)
-    sensors: SensorsCfg = field(default_factory=G1SensorsCfg)
+    sensors: SensorsCfg = default(
+        SensorsCfg(
+            feet=mdp.FootSensorCfg(
+                site_names=["left_foot", "right_foot"], ring_radius_m=0.03, num_ring_samples=6
+            )
+        )
+    )

@@ -14,7 +14,6 @@ from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab.envs.terms import at_startup
 from envlab_assets.robots.go1 import FEET, MJLAB_ACTION_SCALE, MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
-    ActionsCfg,
     EventsCfg,
     MjlabVelocityEnvCfg,
     RewardsCfg,
@@ -23,6 +22,7 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     posture,
     upright,
 )
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg, scaled_actions
 
 STANDING = {".*_(hip|thigh)_joint": 0.05, ".*_calf_joint": 0.1}
 MOVING = {".*_(hip|thigh)_joint": 0.3, ".*_calf_joint": 0.6}
@@ -38,15 +38,6 @@ def foot_friction(
         friction_range=(low, high),
         axis=axis,
         distribution=distribution,
-    )
-
-
-@dataclass(kw_only=True)
-class Go1ActionsCfg(ActionsCfg):
-    """Scaled by what the motors can do."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=MJLAB_ACTION_SCALE)
     )
 
 
@@ -72,20 +63,13 @@ class Go1RewardsCfg(RewardsCfg):
 
 
 @dataclass(kw_only=True)
-class Go1SensorsCfg(SensorsCfg):
-    """Heights of the feet above the highest ground within 4 cm."""
-
-    feet: mdp.FootSensorCfg = default(
-        mdp.FootSensorCfg(site_names=FEET, ring_radius_m=0.04, num_ring_samples=4)
-    )
-
-
-@dataclass(kw_only=True)
 class Go1EnvCfg(MjlabVelocityEnvCfg):
     """Go1 on any ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MJLAB_MODEL))
-    actions: ActionsCfg = field(default_factory=Go1ActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(MJLAB_ACTION_SCALE))
     events: EventsCfg = field(default_factory=Go1EventsCfg)
     rewards: RewardsCfg = field(default_factory=Go1RewardsCfg)
-    sensors: SensorsCfg = field(default_factory=Go1SensorsCfg)
+    sensors: SensorsCfg = default(
+        SensorsCfg(feet=mdp.FootSensorCfg(site_names=FEET, ring_radius_m=0.04, num_ring_samples=4))
+    )

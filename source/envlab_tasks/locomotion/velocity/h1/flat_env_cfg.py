@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from envlab.envs import SceneCfg, default
-from envlab.envs.managers import RewardTermCfg
 from envlab_tasks.locomotion.velocity.biped_env_cfg import NO_PUSHES, feet_air_time
 from envlab_tasks.locomotion.velocity.h1.base_env_cfg import FEET, MODEL, H1EnvCfg, H1RewardsCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
@@ -17,17 +16,12 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 
 
 @dataclass(kw_only=True)
-class FlatRewardsCfg(H1RewardsCfg):
-    """On flat ground steps are to be long."""
-
-    feet_air_time: RewardTermCfg | None = default(feet_air_time(1.0, FEET, threshold=0.6))
-
-
-@dataclass(kw_only=True)
 class H1FlatEnvCfg(H1EnvCfg):
     """H1 on a plane."""
 
-    rewards: RewardsCfg = field(default_factory=FlatRewardsCfg)
+    rewards: RewardsCfg = default(
+        H1RewardsCfg(feet_air_time=feet_air_time(1.0, FEET, threshold=0.6))
+    )
 
 
 @dataclass(kw_only=True)

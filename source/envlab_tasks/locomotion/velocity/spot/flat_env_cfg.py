@@ -16,12 +16,11 @@ from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, 
 from envlab.envs.actuators import DelayedPDActuatorCfg
 from envlab.envs.managers import (
     EventTermCfg,
-    ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
     TerminationTermCfg,
 )
-from envlab.envs.terms import at_reset, at_startup, observation, reward, termination
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshPlaneTerrainCfg,
@@ -34,13 +33,16 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ActionsCfg,
     CommandsCfg,
     EventsCfg,
+    ObservationsCfg,
+    PolicyCfg,
     SensorsCfg,
+    base_mass,
     external_wrench,
     in_contact,
+    scaled_actions,
 )
 
 MODEL = "envlab_assets:robots/spot.xml"
-BODY = SceneEntityCfg("robot", body_names="body")
 FEET = SceneEntityCfg("robot", body_names=".*_foot")
 TOUCHES = in_contact(".*_foot")
 
@@ -100,35 +102,13 @@ class SpotCommandsCfg(CommandsCfg):
 
 
 @dataclass(kw_only=True)
-class SpotActionsCfg(ActionsCfg):
-    """0.2 rad per unit of action."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.2)
-    )
-
-
-@dataclass(kw_only=True)
-class SpotPolicyCfg(ObservationGroupCfg):
-    """What the robot measures; its command; its last action. Noise is off."""
+class SpotPolicyCfg(PolicyCfg):
+    """Noise is off."""
 
     enable_corruption: bool = False
-    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1))
     base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.1))
-    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
-    velocity_commands: ObservationTermCfg = default(
-        observation(mdp.generated_commands, command_name="base_velocity")
-    )
     joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.05))
     joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.5))
-    actions: ObservationTermCfg = default(observation(mdp.last_action))
-
-
-@dataclass(kw_only=True)
-class SpotObservationsCfg:
-    """One group."""
-
-    policy: SpotPolicyCfg = field(default_factory=SpotPolicyCfg)
 
 
 @dataclass(kw_only=True)
@@ -143,14 +123,7 @@ class SpotEventsCfg(EventsCfg):
             params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.3, 0.9)},
         )
     )
-    add_base_mass: EventTermCfg | None = default(
-        at_startup(
-            mdp.randomize_rigid_body_mass,
-            asset_cfg=BODY,
-            mass_distribution_params=(-2.5, 2.5),
-            operation="add",
-        )
-    )
+    add_base_mass: EventTermCfg | None = default(base_mass("body", -2.5, 2.5))
     base_com: EventTermCfg | None = None
     base_external_force_torque: EventTermCfg | None = default(external_wrench("body"))
     reset_base: EventTermCfg | None = default(
@@ -265,8 +238,8 @@ class SpotFlatEnvCfg(ManagerEnvCfg):
         )
     )
     scene: SceneCfg = default(spot_scene(4096, 9, 21, max_init_terrain_level=8))
-    observations: SpotObservationsCfg = field(default_factory=SpotObservationsCfg)
-    actions: ActionsCfg = field(default_factory=SpotActionsCfg)
+    observations: ObservationsCfg = default(ObservationsCfg(policy=SpotPolicyCfg()))
+    actions: ActionsCfg = default(scaled_actions(0.2))
     commands: CommandsCfg = field(default_factory=SpotCommandsCfg)
     events: EventsCfg = field(default_factory=SpotEventsCfg)
     rewards: SpotRewardsCfg = field(default_factory=SpotRewardsCfg)

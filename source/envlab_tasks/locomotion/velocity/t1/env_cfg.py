@@ -24,11 +24,17 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
-from envlab.envs.terms import at_intervals, at_reset, observation, reward, termination
+from envlab.envs.terms import at_intervals, observation, reward, termination
 from envlab_assets.robots.t1 import FEET, MODEL
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import sensors, touching
 from envlab_tasks.locomotion.velocity.t1 import rewards as t1_rewards
 from envlab_tasks.locomotion.velocity.t1.gait_phase import GaitPhaseCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    ActionsCfg,
+    reset_base,
+    reset_joints,
+    scaled_actions,
+)
 
 COMMAND = {"command_name": "joystick"}
 TOUCHES = SceneEntityCfg("contact_forces")
@@ -67,15 +73,6 @@ class CommandsCfg:
         )
     )
     phase: GaitPhaseCfg = default(GaitPhaseCfg(command_name="joystick"))
-
-
-@dataclass(kw_only=True)
-class ActionsCfg:
-    """Target positions, as offsets from the default pose in rad."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=1.0)
-    )
 
 
 @dataclass(kw_only=True)
@@ -123,16 +120,8 @@ class ObservationsCfg:
 class EventsCfg:
     """Robots start anywhere, with other joints and moving, and are pushed."""
 
-    reset_base: EventTermCfg | None = default(
-        at_reset(
-            mdp.reset_root_state_uniform,
-            pose_range={"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
-            velocity_range=dict.fromkeys(("x", "y", "z", "roll", "pitch", "yaw"), (-0.5, 0.5)),
-        )
-    )
-    reset_joints: EventTermCfg | None = default(
-        at_reset(mdp.reset_joints_by_scale, position_range=(0.5, 1.5), velocity_range=(0.0, 0.0))
-    )
+    reset_base: EventTermCfg | None = default(reset_base(0.5))
+    reset_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
     push_robot: EventTermCfg | None = default(
         at_intervals((5.0, 10.0), t1_rewards.push_horizontally, speed_range=(0.1, 1.0))
     )
@@ -213,7 +202,7 @@ class T1JoystickEnvCfg(ManagerEnvCfg):
         )
     )
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
-    actions: ActionsCfg = field(default_factory=ActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(1.0))
     commands: CommandsCfg = field(default_factory=CommandsCfg)
     events: EventsCfg = field(default_factory=EventsCfg)
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
