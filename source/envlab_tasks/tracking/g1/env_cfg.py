@@ -69,7 +69,7 @@ def close(func: Callable[..., Any], weight: float, std: float) -> RewardTermCfg:
     return reward(func, weight, command_name="motion", std=std)
 
 
-def away(func: Callable[..., Any], threshold: float, **params: object) -> TerminationTermCfg:
+def away(func: Callable[..., Any], threshold: float, **params: Any) -> TerminationTermCfg:
     """Return the failure of being too far from the motion."""
     return termination(func, command_name="motion", threshold=threshold, **params)
 
