@@ -61,41 +61,12 @@ def set_goal(env: VectorEnv, quat) -> None:
 # The reference table ------------------------------------------------------------------------------
 
 
-def test_durations_sizes_and_weights():
-    cfg = registry.load_env_cfg(registry.get_task(TASK))
-    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (1.0 / 120.0, 4, 20.0)
-    assert cfg.scene.num_envs == 8192
-    assert cfg.max_episode_length == 600
-    assert {name: term.weight for name, term in vars(cfg.rewards).items()} == {
-        "track_orientation_inv_l2": 1.0,
-        "success_bonus": 250.0,
-        "joint_vel_l2": -2.5e-5,
-        "action_l2": -1e-4,
-        "action_rate_l2": -0.01,
-    }
-    assert cfg.actions.joint_pos.alpha == 0.95
-    assert cfg.commands.object_pose.orientation_success_threshold == 0.1
-    assert cfg.terminations.object_out_of_reach.params == {"threshold": 0.3}
-    assert cfg.terminations.max_consecutive_success.params["num_success"] == 50
-
-
 def test_sizes_of_spaces():
     env = make()
     assert env.single_observation_space["policy"].shape == (72,)
     assert env.single_action_space.shape == (NUM_JOINTS,)
     without = [f"env.observations.policy.{name}=null" for name in VELOCITIES]
     assert make(*without).single_observation_space["policy"].shape == (50,)  # Isaac Lab's NoVelObs
-
-
-def test_ppo_settings():
-    values = registry.load_agent_values(registry.get_task(TASK), "rsl_rl")
-    assert (values["num_steps_per_env"], values["max_iterations"]) == (24, 5000)
-    for network in ("actor", "critic"):
-        assert values[network]["hidden_dims"] == [512, 256, 128]
-        assert values[network]["obs_normalization"] is True
-    algorithm = values["algorithm"]
-    assert (algorithm["learning_rate"], algorithm["gamma"]) == (1e-3, 0.998)
-    assert (algorithm["entropy_coef"], algorithm["desired_kl"]) == (0.002, 0.01)
 
 
 def test_figures_of_the_model():

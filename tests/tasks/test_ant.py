@@ -34,45 +34,11 @@ def task_id(request) -> str:
     return request.param
 
 
-# The reference table ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("task_id", "seconds", "size"), [(MANAGER, 16.0, 60), (DIRECT, 15.0, 36)])
-def test_durations_and_sizes(task_id, seconds, size):
-    cfg = registry.load_env_cfg(registry.get_task(task_id))
-    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (1.0 / 120.0, 2, seconds)
-    assert cfg.scene.num_envs == 4096
+@pytest.mark.parametrize(("task_id", "size"), [(MANAGER, 60), (DIRECT, 36)])
+def test_sizes(task_id, size):
     env = make(task_id)
     assert env.single_action_space.shape == (8,)
     assert env.single_observation_space["policy"].shape == (size,)
-
-
-def test_manager_weights():
-    cfg = registry.load_env_cfg(registry.get_task(MANAGER))
-    assert {name: term.weight for name, term in vars(cfg.rewards).items()} == {
-        "progress": 1.0,
-        "alive": 0.5,
-        "upright": 0.1,
-        "move_to_target": 0.5,
-        "action_l2": -0.005,
-        "energy": -0.05,
-        "joint_pos_limits": -0.1,
-    }
-    assert cfg.actions.joint_effort.scale == 7.5
-    assert cfg.terminations.torso_height.params == {"minimum_height": 0.31}
-
-
-def test_agents_have_their_table_values(task_id):
-    task = registry.get_task(task_id)
-    rsl = registry.load_agent_values(task, "rsl_rl")
-    assert (rsl["num_steps_per_env"], rsl["max_iterations"]) == (32, 1000)
-    assert rsl["actor"]["hidden_dims"] == [400, 200, 100]
-    assert rsl["algorithm"]["learning_rate"] == 5e-4
-    config = registry.load_agent_values(task, "rl_games")["params"]["config"]
-    assert (config["horizon_length"], config["max_epochs"]) == (16, 500)
-    assert config["reward_shaper"]["scale_value"] == 0.6
-    skrl = registry.load_agent_values(task, "skrl")
-    assert (skrl["agent"]["rollouts"], skrl["trainer"]["timesteps"]) == (16, 8000)
 
 
 # The body -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Both Cartpoles have Isaac Lab 2.3.2's numbers, and their rewards follow by hand."""
+"""Both Cartpoles move, see and earn as Isaac Lab 2.3.2's; test_fidelity.py holds their numbers."""
 
 from __future__ import annotations
 
@@ -44,70 +44,12 @@ def task_id(request) -> str:
     return request.param
 
 
-# The reference table ------------------------------------------------------------------------------
-
-
 def test_durations_and_sizes(task_id):
-    cfg = registry.load_env_cfg(registry.get_task(task_id))
-    assert cfg.sim.dt == 1.0 / 120.0
-    assert cfg.decimation == 2
-    assert cfg.episode_length_s == 5.0
-    assert cfg.max_episode_length == 300
-    assert cfg.scene.num_envs == 4096
     env = make(task_id)
+    assert env.cfg.max_episode_length == 300
     assert env.single_action_space.shape == (1,)
     assert env.single_observation_space["policy"].shape == (4,)
     assert env.step_dt == pytest.approx(STEP_S)
-
-
-def test_manager_weights_and_ranges():
-    cfg = registry.load_env_cfg(registry.get_task(MANAGER))
-    weights = {name: term.weight for name, term in vars(cfg.rewards).items()}
-    assert weights == {
-        "alive": 1.0,
-        "terminating": -2.0,
-        "pole_pos": -1.0,
-        "cart_vel": -0.01,
-        "pole_vel": -0.005,
-    }
-    assert cfg.actions.joint_effort.scale == 100.0
-    assert cfg.terminations.cart_out_of_bounds.params["bounds"] == (-3.0, 3.0)
-    quarter = 0.25 * math.pi
-    cart, pole = cfg.events.reset_cart_position.params, cfg.events.reset_pole_position.params
-    assert (cart["position_range"], cart["velocity_range"]) == ((-1.0, 1.0), (-0.5, 0.5))
-    assert pole["position_range"] == pole["velocity_range"] == (-quarter, quarter)
-
-
-def test_direct_scales_and_ranges():
-    cfg = registry.load_env_cfg(registry.get_task(DIRECT))
-    assert cfg.action_scale == 100.0
-    assert cfg.max_cart_pos == 3.0
-    assert cfg.initial_pole_angle_range == (-0.25, 0.25)
-    assert (cfg.rew_scale_alive, cfg.rew_scale_terminated) == (1.0, -2.0)
-    assert (cfg.rew_scale_pole_pos, cfg.rew_scale_cart_vel) == (-1.0, -0.01)
-    assert cfg.rew_scale_pole_vel == -0.005
-
-
-def test_ppo_settings(task_id):
-    values = registry.load_agent_values(registry.get_task(task_id), "rsl_rl")
-    assert (values["num_steps_per_env"], values["max_iterations"]) == (16, 150)
-    for network in ("actor", "critic"):
-        assert values[network]["hidden_dims"] == [32, 32]
-        assert values[network]["obs_normalization"] is False
-    expected = {
-        "learning_rate": 1e-3,
-        "schedule": "adaptive",
-        "desired_kl": 0.01,
-        "entropy_coef": 0.005,
-        "num_learning_epochs": 5,
-        "num_mini_batches": 4,
-        "value_loss_coef": 1.0,
-        "gamma": 0.99,
-        "lam": 0.95,
-        "clip_param": 0.2,
-        "max_grad_norm": 1.0,
-    }
-    assert expected.items() <= values["algorithm"].items()
 
 
 # The MDP ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The Panda's tasks have Isaac Lab 2.3.2's numbers, can be done, and agree on both backends."""
+"""The Panda's tasks can be done, and agree on both backends."""
 
 from __future__ import annotations
 
@@ -53,45 +53,14 @@ def rewards(env: ManagerEnv) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("task_id", "dt", "decimation", "episode_length_s", "num_obs", "num_actions"),
-    [
-        (REACH, 1 / 60, 2, 12.0, 32, 7),
-        (REACH_ABS, 1 / 60, 2, 12.0, 32, 7),
-        (REACH_REL, 1 / 60, 2, 12.0, 31, 6),
-        (LIFT, 0.01, 2, 5.0, 36, 8),
-        (DRAWER, 1 / 60, 1, 8.0, 31, 8),
-    ],
+    ("task_id", "num_obs", "num_actions"),
+    [(REACH, 32, 7), (REACH_ABS, 32, 7), (REACH_REL, 31, 6), (LIFT, 36, 8), (DRAWER, 31, 8)],
 )
-def test_durations_and_sizes(task_id, dt, decimation, episode_length_s, num_obs, num_actions):
-    cfg = registry.load_env_cfg(registry.get_task(task_id))
-    assert (cfg.sim.dt, cfg.decimation) == (dt, decimation)
-    assert cfg.episode_length_s == episode_length_s
-    assert cfg.scene.num_envs == 4096
-    play = registry.load_env_cfg(registry.get_task(task_id.replace("-v0", "-Play-v0")))
-    assert play.scene.num_envs == 50
-    assert not play.observations.policy.enable_corruption
+def test_sizes_and_the_default_pose(task_id, num_obs, num_actions):
     env = make(task_id)
     assert env.single_observation_space["policy"].shape == (num_obs,)
     assert env.single_action_space.shape == (num_actions,)
     assert env.default_qpos[0, :9].tolist() == pytest.approx(HOME)
-
-
-def test_weights_and_ranges():
-    reach, lift, drawer = (
-        registry.load_env_cfg(registry.get_task(task_id)) for task_id in (REACH, LIFT, DRAWER)
-    )
-    assert list(weights(reach).values()) == [-0.2, 0.1, -0.1, -1e-4, -1e-4]
-    assert list(weights(lift).values()) == [1.0, 15.0, 16.0, 5.0, -1e-4, -1e-4]
-    assert list(weights(drawer).values()) == [2.0, 0.5, 5.0, 0.125, 0.5, 7.5, 1.0, -1e-2, -1e-4]
-    goal = reach.commands.ee_pose
-    assert goal.resampling_time_range == (4.0, 4.0)
-    assert goal.ranges.bounds() == [
-        (0.35, 0.65), (-0.2, 0.2), (0.15, 0.5), (0.0, 0.0), (math.pi, math.pi), (-3.14, 3.14)
-    ]  # fmt: skip
-    goal = lift.commands.object_pose
-    assert goal.ranges.bounds()[:3] == [(0.4, 0.6), (-0.25, 0.25), (0.25, 0.5)]
-    assert reach.actions.arm_action.scale == lift.actions.arm_action.scale == 0.5
-    assert drawer.actions.arm_action.scale == 1.0
 
 
 @pytest.mark.parametrize(
@@ -104,23 +73,6 @@ def test_calm_counts_for_more_later(task_id, weight, steps):
         env.common_step_counter = start
         env.step(torch.zeros(env.actions.shape))
         assert [env.reward_manager.get_weight(name) for name in names] == expected
-
-
-@pytest.mark.parametrize(
-    ("task_id", "steps", "epochs", "layers", "rate", "entropy", "gamma"),
-    [
-        (REACH, 24, 8, [64, 64], 1e-3, 0.001, 0.99),
-        (LIFT, 24, 5, [256, 128, 64], 1e-4, 0.006, 0.98),
-        (DRAWER, 96, 5, [256, 128, 64], 5e-4, 0.001, 0.99),
-    ],
-)
-def test_ppo_settings(task_id, steps, epochs, layers, rate, entropy, gamma):
-    values = registry.load_agent_values(registry.get_task(task_id), "rsl_rl")
-    assert values["num_steps_per_env"] == steps
-    assert values["actor"]["hidden_dims"] == values["critic"]["hidden_dims"] == layers
-    algorithm = values["algorithm"]
-    assert (algorithm["learning_rate"], algorithm["entropy_coef"]) == (rate, entropy)
-    assert (algorithm["num_learning_epochs"], algorithm["gamma"]) == (epochs, gamma)
 
 
 # The robot ----------------------------------------------------------------------------------------

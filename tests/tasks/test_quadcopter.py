@@ -65,34 +65,10 @@ def test_full_resets_begin_at_random_steps_and_others_at_the_first():
     assert torch.equal(env.episode_length_buf[3:], again[3:])
 
 
-# The reference table ------------------------------------------------------------------------------
-
-
-def test_durations_sizes_and_scales():
+def test_ranges_that_stand_in_isaac_labs_code():
     cfg = registry.load_env_cfg(registry.get_task(TASK))
-    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (0.01, 2, 10.0)
-    assert (cfg.max_episode_length, cfg.scene.num_envs) == (500, 4096)
-    assert (cfg.thrust_to_weight, cfg.moment_scale) == (1.9, 0.01)
-    assert (cfg.lin_vel_reward_scale, cfg.ang_vel_reward_scale) == (-0.05, -0.01)
-    assert cfg.distance_to_goal_reward_scale == 15.0
     assert cfg.height_range == (0.1, 2.0)
     assert cfg.goal_range == ((-2.0, 2.0), (-2.0, 2.0), (0.5, 1.5))
-
-
-def test_ppo_settings():
-    task = registry.get_task(TASK)
-    rsl_rl = registry.load_agent_values(task, "rsl_rl")
-    assert (rsl_rl["num_steps_per_env"], rsl_rl["max_iterations"]) == (24, 200)
-    assert rsl_rl["actor"]["hidden_dims"] == rsl_rl["critic"]["hidden_dims"] == [64, 64]
-    settings = {"learning_rate": 5e-4, "desired_kl": 0.01, "entropy_coef": 0.0}
-    assert settings.items() <= rsl_rl["algorithm"].items()
-    rl_games = registry.load_agent_values(task, "rl_games")["params"]["config"]
-    assert (rl_games["horizon_length"], rl_games["minibatch_size"]) == (24, 24576)
-    assert (rl_games["mini_epochs"], rl_games["critic_coef"]) == (5, 2)
-    assert rl_games["reward_shaper"]["scale_value"] == 0.01
-    skrl = registry.load_agent_values(task, "skrl")
-    assert (skrl["agent"]["rollouts"], skrl["trainer"]["timesteps"]) == (24, 4800)
-    assert skrl["agent"]["rewards_shaper_scale"] == 0.01
 
 
 def test_mass_and_inertia_are_those_of_the_crazyflie():

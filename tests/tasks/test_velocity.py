@@ -1,8 +1,6 @@
-"""The velocity tasks have Isaac Lab's numbers, their robots stand, and both backends agree."""
+"""Go2 and H1 stand, and both backends agree; test_fidelity.py holds the tasks' numbers."""
 
 from __future__ import annotations
-
-import math
 
 import mujoco
 import pytest
@@ -29,10 +27,6 @@ def cfg_of(task_id: str):
     return registry.load_env_cfg(registry.get_task(task_id))
 
 
-def weights(cfg) -> dict[str, float]:
-    return {name: term.weight for name, term in vars(cfg.rewards).items() if term is not None}
-
-
 def stand(env: VectorEnv, steps: int) -> None:
     """Step with action 0."""
     for _ in range(steps):
@@ -44,96 +38,18 @@ def stand(env: VectorEnv, steps: int) -> None:
 
 @pytest.mark.parametrize(("task_id", "obs", "act"), [(GO2, 48, 12), (H1, 69, 19)])
 def test_durations_and_sizes(task_id, obs, act):
-    cfg = cfg_of(task_id)
-    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (0.005, 4, 20.0)
-    assert (cfg.max_episode_length, cfg.scene.num_envs) == (1000, 4096)
     env = make(task_id)
+    assert env.cfg.max_episode_length == 1000
+    trunk = "base" if task_id == GO2 else "torso_link"
+    assert env.cfg.terminations.base_contact.params["sensor_cfg"].body_names == trunk
     assert env.single_observation_space["policy"].shape == (obs,)
     assert env.single_action_space.shape == (act,)
 
 
-def test_go2_has_the_weights_of_the_table():
-    assert weights(cfg_of(GO2)) == {
-        "track_lin_vel_xy_exp": 1.5,
-        "track_ang_vel_z_exp": 0.75,
-        "lin_vel_z_l2": -2.0,
-        "ang_vel_xy_l2": -0.05,
-        "dof_torques_l2": -2e-4,
-        "dof_acc_l2": -2.5e-7,
-        "action_rate_l2": -0.01,
-        "feet_air_time": 0.25,
-        "flat_orientation_l2": -2.5,
-        "dof_pos_limits": 0.0,
-    }
-
-
-def test_h1_has_the_weights_of_the_table():
-    assert weights(cfg_of(H1)) == {
-        "termination_penalty": -200.0,
-        "track_lin_vel_xy_exp": 1.0,
-        "track_ang_vel_z_exp": 1.0,
-        "ang_vel_xy_l2": -0.05,
-        "dof_torques_l2": 0.0,
-        "dof_acc_l2": -1.25e-7,
-        "action_rate_l2": -0.005,
-        "feet_air_time": 1.0,
-        "flat_orientation_l2": -1.0,
-        "dof_pos_limits": -1.0,
-        "feet_slide": -0.25,
-        "joint_deviation_hip": -0.2,
-        "joint_deviation_arms": -0.2,
-        "joint_deviation_torso": -0.1,
-    }
-
-
-def test_commands_noise_and_randomisation():
-    go2, h1 = cfg_of(GO2), cfg_of(H1)
-    for cfg, forward, sideward in ((go2, (-1.0, 1.0), (-1.0, 1.0)), (h1, (0.0, 1.0), (0.0, 0.0))):
-        command = cfg.commands.base_velocity
-        assert (command.ranges.lin_vel_x, command.ranges.lin_vel_y) == (forward, sideward)
-        assert command.ranges.ang_vel_z == (-1.0, 1.0)
-        assert command.ranges.heading == (-math.pi, math.pi)
-        assert command.resampling_time_range == (10.0, 10.0)
-        assert (command.heading_control_stiffness, command.rel_standing_envs) == (0.5, 0.02)
-        noise = {
-            name: term.noise.n_max
-            for name, term in vars(cfg.observations.policy).items()
-            if name != "enable_corruption" and term.noise is not None
-        }
-        assert noise == {
-            "base_lin_vel": 0.1,
-            "base_ang_vel": 0.2,
-            "projected_gravity": 0.05,
-            "joint_pos": 0.01,
-            "joint_vel": 1.5,
-        }
-        assert cfg.events.push_robot is cfg.events.base_com is None
-        assert cfg.events.reset_robot_joints.params["position_range"] == (1.0, 1.0)
-    assert go2.events.add_base_mass.params["mass_distribution_params"] == (-1.0, 3.0)
-    assert (go2.actions.joint_pos.scale, h1.actions.joint_pos.scale) == (0.25, 0.5)
-    assert go2.terminations.base_contact.params["sensor_cfg"].body_names == "base"
-    assert h1.terminations.base_contact.params["sensor_cfg"].body_names == "torso_link"
-
-
 @pytest.mark.parametrize("task_id", [GO2, H1])
-def test_play_has_few_robots_no_noise_and_no_pushes(task_id):
-    cfg = cfg_of(task_id.replace("-v0", "-Play-v0"))
-    assert cfg.scene.num_envs == 50
-    assert cfg.observations.policy.enable_corruption is False
-    assert cfg.events.push_robot is cfg.events.base_external_force_torque is None
-    assert weights(cfg) == weights(cfg_of(task_id))
-    assert cfg.scene.model == cfg_of(task_id).scene.model
-
-
-@pytest.mark.parametrize(("task_id", "iterations"), [(GO2, 300), (H1, 1000)])
-def test_ppo_settings(task_id, iterations):
-    task = registry.get_task(task_id)
-    values = registry.load_agent_values(task, "rsl_rl")
-    assert (values["num_steps_per_env"], values["max_iterations"]) == (24, iterations)
-    assert values["actor"]["hidden_dims"] == values["critic"]["hidden_dims"] == [128, 128, 128]
-    assert values["algorithm"]["entropy_coef"] == 0.01
-    assert registry.load_agent_values(task, "skrl")["trainer"]["timesteps"] == 24 * iterations
-    assert registry.load_agent_values(task, "rl_games")["params"]["config"]["horizon_length"] == 24
+def test_rl_games_for_which_isaac_lab_has_no_file_steps_as_the_others(task_id):
+    values = registry.load_agent_values(registry.get_task(task_id), "rl_games")
+    assert values["params"]["config"]["horizon_length"] == 24
 
 
 # The robots ---------------------------------------------------------------------------------------
@@ -226,20 +142,6 @@ def test_go2_stands_still_with_action_zero():
     assert touching == [f"{leg}_foot" for leg in LEGS]
     forces = feet.net_forces_w[0].sum(dim=0)
     assert forces.tolist() == pytest.approx([0.0, 0.0, 15.017 * 9.81], abs=1.0)
-
-
-def test_h1_lands_on_its_feet_and_falls_without_a_policy():
-    env = make(H1)
-    stand(env, 20)
-    feet = env.sensor_manager.get_term("contact_forces")
-    touching = [n for n, c in zip(feet.body_names, feet.in_contact[0], strict=True) if c]
-    assert touching == ["left_ankle_link", "right_ankle_link"]
-    ended = torch.zeros(2, dtype=torch.bool)
-    for _ in range(120):
-        _, reward, terminated, *_ = env.step(torch.zeros_like(env.actions))
-        assert (reward[terminated] < -3.9).all()  # -200 per second, for 0.02 s
-        ended |= terminated
-    assert ended.all()
 
 
 def test_robots_differ_in_mass_and_friction_but_not_in_what_is_not_theirs():

@@ -1,8 +1,6 @@
-"""H1 and G1 on flat and rough ground: Isaac Lab 2.3's numbers, Unitree's robots, and the scan."""
+"""H1 and G1 on flat and rough ground: Unitree's robots, and the scan around the torso."""
 
 from __future__ import annotations
-
-import math
 
 import mujoco
 import pytest
@@ -15,69 +13,11 @@ from envlab.envs.entities import resolve_entity
 from envlab.envs.scene import load_model
 
 FLAT_G1, ROUGH_G1 = "Isaac-Velocity-Flat-G1-v0", "Isaac-Velocity-Rough-G1-v0"
-ROUGH_H1 = "Isaac-Velocity-Rough-H1-v0"
+FLAT_H1, ROUGH_H1 = "Isaac-Velocity-Flat-H1-v0", "Isaac-Velocity-Rough-H1-v0"
 FINGERS = ("zero", "one", "two", "three", "four", "five", "six")
 
-# Isaac Lab 2.3.2.post1, isaaclab_tasks/manager_based/locomotion/velocity: velocity_env_cfg.py, then
-# config/h1/rough_env_cfg.py and config/g1/{rough,flat}_env_cfg.py. Terms of weight 0 are kept.
-WEIGHTS = {
-    ROUGH_H1: {
-        "termination_penalty": -200.0,
-        "track_lin_vel_xy_exp": 1.0,
-        "track_ang_vel_z_exp": 1.0,
-        "ang_vel_xy_l2": -0.05,
-        "dof_torques_l2": 0.0,
-        "dof_acc_l2": -1.25e-7,
-        "action_rate_l2": -0.005,
-        "feet_air_time": 0.25,
-        "flat_orientation_l2": -1.0,
-        "dof_pos_limits": -1.0,
-        "feet_slide": -0.25,
-        "joint_deviation_hip": -0.2,
-        "joint_deviation_arms": -0.2,
-        "joint_deviation_torso": -0.1,
-    },
-    ROUGH_G1: {
-        "termination_penalty": -200.0,
-        "track_lin_vel_xy_exp": 1.0,
-        "track_ang_vel_z_exp": 2.0,
-        "lin_vel_z_l2": 0.0,
-        "ang_vel_xy_l2": -0.05,
-        "dof_torques_l2": -1.5e-7,
-        "dof_acc_l2": -1.25e-7,
-        "action_rate_l2": -0.005,
-        "feet_air_time": 0.25,
-        "flat_orientation_l2": -1.0,
-        "dof_pos_limits": -1.0,
-        "feet_slide": -0.1,
-        "joint_deviation_hip": -0.1,
-        "joint_deviation_arms": -0.1,
-        "joint_deviation_fingers": -0.05,
-        "joint_deviation_torso": -0.1,
-    },
-}
-WEIGHTS[FLAT_G1] = WEIGHTS[ROUGH_G1] | {
-    "track_ang_vel_z_exp": 1.0,
-    "lin_vel_z_l2": -0.2,
-    "dof_torques_l2": -2.0e-6,
-    "dof_acc_l2": -1.0e-7,
-    "feet_air_time": 0.75,
-}
 # Observations and actions; 37 joints as in G1_MINIMAL_CFG: 12 + 3 * 37, and 187 of the scan.
 SIZES = {ROUGH_H1: (256, 19), FLAT_G1: (123, 37), ROUGH_G1: (310, 37)}
-# lin_vel_x, lin_vel_y and heading of the command: to train, and to play.
-AHEAD, STRAIGHT = (
-    ((0.0, 1.0), (0.0, 0.0), (-math.pi, math.pi)),
-    ((1.0, 1.0), (0.0, 0.0), (0.0, 0.0)),
-)
-SIDEWAYS = ((0.0, 1.0), (-0.5, 0.5), (-math.pi, math.pi))
-COMMANDS = {ROUGH_H1: (AHEAD, STRAIGHT), FLAT_G1: (SIDEWAYS, SIDEWAYS), ROUGH_G1: (AHEAD, STRAIGHT)}
-# config/{h1,g1}/agents/rsl_rl_ppo_cfg.py: iterations, layers, entropy; skrl_*_cfg.yaml: discount.
-AGENTS = {
-    ROUGH_H1: (3000, [512, 256, 128], 0.01, 0.995),
-    FLAT_G1: (1500, [256, 128, 128], 0.008, 0.99),
-    ROUGH_G1: (3000, [512, 256, 128], 0.008, 0.99),
-}
 
 
 def cfg_of(task_id: str):
@@ -94,25 +34,12 @@ def make(task_id: str, num_envs: int = 2) -> VectorEnv:
     return task.make(cfg_of(task_id), context=context, num_envs=num_envs, seed=0)
 
 
-def command_of(cfg) -> tuple:
-    ranges = cfg.commands.base_velocity.ranges
-    assert ranges.ang_vel_z == (-1.0, 1.0)
-    return ranges.lin_vel_x, ranges.lin_vel_y, ranges.heading
-
-
 @pytest.fixture(scope="module")
 def rough_h1() -> VectorEnv:
     return make(ROUGH_H1, num_envs=20)  # one per column: all kinds of ground
 
 
 # The reference tables -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("task_id", WEIGHTS)
-def test_rewards_have_isaac_labs_weights(task_id):
-    terms = {name: term for name, term in vars(cfg_of(task_id).rewards).items() if term is not None}
-    assert {name: term.weight for name, term in terms.items()} == WEIGHTS[task_id]
-    assert terms["feet_air_time"].params["threshold"] == 0.4
 
 
 def test_g1s_penalties_are_about_isaac_labs_joints():
@@ -142,56 +69,12 @@ def both(parts: str) -> list[str]:
     return [f"{side}_{part}_joint" for side in ("left", "right") for part in parts.split()]
 
 
-@pytest.mark.parametrize("task_id", WEIGHTS)
-def test_commands_events_and_ends_are_isaac_labs(task_id):
-    cfg = cfg_of(task_id)
-    assert (cfg.sim.dt, cfg.decimation, cfg.episode_length_s) == (0.005, 4, 20.0)
-    assert command_of(cfg) == COMMANDS[task_id][0]
-    assert cfg.actions.joint_pos.scale == 0.5
-    assert cfg.events.add_base_mass is cfg.events.base_com is cfg.events.push_robot is None
-    assert cfg.events.reset_robot_joints.params["position_range"] == (1.0, 1.0)
-    assert set(cfg.events.reset_base.params["velocity_range"].values()) == {(0.0, 0.0)}
-    assert cfg.terminations.base_contact.params["sensor_cfg"].body_names == "torso_link"
-
-
-@pytest.mark.parametrize("task_id", WEIGHTS)
-def test_play_is_isaac_labs(task_id):
-    cfg, rough = play_cfg_of(task_id), "Rough" in task_id
-    assert (cfg.scene.num_envs, cfg.episode_length_s) == (50, 40.0 if rough else 20.0)
-    assert command_of(cfg) == COMMANDS[task_id][1]
-    assert cfg.observations.policy.enable_corruption is False
-    assert cfg.events.push_robot is cfg.events.base_external_force_torque is None
-    assert {name: t.weight for name, t in vars(cfg.rewards).items() if t} == WEIGHTS[task_id]
-    if rough:
-        generator = cfg.scene.terrain.terrain_generator
-        assert (generator.num_rows, generator.num_cols, generator.curriculum) == (5, 5, False)
-        assert cfg.scene.terrain.max_init_terrain_level is cfg.curriculum is None
-
-
-@pytest.mark.parametrize("task_id", [ROUGH_H1, ROUGH_G1])
-def test_rough_ground_is_isaac_labs_for_large_robots(task_id):
-    generator = cfg_of(task_id).scene.terrain.terrain_generator
-    assert (generator.num_rows, generator.num_cols, generator.curriculum) == (10, 20, True)
-    assert generator.sub_terrains["boxes"].grid_height_range == (0.05, 0.2)
-    noise = generator.sub_terrains["random_rough"]
-    assert (noise.noise_range, noise.noise_step) == ((0.02, 0.10), 0.02)
-
-
-@pytest.mark.parametrize("task_id", WEIGHTS)
-def test_ppo_settings_are_isaac_labs(task_id):
-    iterations, layers, entropy, discount = AGENTS[task_id]
-    task = registry.get_task(task_id)
-    values = registry.load_agent_values(task, "rsl_rl")
-    assert (values["num_steps_per_env"], values["max_iterations"]) == (24, iterations)
-    assert values["actor"]["hidden_dims"] == values["critic"]["hidden_dims"] == layers
-    assert (values["algorithm"]["entropy_coef"], values["algorithm"]["gamma"]) == (entropy, 0.99)
-    skrl = registry.load_agent_values(task, "skrl")
-    assert skrl["trainer"]["timesteps"] == 24 * iterations
-    assert (skrl["agent"]["entropy_loss_scale"], skrl["agent"]["discount_factor"]) == (
-        entropy,
-        discount,
-    )
-    assert skrl["models"]["policy"]["network"][0]["layers"] == layers
+@pytest.mark.parametrize("task_id", SIZES)
+def test_the_torso_may_not_touch_and_play_is_on_all_levels(task_id):
+    assert cfg_of(task_id).terminations.base_contact.params["sensor_cfg"].body_names == "torso_link"
+    play = play_cfg_of(task_id).scene
+    assert play.model == cfg_of(task_id).scene.model
+    assert play.terrain is None or play.terrain.max_init_terrain_level is None
 
 
 # The robot ----------------------------------------------------------------------------------------
@@ -261,13 +144,16 @@ def inertia(model: mujoco.MjModel, body: int):
     return turn * model.body_inertia[body] @ turn.T
 
 
-def test_g1_lands_on_its_feet_and_falls_without_a_policy():
-    env = make(FLAT_G1)
-    for _ in range(12):
+@pytest.mark.parametrize(
+    ("task_id", "steps", "feet"), [(FLAT_G1, 12, "ankle_roll_link"), (FLAT_H1, 20, "ankle_link")]
+)
+def test_bipeds_land_on_their_feet_and_fall_without_a_policy(task_id, steps, feet):
+    env = make(task_id)
+    for _ in range(steps):
         env.step(torch.zeros_like(env.actions))
-    feet = env.sensor_manager.get_term("contact_forces")
-    touching = [n for n, c in zip(feet.body_names, feet.in_contact[0], strict=True) if c]
-    assert touching == ["left_ankle_roll_link", "right_ankle_roll_link"]
+    sensor = env.sensor_manager.get_term("contact_forces")
+    touching = [n for n, c in zip(sensor.body_names, sensor.in_contact[0], strict=True) if c]
+    assert touching == [f"left_{feet}", f"right_{feet}"]
     ended = torch.zeros(2, dtype=torch.bool)
     for _ in range(120):
         _, reward, terminated, *_ = env.step(torch.zeros_like(env.actions))

@@ -20,6 +20,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.classic.locomotion import terms
 
 TARGET = (1000.0, 0.0, 0.0)
@@ -41,31 +42,27 @@ class ActionsCfg:
 class PolicyCfg(ObservationGroupCfg):
     """60 values."""
 
-    base_height: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_pos_z))
-    base_lin_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_lin_vel))
-    base_ang_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_ang_vel))
-    base_yaw_roll: ObservationTermCfg = default(ObservationTermCfg(func=terms.base_yaw_roll))
+    base_height: ObservationTermCfg = default(observation(mdp.base_pos_z))
+    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel))
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel))
+    base_yaw_roll: ObservationTermCfg = default(observation(terms.base_yaw_roll))
     base_angle_to_target: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.base_angle_to_target, params={"target_pos": TARGET})
+        observation(terms.base_angle_to_target, target_pos=TARGET)
     )
-    base_up_proj: ObservationTermCfg = default(ObservationTermCfg(func=terms.base_up_proj))
+    base_up_proj: ObservationTermCfg = default(observation(terms.base_up_proj))
     base_heading_proj: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.base_heading_proj, params={"target_pos": TARGET})
+        observation(terms.base_heading_proj, target_pos=TARGET)
     )
-    joint_pos_norm: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_pos_limit_normalized)
-    )
-    joint_vel_rel: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.2)
-    )
+    joint_pos_norm: ObservationTermCfg = default(observation(mdp.joint_pos_limit_normalized))
+    joint_vel_rel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, scale=0.2))
     feet_body_forces: ObservationTermCfg = default(
-        ObservationTermCfg(
-            func=mdp.sensor,
+        observation(
+            mdp.sensor,
+            asset_cfg=SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"]),
             scale=0.1,
-            params={"asset_cfg": SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"])},
         )
     )
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -80,18 +77,10 @@ class EventsCfg:
     """Every episode starts at the origin, with joints a little off."""
 
     reset_base: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={"pose_range": {}, "velocity_range": {}},
-        )
+        at_reset(mdp.reset_root_state_uniform, pose_range={}, velocity_range={})
     )
     reset_robot_joints: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={"position_range": (-0.2, 0.2), "velocity_range": (-0.1, 0.1)},
-        )
+        at_reset(mdp.reset_joints_by_offset, position_range=(-0.2, 0.2), velocity_range=(-0.1, 0.1))
     )
 
 
@@ -99,32 +88,16 @@ class EventsCfg:
 class RewardsCfg:
     """Run towards the target, upright and facing it, at little effort. Weights are per second."""
 
-    progress: RewardTermCfg = default(
-        RewardTermCfg(func=terms.progress_reward, weight=1.0, params={"target_pos": TARGET})
-    )
-    alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=0.5))
-    upright: RewardTermCfg = default(
-        RewardTermCfg(func=terms.upright_posture_bonus, weight=0.1, params={"threshold": 0.93})
-    )
+    progress: RewardTermCfg = default(reward(terms.progress_reward, 1.0, target_pos=TARGET))
+    alive: RewardTermCfg = default(reward(mdp.is_alive, 0.5))
+    upright: RewardTermCfg = default(reward(terms.upright_posture_bonus, 0.1, threshold=0.93))
     move_to_target: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.move_to_target_bonus,
-            weight=0.5,
-            params={"threshold": 0.8, "target_pos": TARGET},
-        )
+        reward(terms.move_to_target_bonus, 0.5, threshold=0.8, target_pos=TARGET)
     )
-    action_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_l2, weight=-0.005))
-    energy: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.power_consumption, weight=-0.05, params={"gear_ratio": dict(GEARS)}
-        )
-    )
+    action_l2: RewardTermCfg = default(reward(mdp.action_l2, -0.005))
+    energy: RewardTermCfg = default(reward(terms.power_consumption, -0.05, gear_ratio=dict(GEARS)))
     joint_pos_limits: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.joint_pos_limits_penalty_ratio,
-            weight=-0.1,
-            params={"threshold": 0.99, "gear_ratio": dict(GEARS)},
-        )
+        reward(terms.joint_pos_limits_penalty_ratio, -0.1, threshold=0.99, gear_ratio=dict(GEARS))
     )
 
 
@@ -132,9 +105,9 @@ class RewardsCfg:
 class TerminationsCfg:
     """The torso sinks to the ground, or the time is up."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
     torso_height: TerminationTermCfg = default(
-        TerminationTermCfg(func=mdp.root_height_below_minimum, params={"minimum_height": 0.31})
+        termination(mdp.root_height_below_minimum, minimum_height=0.31)
     )
 
 

@@ -20,6 +20,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 
 
 def cart() -> SceneEntityCfg:
@@ -45,8 +46,8 @@ class ActionsCfg:
 class PolicyCfg(ObservationGroupCfg):
     """Cart position (m), pole angle (rad), and their velocities."""
 
-    joint_pos_rel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
-    joint_vel_rel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    joint_pos_rel: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    joint_vel_rel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
 
 
 @dataclass(kw_only=True)
@@ -61,25 +62,19 @@ class EventsCfg:
     """Every episode starts with the cart off centre and the pole tilted by up to 45 degrees."""
 
     reset_cart_position: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={
-                "asset_cfg": cart(),
-                "position_range": (-1.0, 1.0),
-                "velocity_range": (-0.5, 0.5),
-            },
+        at_reset(
+            mdp.reset_joints_by_offset,
+            asset_cfg=cart(),
+            position_range=(-1.0, 1.0),
+            velocity_range=(-0.5, 0.5),
         )
     )
     reset_pole_position: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={
-                "asset_cfg": pole(),
-                "position_range": (-0.25 * math.pi, 0.25 * math.pi),
-                "velocity_range": (-0.25 * math.pi, 0.25 * math.pi),
-            },
+        at_reset(
+            mdp.reset_joints_by_offset,
+            asset_cfg=pole(),
+            position_range=(-0.25 * math.pi, 0.25 * math.pi),
+            velocity_range=(-0.25 * math.pi, 0.25 * math.pi),
         )
     )
 
@@ -88,33 +83,22 @@ class EventsCfg:
 class RewardsCfg:
     """Stay alive, keep the pole up and everything slow. Weights are per second."""
 
-    alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=1.0))
-    terminating: RewardTermCfg = default(RewardTermCfg(func=mdp.is_terminated, weight=-2.0))
+    alive: RewardTermCfg = default(reward(mdp.is_alive, 1.0))
+    terminating: RewardTermCfg = default(reward(mdp.is_terminated, -2.0))
     pole_pos: RewardTermCfg = default(
-        RewardTermCfg(
-            func=mdp.joint_pos_target_l2,
-            weight=-1.0,
-            params={"asset_cfg": pole(), "target": 0.0},
-        )
+        reward(mdp.joint_pos_target_l2, -1.0, asset_cfg=pole(), target=0.0)
     )
-    cart_vel: RewardTermCfg = default(
-        RewardTermCfg(func=mdp.joint_vel_l1, weight=-0.01, params={"asset_cfg": cart()})
-    )
-    pole_vel: RewardTermCfg = default(
-        RewardTermCfg(func=mdp.joint_vel_l1, weight=-0.005, params={"asset_cfg": pole()})
-    )
+    cart_vel: RewardTermCfg = default(reward(mdp.joint_vel_l1, -0.01, asset_cfg=cart()))
+    pole_vel: RewardTermCfg = default(reward(mdp.joint_vel_l1, -0.005, asset_cfg=pole()))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """The cart leaves the rail, or the time is up. A fallen pole may be swung up again."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
     cart_out_of_bounds: TerminationTermCfg = default(
-        TerminationTermCfg(
-            func=mdp.joint_pos_out_of_manual_limit,
-            params={"asset_cfg": cart(), "bounds": (-3.0, 3.0)},
-        )
+        termination(mdp.joint_pos_out_of_manual_limit, asset_cfg=cart(), bounds=(-3.0, 3.0))
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import ObservationTermCfg, RewardTermCfg, TerminationTermCfg
+from envlab.envs.terms import observation, reward, termination
 from envlab_tasks.classic.ant import ant_env_cfg as ant
 from envlab_tasks.classic.locomotion import terms
 
@@ -39,17 +40,13 @@ class ActionsCfg(ant.ActionsCfg):
 class PolicyCfg(ant.PolicyCfg):
     """87 values."""
 
-    base_ang_vel: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.base_ang_vel, scale=0.25)
-    )
-    joint_vel_rel: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_vel_rel, scale=0.1)
-    )
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, scale=0.25))
+    joint_vel_rel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, scale=0.1))
     feet_body_forces: ObservationTermCfg = default(
-        ObservationTermCfg(
-            func=mdp.sensor,
+        observation(
+            mdp.sensor,
+            asset_cfg=SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"]),
             scale=0.01,
-            params={"asset_cfg": SceneEntityCfg("robot", sensor_names=[".*_foot_(force|torque)"])},
         )
     )
 
@@ -65,19 +62,11 @@ class ObservationsCfg(ant.ObservationsCfg):
 class RewardsCfg(ant.RewardsCfg):
     """Run towards the target, upright and facing it, at little effort. Weights are per second."""
 
-    alive: RewardTermCfg = default(RewardTermCfg(func=mdp.is_alive, weight=2.0))
-    action_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_l2, weight=-0.01))
-    energy: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.power_consumption, weight=-0.005, params={"gear_ratio": dict(GEARS)}
-        )
-    )
+    alive: RewardTermCfg = default(reward(mdp.is_alive, 2.0))
+    action_l2: RewardTermCfg = default(reward(mdp.action_l2, -0.01))
+    energy: RewardTermCfg = default(reward(terms.power_consumption, -0.005, gear_ratio=dict(GEARS)))
     joint_pos_limits: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.joint_pos_limits_penalty_ratio,
-            weight=-0.25,
-            params={"threshold": 0.98, "gear_ratio": dict(GEARS)},
-        )
+        reward(terms.joint_pos_limits_penalty_ratio, -0.25, threshold=0.98, gear_ratio=dict(GEARS))
     )
 
 
@@ -86,7 +75,7 @@ class TerminationsCfg(ant.TerminationsCfg):
     """The humanoid falls, or the time is up."""
 
     torso_height: TerminationTermCfg = default(
-        TerminationTermCfg(func=mdp.root_height_below_minimum, params={"minimum_height": 0.8})
+        termination(mdp.root_height_below_minimum, minimum_height=0.8)
     )
 
 

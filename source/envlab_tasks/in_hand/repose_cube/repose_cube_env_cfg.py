@@ -27,6 +27,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, at_startup, observation, reward, termination
 
 GOAL = "object_pose"
 """Name of the command."""
@@ -78,9 +79,7 @@ class PolicyCfg(ObservationGroupCfg):
     object_pos: ObservationTermCfg = default(
         ObservationTermCfg(func=mdp.root_pos_w, noise=noise(0.002), params={"asset_cfg": cube()})
     )
-    object_quat: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.root_quat_w, params={"asset_cfg": cube()})
-    )
+    object_quat: ObservationTermCfg = default(observation(mdp.root_quat_w, asset_cfg=cube()))
     object_lin_vel: ObservationTermCfg = default(
         ObservationTermCfg(
             func=mdp.root_lin_vel_w, noise=noise(0.002), params={"asset_cfg": cube()}
@@ -91,13 +90,9 @@ class PolicyCfg(ObservationGroupCfg):
             func=mdp.root_ang_vel_w, scale=0.2, noise=noise(0.002), params={"asset_cfg": cube()}
         )
     )
-    goal_pose: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": GOAL})
-    )
-    goal_quat_diff: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.goal_quat_diff, params={"command_name": GOAL})
-    )
-    last_action: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    goal_pose: ObservationTermCfg = default(observation(mdp.generated_commands, command_name=GOAL))
+    goal_quat_diff: ObservationTermCfg = default(observation(mdp.goal_quat_diff, command_name=GOAL))
+    last_action: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -112,65 +107,44 @@ class EventsCfg:
     """Every environment has its own friction, masses and gains; every episode its own start."""
 
     robot_physics_material: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={"friction_range": (0.7, 1.3)},
-        )
+        at_startup(mdp.randomize_rigid_body_material, friction_range=(0.7, 1.3))
     )
     robot_scale_mass: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={"mass_distribution_params": (0.95, 1.05), "operation": "scale"},
+        at_startup(
+            mdp.randomize_rigid_body_mass, mass_distribution_params=(0.95, 1.05), operation="scale"
         )
     )
     robot_joint_stiffness_and_damping: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_actuator_gains,
-            mode="startup",
-            params={
-                "stiffness_distribution_params": (0.3, 3.0),
-                "damping_distribution_params": (0.75, 1.5),
-                "operation": "scale",
-                "distribution": "log_uniform",
-            },
+        at_startup(
+            mdp.randomize_actuator_gains,
+            stiffness_distribution_params=(0.3, 3.0),
+            damping_distribution_params=(0.75, 1.5),
+            operation="scale",
+            distribution="log_uniform",
         )
     )
     object_physics_material: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={"friction_range": (0.7, 1.3), "asset_cfg": cube()},
-        )
+        at_startup(mdp.randomize_rigid_body_material, friction_range=(0.7, 1.3), asset_cfg=cube())
     )
     object_scale_mass: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={
-                "mass_distribution_params": (0.4, 1.6),
-                "operation": "scale",
-                "asset_cfg": cube(),
-            },
+        at_startup(
+            mdp.randomize_rigid_body_mass,
+            mass_distribution_params=(0.4, 1.6),
+            operation="scale",
+            asset_cfg=cube(),
         )
     )
     reset_object: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.01, 0.01), "y": (-0.01, 0.01), "z": (-0.01, 0.01)},
-                "velocity_range": {},
-                "asset_cfg": cube(),
-            },
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={"x": (-0.01, 0.01), "y": (-0.01, 0.01), "z": (-0.01, 0.01)},
+            velocity_range={},
+            asset_cfg=cube(),
         )
     )
     reset_robot_joints: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_within_limits_range,
-            mode="reset",
-            params={"position_range": (0.2, 0.2), "use_default_offset": True},
+        at_reset(
+            mdp.reset_joints_within_limits_range, position_range=(0.2, 0.2), use_default_offset=True
         )
     )
 
@@ -180,32 +154,24 @@ class RewardsCfg:
     """Come near the goal, and reach it; keep joints and actions calm. Weights are per second."""
 
     track_orientation_inv_l2: RewardTermCfg = default(
-        RewardTermCfg(
-            func=mdp.track_orientation_inv_l2,
-            weight=1.0,
-            params={"command_name": GOAL, "rot_eps": 0.1},
-        )
+        reward(mdp.track_orientation_inv_l2, 1.0, command_name=GOAL, rot_eps=0.1)
     )
-    success_bonus: RewardTermCfg = default(
-        RewardTermCfg(func=mdp.success_bonus, weight=250.0, params={"command_name": GOAL})
-    )
-    joint_vel_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-2.5e-5))
-    action_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_l2, weight=-1e-4))
-    action_rate_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01))
+    success_bonus: RewardTermCfg = default(reward(mdp.success_bonus, 250.0, command_name=GOAL))
+    joint_vel_l2: RewardTermCfg = default(reward(mdp.joint_vel_l2, -2.5e-5))
+    action_l2: RewardTermCfg = default(reward(mdp.action_l2, -1e-4))
+    action_rate_l2: RewardTermCfg = default(reward(mdp.action_rate_l2, -0.01))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """The time is up, fifty goals are reached, or the cube is lost."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
     max_consecutive_success: TerminationTermCfg = default(
-        TerminationTermCfg(
-            func=mdp.max_consecutive_success, params={"num_success": 50, "command_name": GOAL}
-        )
+        termination(mdp.max_consecutive_success, num_success=50, command_name=GOAL)
     )
     object_out_of_reach: TerminationTermCfg = default(
-        TerminationTermCfg(func=mdp.object_away_from_robot, params={"threshold": 0.3})
+        termination(mdp.object_away_from_robot, threshold=0.3)
     )
 
 

@@ -28,6 +28,7 @@ from envlab.envs import (
 from envlab.envs.entities import SceneEntity
 from envlab.envs.managers import EventTermCfg
 from envlab.envs.random import RandomStream
+from envlab.envs.terms import at_reset
 from envlab_tasks.in_hand.repose_cube_direct.shadow_env_cfg import FIELDS, ShadowHandEnvCfg
 
 if TYPE_CHECKING:
@@ -71,10 +72,8 @@ def driven() -> SceneEntityCfg:
 
 def friction(name: str) -> EventTermCfg:
     """Return the event that draws the friction of the hand or of the cube."""
-    return EventTermCfg(
-        func=mdp.randomize_rigid_body_material,
-        mode="reset",
-        params={"friction_range": (0.7, 1.3), "asset_cfg": SceneEntityCfg(name)},
+    return at_reset(
+        mdp.randomize_rigid_body_material, friction_range=(0.7, 1.3), asset_cfg=SceneEntityCfg(name)
     )
 
 
@@ -84,38 +83,29 @@ class EventsCfg:
 
     robot_physics_material: EventTermCfg = default(friction("robot"))
     robot_joint_stiffness_and_damping: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_actuator_gains,
-            mode="reset",
-            params={
-                "stiffness_distribution_params": (0.75, 1.5),
-                "damping_distribution_params": (0.3, 3.0),
-                "operation": "scale",
-                "distribution": "log_uniform",
-                "asset_cfg": driven(),
-            },
+        at_reset(
+            mdp.randomize_actuator_gains,
+            stiffness_distribution_params=(0.75, 1.5),
+            damping_distribution_params=(0.3, 3.0),
+            operation="scale",
+            distribution="log_uniform",
+            asset_cfg=driven(),
         )
     )
     robot_joint_pos_limits: EventTermCfg = default(
-        EventTermCfg(
-            func=randomize_joint_pos_limits,
-            mode="reset",
-            params={
-                "lower_limit_distribution_params": (0.0, 0.01),
-                "upper_limit_distribution_params": (0.0, 0.01),
-            },
+        at_reset(
+            randomize_joint_pos_limits,
+            lower_limit_distribution_params=(0.0, 0.01),
+            upper_limit_distribution_params=(0.0, 0.01),
         )
     )
     object_physics_material: EventTermCfg = default(friction("object"))
     object_scale_mass: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="reset",
-            params={
-                "mass_distribution_params": (0.5, 1.5),
-                "operation": "scale",
-                "asset_cfg": SceneEntityCfg("object"),
-            },
+        at_reset(
+            mdp.randomize_rigid_body_mass,
+            mass_distribution_params=(0.5, 1.5),
+            operation="scale",
+            asset_cfg=SceneEntityCfg("object"),
         )
     )
 

@@ -25,8 +25,9 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.locomotion.getup import terms
-from envlab_tasks.locomotion.velocity.mjlab_env_cfg import noisy, reward, sensors
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import sensors
 
 
 def site(name: str) -> SceneEntityCfg:
@@ -36,15 +37,12 @@ def site(name: str) -> SceneEntityCfg:
 
 def fall(drop_height: float) -> EventTermCfg:
     """Return a start where the robot lies after a fall from a height, in m, or stands."""
-    return EventTermCfg(
-        func=mdp.reset_to_fallen_state,
-        mode="reset",
-        params={
-            "drop_height": drop_height,
-            "drop_prob": 0.6,
-            "max_velocity": 0.5,
-            "settle_time_s": 0.5,
-        },
+    return at_reset(
+        mdp.reset_to_fallen_state,
+        drop_height=drop_height,
+        drop_prob=0.6,
+        max_velocity=0.5,
+        settle_time_s=0.5,
     )
 
 
@@ -63,12 +61,12 @@ class PolicyCfg(ObservationGroupCfg):
 
     enable_corruption: bool = True
     base_ang_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
+        observation(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
     )
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.03))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.03))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -77,15 +75,15 @@ class CriticCfg(PolicyCfg):
 
     enable_corruption: bool = False
     imu_lin_acc: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.sensor, params={"asset_cfg": sensors("imu_lin_acc")})
+        observation(mdp.sensor, asset_cfg=sensors("imu_lin_acc"))
     )
     base_lin_vel: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.sensor, params={"asset_cfg": sensors("imu_lin_vel")})
+        observation(mdp.sensor, asset_cfg=sensors("imu_lin_vel"))
     )
-    ang_vel_w: ObservationTermCfg = default(ObservationTermCfg(func=mdp.root_ang_vel_w))
-    actuator_force: ObservationTermCfg = default(ObservationTermCfg(func=mdp.actuator_force))
+    ang_vel_w: ObservationTermCfg = default(observation(mdp.root_ang_vel_w))
+    actuator_force: ObservationTermCfg = default(observation(mdp.actuator_force))
     torso_height: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.site_height, params={"asset_cfg": site("imu")})
+        observation(terms.site_height, asset_cfg=site("imu"))
     )
 
 
@@ -125,9 +123,7 @@ class RewardsCfg:
 class TerminationsCfg:
     """The time is up."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
 
 
 @dataclass(kw_only=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneEntityCfg, SimulationCfg, default, mdp
-from envlab.envs.managers import EventTermCfg, RewardTermCfg, TerminationTermCfg
+from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import reward
+from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg, rough_observations
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     CommandsCfg,
     EventsCfg,
+    ObservationsCfg,
     RewardsCfg,
     TerminationsCfg,
     VelocityEnvCfg,
@@ -30,65 +33,37 @@ def joints(*names: str) -> SceneEntityCfg:
 
 def deviation(weight: float, *names: str) -> RewardTermCfg:
     """Return the penalty on joints that walking does not need."""
-    return RewardTermCfg(
-        func=mdp.joint_deviation_l1, weight=weight, params={"asset_cfg": joints(*names)}
-    )
+    return reward(mdp.joint_deviation_l1, weight, asset_cfg=joints(*names))
 
 
 def feet_air_time(weight: float, feet: str, threshold: float) -> RewardTermCfg:
     """Return the reward for standing on one foot at a time, for up to ``threshold`` s."""
-    return RewardTermCfg(
-        func=mdp.feet_air_time_positive_biped,
-        weight=weight,
-        params={
-            "command_name": "base_velocity",
-            "sensor_cfg": in_contact(feet),
-            "threshold": threshold,
-        },
+    return reward(
+        mdp.feet_air_time_positive_biped,
+        weight,
+        command_name="base_velocity",
+        sensor_cfg=in_contact(feet),
+        threshold=threshold,
     )
 
 
 def feet_slide(weight: float, feet: str) -> RewardTermCfg:
     """Return the penalty on feet that slide while they touch."""
-    return RewardTermCfg(
-        func=mdp.feet_slide,
-        weight=weight,
-        params={
-            "sensor_cfg": in_contact(feet),
-            "asset_cfg": SceneEntityCfg("robot", body_names=feet),
-        },
+    return reward(
+        mdp.feet_slide,
+        weight,
+        sensor_cfg=in_contact(feet),
+        asset_cfg=SceneEntityCfg("robot", body_names=feet),
     )
 
 
-def velocity_command(
-    lin_vel_x: tuple[float, float], lin_vel_y: tuple[float, float] = (0.0, 0.0)
-) -> mdp.UniformVelocityCommandCfg:
+def velocity_commands(**ranges: tuple[float, float]) -> CommandsCfg:
     """Return the command of a new velocity and heading every 10 s."""
-    return mdp.UniformVelocityCommandCfg(
-        resampling_time_range=(10.0, 10.0),
-        ranges=mdp.VelocityRangesCfg(lin_vel_x=lin_vel_x, lin_vel_y=lin_vel_y),
+    return CommandsCfg(
+        base_velocity=mdp.UniformVelocityCommandCfg(
+            resampling_time_range=(10.0, 10.0), ranges=mdp.VelocityRangesCfg(**ranges)
+        )
     )
-
-
-def straight_on() -> mdp.UniformVelocityCommandCfg:
-    """Return the command of 1 m/s along the world's x, for playing on rough ground."""
-    command = velocity_command((1.0, 1.0))
-    command.ranges.heading = (0.0, 0.0)
-    return command
-
-
-@dataclass(kw_only=True)
-class ForwardCommandsCfg(CommandsCfg):
-    """Forward only."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(velocity_command((0.0, 1.0)))
-
-
-@dataclass(kw_only=True)
-class StraightOnCommandsCfg(CommandsCfg):
-    """Always 1 m/s along the world's x."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(straight_on())
 
 
 @dataclass(kw_only=True)
@@ -103,40 +78,23 @@ class BipedEventsCfg(EventsCfg):
     push_robot: EventTermCfg | None = None
 
 
-@dataclass(kw_only=True)
-class BipedPlayEventsCfg(BipedEventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
+NO_PUSHES = BipedEventsCfg(base_external_force_torque=None)
 
 
 @dataclass(kw_only=True)
 class BipedRewardsCfg(RewardsCfg):
     """Do not fall, stay upright, and follow the command in the frame that turns with the yaw."""
 
-    termination_penalty: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.is_terminated, weight=-200.0)
-    )
+    termination_penalty: RewardTermCfg | None = default(reward(mdp.is_terminated, -200.0))
     track_lin_vel_xy_exp: RewardTermCfg | None = default(
         tracking(mdp.track_lin_vel_xy_yaw_frame_exp, 1.0)
     )
     track_ang_vel_z_exp: RewardTermCfg | None = default(
         tracking(mdp.track_ang_vel_z_world_exp, 1.0)
     )
-    action_rate_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005)
-    )
+    action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.005))
     undesired_contacts: RewardTermCfg | None = None
-    flat_orientation_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-1.0)
-    )
-
-
-@dataclass(kw_only=True)
-class BipedTerminationsCfg(TerminationsCfg):
-    """The time is up, or the torso touches something."""
-
-    base_contact: TerminationTermCfg | None = default(base_contact(TORSO))
+    flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -1.0))
 
 
 def biped_sim(*data_fields: str) -> SimulationCfg:
@@ -158,6 +116,28 @@ class BipedEnvCfg(VelocityEnvCfg):
     """A biped on any ground."""
 
     sim: SimulationCfg = default(biped_sim())
-    commands: CommandsCfg = field(default_factory=ForwardCommandsCfg)
+    commands: CommandsCfg = default(velocity_commands(lin_vel_x=(0.0, 1.0), lin_vel_y=(0.0, 0.0)))
     events: EventsCfg = field(default_factory=BipedEventsCfg)
-    terminations: TerminationsCfg = field(default_factory=BipedTerminationsCfg)
+    terminations: TerminationsCfg = default(TerminationsCfg(base_contact=base_contact(TORSO)))
+
+
+@dataclass(kw_only=True)
+class RoughGroundCfg:
+    """What a biped's task has on rough ground. Its scene is the robot's."""
+
+    sim: SimulationCfg = default(biped_sim("xpos", "xquat"))  # where the torso is
+    observations: ObservationsCfg = default(rough_observations(TORSO))
+    curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
+
+
+@dataclass(kw_only=True)
+class PlayRoughGroundCfg:
+    """Robots walk straight on for 40 s, without noise, pushes and curriculum."""
+
+    episode_length_s: float = 40.0
+    observations: ObservationsCfg = default(rough_observations(TORSO, noise=False))
+    commands: CommandsCfg = default(
+        velocity_commands(lin_vel_x=(1.0, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0))
+    )
+    events: EventsCfg = default(NO_PUSHES)
+    curriculum: CurriculumCfg | None = None

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlab.envs import ManagerEnvCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import ManagerEnvCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.contact_sensor import ContactSensorCfg
 from envlab.envs.managers import (
     CurriculumTermCfg,
@@ -28,18 +28,14 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_intervals, at_reset, at_startup, observation, reward, termination
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg
 
 FEET = SceneEntityCfg("feet")
 TOUCHES = SceneEntityCfg("contact_forces")
 """The feet in the contact sensor: the models have net forces of no other bodies."""
 STEPPING = {"command_name": "twist", "command_threshold": 0.05}
 """What rewards of steps ask of the command, in m/s and rad/s."""
-
-
-def noisy(func: Callable[..., Any], bound: float, **params: Any) -> ObservationTermCfg:
-    """Return an observation with uniform noise of up to ``bound``."""
-    noise = UniformNoiseCfg(n_min=-bound, n_max=bound)
-    return ObservationTermCfg(func=func, params=params, noise=noise)
 
 
 def sensors(*names: str) -> SceneEntityCfg:
@@ -54,12 +50,7 @@ def body(name: str) -> SceneEntityCfg:
 
 def touching(func: Callable[..., Any]) -> ObservationTermCfg:
     """Return an observation of how the feet touch."""
-    return ObservationTermCfg(func=func, params={"sensor_cfg": TOUCHES})
-
-
-def reward(func: Callable[..., Any], weight: float, **params: Any) -> RewardTermCfg:
-    """Return a reward."""
-    return RewardTermCfg(func=func, weight=weight, params=params)
+    return observation(func, sensor_cfg=TOUCHES)
 
 
 def upright(body_name: str, **params: Any) -> RewardTermCfg:
@@ -85,13 +76,10 @@ def posture(
 
 def balance(body_name: str) -> EventTermCfg:
     """Return the shift of a body's centre of mass by up to 2.5 cm, and 3 cm upwards."""
-    return EventTermCfg(
-        func=mdp.randomize_rigid_body_com,
-        mode="startup",
-        params={
-            "asset_cfg": body(body_name),
-            "com_range": {"x": (-0.025, 0.025), "y": (-0.025, 0.025), "z": (-0.03, 0.03)},
-        },
+    return at_startup(
+        mdp.randomize_rigid_body_com,
+        asset_cfg=body(body_name),
+        com_range={"x": (-0.025, 0.025), "y": (-0.025, 0.025), "z": (-0.03, 0.03)},
     )
 
 
@@ -115,20 +103,8 @@ class CommandsCfg:
     twist: mdp.UniformVelocityCommandCfg = default(twist())
 
 
-@dataclass(kw_only=True)
-class PlayCommandsCfg(CommandsCfg):
-    """The speeds of training's second stage."""
-
-    twist: mdp.UniformVelocityCommandCfg = default(twist((-1.5, 2.0), (-0.7, 0.7)))
-
-
-@dataclass(kw_only=True)
-class ActionsCfg:
-    """Target positions of all joints, as offsets from the default pose; a robot has its scale."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.5)
-    )
+SECOND_STAGE = CommandsCfg(twist=twist((-1.5, 2.0), (-0.7, 0.7)))
+"""The speeds of training's second stage."""
 
 
 @dataclass(kw_only=True)
@@ -137,18 +113,16 @@ class PolicyCfg(ObservationGroupCfg):
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.5, asset_cfg=sensors("imu_lin_vel"))
+        observation(mdp.sensor, 0.5, asset_cfg=sensors("imu_lin_vel"))
     )
     base_ang_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
+        observation(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
     )
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.01, biased=True))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
-    command: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "twist"})
-    )
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01, biased=True))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
+    command: ObservationTermCfg = default(observation(mdp.generated_commands, command_name="twist"))
 
 
 @dataclass(kw_only=True)
@@ -156,20 +130,11 @@ class CriticCfg(PolicyCfg):
     """The same without noise, with true joint positions, and how the feet step."""
 
     enable_corruption: bool = False
-    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
-    foot_height: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.foot_height, params={"feet_cfg": FEET})
-    )
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    foot_height: ObservationTermCfg = default(observation(mdp.foot_height, feet_cfg=FEET))
     foot_air_time: ObservationTermCfg = default(touching(mdp.foot_air_time))
     foot_contact: ObservationTermCfg = default(touching(mdp.foot_contact))
     foot_contact_forces: ObservationTermCfg = default(touching(mdp.foot_contact_forces))
-
-
-@dataclass(kw_only=True)
-class PlayPolicyCfg(PolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
 
 
 @dataclass(kw_only=True)
@@ -180,11 +145,7 @@ class ObservationsCfg:
     critic: CriticCfg = field(default_factory=CriticCfg)
 
 
-@dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
+NO_NOISE = ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
@@ -192,49 +153,37 @@ class EventsCfg:
     """Robots differ in balance and encoders, start anywhere, and are pushed."""
 
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {
-                    "x": (-0.5, 0.5),
-                    "y": (-0.5, 0.5),
-                    "z": (0.01, 0.05),
-                    "yaw": (-3.14, 3.14),
-                },
-                "velocity_range": {},
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={
+                "x": (-0.5, 0.5),
+                "y": (-0.5, 0.5),
+                "z": (0.01, 0.05),
+                "yaw": (-3.14, 3.14),
             },
+            velocity_range={},
         )
     )
     reset_robot_joints: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={"position_range": (0.0, 0.0), "velocity_range": (0.0, 0.0)},
-        )
+        at_reset(mdp.reset_joints_by_offset, position_range=(0.0, 0.0), velocity_range=(0.0, 0.0))
     )
     push_robot: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.push_by_setting_velocity,
-            mode="interval",
-            interval_range_s=(1.0, 3.0),
-            params={
-                "velocity_range": {
-                    "x": (-0.5, 0.5),
-                    "y": (-0.5, 0.5),
-                    "z": (-0.4, 0.4),
-                    "roll": (-0.52, 0.52),
-                    "pitch": (-0.52, 0.52),
-                    "yaw": (-0.78, 0.78),
-                }
+        at_intervals(
+            (1.0, 3.0),
+            mdp.push_by_setting_velocity,
+            velocity_range={
+                "x": (-0.5, 0.5),
+                "y": (-0.5, 0.5),
+                "z": (-0.4, 0.4),
+                "roll": (-0.52, 0.52),
+                "pitch": (-0.52, 0.52),
+                "yaw": (-0.78, 0.78),
             },
         )
     )
     foot_friction: EventTermCfg | None = None
     encoder_bias: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_encoder_bias, mode="startup", params={"bias_range": (-0.015, 0.015)}
-        )
+        at_startup(mdp.randomize_encoder_bias, bias_range=(-0.015, 0.015))
     )
     base_com: EventTermCfg | None = None
 
@@ -313,11 +262,9 @@ class CurriculumCfg:
 class TerminationsCfg:
     """The time is up, or the root leans by more than 70 degrees."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     fell_over: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.bad_orientation, params={"limit_angle": math.radians(70.0)})
+        termination(mdp.bad_orientation, limit_angle=math.radians(70.0))
     )
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from envlab.envs import UniformNoiseCfg, default, mdp
+from envlab.envs import default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg, TerminationTermCfg
+from envlab.envs.terms import observation, termination
 from envlab.envs.terrain import (
     HfInvertedPyramidSlopedTerrainCfg,
     HfPyramidSlopedTerrainCfg,
@@ -77,19 +78,17 @@ def play_terrain() -> TerrainCfg:
     return TerrainCfg(max_init_terrain_level=5, terrain_generator=generator)
 
 
-def scan_of_the_ground(noise: UniformNoiseCfg | None = None) -> ObservationTermCfg:
+def scan_of_the_ground(noise: float | None = None) -> ObservationTermCfg:
     """Return how far the ground is below the root at 187 points, in units of 5 m."""
-    params = {"sensor_cfg": mdp.RayCasterCfg(), "offset": 0.0}
-    return ObservationTermCfg(func=mdp.height_scan, params=params, noise=noise, scale=1.0 / 5.0)
+    scanner = mdp.RayCasterCfg()
+    return observation(mdp.height_scan, noise, scale=1.0 / 5.0, sensor_cfg=scanner, offset=0.0)
 
 
 @dataclass(kw_only=True)
 class RoughPolicyCfg(PolicyCfg):
     """What the robot measures, and the ground around it, with noise."""
 
-    height_scan: ObservationTermCfg = default(
-        scan_of_the_ground(UniformNoiseCfg(n_min=-0.1, n_max=0.1))
-    )
+    height_scan: ObservationTermCfg = default(scan_of_the_ground(0.1))
 
 
 @dataclass(kw_only=True)
@@ -100,13 +99,6 @@ class RoughCriticCfg(CriticCfg, RoughPolicyCfg):
 
 
 @dataclass(kw_only=True)
-class PlayRoughPolicyCfg(RoughPolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
 class RoughObservationsCfg(ObservationsCfg):
     """What the policy sees, and what the critic does."""
 
@@ -114,11 +106,7 @@ class RoughObservationsCfg(ObservationsCfg):
     critic: CriticCfg = field(default_factory=RoughCriticCfg)
 
 
-@dataclass(kw_only=True)
-class PlayRoughObservationsCfg(RoughObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayRoughPolicyCfg)
+NO_NOISE = RoughObservationsCfg(policy=RoughPolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
@@ -135,7 +123,5 @@ class RoughTerminationsCfg(TerminationsCfg):
     """The same, and the episode ends, without a failure, 30 cm before the ground does."""
 
     out_of_terrain_bounds: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.terrain_out_of_bounds, params={"distance_buffer": 0.3}, time_out=True
-        )
+        termination(mdp.terrain_out_of_bounds, distance_buffer=0.3, time_out=True)
     )

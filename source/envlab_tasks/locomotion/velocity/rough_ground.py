@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from envlab.envs import SceneEntityCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import SceneEntityCfg, default, mdp
 from envlab.envs.managers import CurriculumTermCfg, ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.envs.terrain import TerrainCfg, TerrainGeneratorCfg, rough_terrains
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import ObservationsCfg, PolicyCfg
 
@@ -22,12 +23,7 @@ def scan_of_the_ground(body_names: str | None = None) -> ObservationTermCfg:
     params: dict[str, Any] = {"sensor_cfg": mdp.RayCasterCfg()}
     if body_names is not None:
         params["asset_cfg"] = SceneEntityCfg("robot", body_names=body_names)
-    return ObservationTermCfg(
-        func=mdp.height_scan,
-        params=params,
-        noise=UniformNoiseCfg(n_min=-0.1, n_max=0.1),
-        clip=(-1.0, 1.0),
-    )
+    return observation(mdp.height_scan, 0.1, **params, clip=(-1.0, 1.0))
 
 
 def full_terrains() -> TerrainGeneratorCfg:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneEntityCfg, default, mdp
+from envlab.envs import default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import reward
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshRandomGridTerrainCfg,
@@ -20,37 +21,13 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     RewardsCfg,
     VelocityEnvCfg,
-    in_contact,
+    base_mass,
+    feet_air_time,
     reset_base,
     reset_joints,
+    scaled_actions,
     tracking,
 )
-
-
-def feet_air_time(weight: float) -> RewardTermCfg:
-    """Return the reward for steps of more than 0.5 s."""
-    return RewardTermCfg(
-        func=mdp.feet_air_time,
-        weight=weight,
-        params={
-            "sensor_cfg": in_contact(".*_foot"),
-            "command_name": "base_velocity",
-            "threshold": 0.5,
-        },
-    )
-
-
-def base_mass(body_name: str) -> EventTermCfg:
-    """Return the event that a body weighs 1 kg less to 3 kg more."""
-    return EventTermCfg(
-        func=mdp.randomize_rigid_body_mass,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=body_name),
-            "mass_distribution_params": (-1.0, 3.0),
-            "operation": "add",
-        },
-    )
 
 
 def small_terrains() -> TerrainGeneratorCfg:
@@ -67,19 +44,10 @@ def small_terrains() -> TerrainGeneratorCfg:
 
 
 @dataclass(kw_only=True)
-class SmallActionsCfg(ActionsCfg):
-    """The robot is small: 0.25 rad per unit of action."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
-    )
-
-
-@dataclass(kw_only=True)
 class SmallEventsCfg(EventsCfg):
     """The base weighs 1 kg less to 3 kg more; episodes start at rest in the default pose."""
 
-    add_base_mass: EventTermCfg | None = default(base_mass("base"))
+    add_base_mass: EventTermCfg | None = default(base_mass("base", -1.0, 3.0))
     base_com: EventTermCfg | None = None
     reset_base: EventTermCfg | None = default(reset_base(0.0))
     reset_robot_joints: EventTermCfg | None = default(reset_joints(1.0, 1.0))
@@ -92,9 +60,7 @@ class SmallRewardsCfg(RewardsCfg):
 
     track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.5))
     track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.75))
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
-    )
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.0e-4))
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.01))
     undesired_contacts: RewardTermCfg | None = None
 
@@ -104,15 +70,13 @@ class SmallFlatRewardsCfg(SmallRewardsCfg):
     """On flat ground the base is to be level, and steps are to be long."""
 
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.25))
-    flat_orientation_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-2.5)
-    )
+    flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -2.5))
 
 
 @dataclass(kw_only=True)
 class SmallQuadrupedEnvCfg(VelocityEnvCfg):
     """A small quadruped on any ground."""
 
-    actions: ActionsCfg = field(default_factory=SmallActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(0.25))
     events: EventsCfg = field(default_factory=SmallEventsCfg)
     rewards: RewardsCfg = field(default_factory=SmallRewardsCfg)

@@ -15,7 +15,6 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
-    UniformNoiseCfg,
     default,
     mdp,
 )
@@ -27,6 +26,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_intervals, at_reset, at_startup, observation, reward, termination
 
 AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 
@@ -36,56 +36,68 @@ def in_contact(body_names: str) -> SceneEntityCfg:
     return SceneEntityCfg("contact_forces", body_names=body_names)
 
 
-def noisy(func: Callable[..., Any], bound: float) -> ObservationTermCfg:
-    """Return an observation with uniform noise of up to ``bound``."""
-    return ObservationTermCfg(func=func, noise=UniformNoiseCfg(n_min=-bound, n_max=bound))
-
-
 def tracking(func: Callable[..., Any], weight: float) -> RewardTermCfg:
     """Return a reward for following the command, of width 0.5 m/s or rad/s."""
-    params = {"command_name": "base_velocity", "std": math.sqrt(0.25)}
-    return RewardTermCfg(func=func, weight=weight, params=params)
+    return reward(func, weight, command_name="base_velocity", std=math.sqrt(0.25))
+
+
+def feet_air_time(weight: float, feet: str = ".*_foot") -> RewardTermCfg:
+    """Return the reward for steps of more than 0.5 s."""
+    return reward(
+        mdp.feet_air_time,
+        weight,
+        sensor_cfg=in_contact(feet),
+        command_name="base_velocity",
+        threshold=0.5,
+    )
+
+
+def undesired_contacts(body_names: str, threshold: float = 1.0) -> RewardTermCfg:
+    """Return the penalty on contacts of more than ``threshold`` N."""
+    return reward(
+        mdp.undesired_contacts, -1.0, sensor_cfg=in_contact(body_names), threshold=threshold
+    )
+
+
+def base_mass(body_names: str, low: float, high: float) -> EventTermCfg:
+    """Return a change of mass, from a range in kg."""
+    return at_startup(
+        mdp.randomize_rigid_body_mass,
+        asset_cfg=SceneEntityCfg("robot", body_names=body_names),
+        mass_distribution_params=(low, high),
+        operation="add",
+    )
 
 
 def reset_base(velocity: float) -> EventTermCfg:
     """Return a reset up to 0.5 m off the origin, in any direction, at up to ``velocity``."""
-    return EventTermCfg(
-        func=mdp.reset_root_state_uniform,
-        mode="reset",
-        params={
-            "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
-            "velocity_range": dict.fromkeys(AXES, (-velocity, velocity)),
-        },
+    return at_reset(
+        mdp.reset_root_state_uniform,
+        pose_range={"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
+        velocity_range=dict.fromkeys(AXES, (-velocity, velocity)),
     )
 
 
 def reset_joints(low: float, high: float) -> EventTermCfg:
     """Return a reset of the joints to their defaults times a factor, at rest."""
-    return EventTermCfg(
-        func=mdp.reset_joints_by_scale,
-        mode="reset",
-        params={"position_range": (low, high), "velocity_range": (0.0, 0.0)},
+    return at_reset(
+        mdp.reset_joints_by_scale, position_range=(low, high), velocity_range=(0.0, 0.0)
     )
 
 
 def external_wrench(body_names: str) -> EventTermCfg:
     """Return a lasting push that is zero until an override gives it a range."""
-    return EventTermCfg(
-        func=mdp.apply_external_force_torque,
-        mode="reset",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", body_names=body_names),
-            "force_range": (0.0, 0.0),
-            "torque_range": (0.0, 0.0),
-        },
+    return at_reset(
+        mdp.apply_external_force_torque,
+        asset_cfg=SceneEntityCfg("robot", body_names=body_names),
+        force_range=(0.0, 0.0),
+        torque_range=(0.0, 0.0),
     )
 
 
 def base_contact(body_names: str) -> TerminationTermCfg:
     """Return the failure that more than 1 N act on a body that is not to touch."""
-    return TerminationTermCfg(
-        func=mdp.illegal_contact, params={"sensor_cfg": in_contact(body_names), "threshold": 1.0}
-    )
+    return termination(mdp.illegal_contact, sensor_cfg=in_contact(body_names), threshold=1.0)
 
 
 @dataclass(kw_only=True)
@@ -106,27 +118,25 @@ class ActionsCfg:
     )
 
 
+def scaled_actions(scale: float | dict[str, float]) -> ActionsCfg:
+    """Return the same with a scale in rad per unit of action."""
+    return ActionsCfg(joint_pos=mdp.JointPositionActionCfg(joint_names=[".*"], scale=scale))
+
+
 @dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
     """What the robot measures, with noise; its command; its last action."""
 
     enable_corruption: bool = True
-    base_lin_vel: ObservationTermCfg = default(noisy(mdp.base_lin_vel, 0.1))
-    base_ang_vel: ObservationTermCfg = default(noisy(mdp.base_ang_vel, 0.2))
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
+    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1))
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.2))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
     velocity_commands: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "base_velocity"})
+        observation(mdp.generated_commands, command_name="base_velocity")
     )
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.01))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
-
-
-@dataclass(kw_only=True)
-class PlayPolicyCfg(PolicyCfg):
-    """The same without noise."""
-
-    enable_corruption: bool = False
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -136,11 +146,7 @@ class ObservationsCfg:
     policy: PolicyCfg = field(default_factory=PolicyCfg)
 
 
-@dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """One group, without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
+NO_NOISE = ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
@@ -155,36 +161,22 @@ class EventsCfg:
             params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.6, 0.8)},
         )
     )
-    add_base_mass: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", body_names="base"),
-                "mass_distribution_params": (-5.0, 5.0),
-                "operation": "add",
-            },
-        )
-    )
+    add_base_mass: EventTermCfg | None = default(base_mass("base", -5.0, 5.0))
     base_com: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_com,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", body_names="base"),
-                "com_range": {"x": (-0.05, 0.05), "y": (-0.05, 0.05), "z": (-0.01, 0.01)},
-            },
+        at_startup(
+            mdp.randomize_rigid_body_com,
+            asset_cfg=SceneEntityCfg("robot", body_names="base"),
+            com_range={"x": (-0.05, 0.05), "y": (-0.05, 0.05), "z": (-0.01, 0.01)},
         )
     )
     base_external_force_torque: EventTermCfg | None = default(external_wrench("base"))
     reset_base: EventTermCfg | None = default(reset_base(0.5))
     reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
     push_robot: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.push_by_setting_velocity,
-            mode="interval",
-            interval_range_s=(10.0, 15.0),
-            params={"velocity_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5)}},
+        at_intervals(
+            (10.0, 15.0),
+            mdp.push_by_setting_velocity,
+            velocity_range={"x": (-0.5, 0.5), "y": (-0.5, 0.5)},
         )
     )
 
@@ -195,50 +187,22 @@ class RewardsCfg:
 
     track_lin_vel_xy_exp: RewardTermCfg | None = default(tracking(mdp.track_lin_vel_xy_exp, 1.0))
     track_ang_vel_z_exp: RewardTermCfg | None = default(tracking(mdp.track_ang_vel_z_exp, 0.5))
-    lin_vel_z_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-2.0))
-    ang_vel_xy_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.ang_vel_xy_l2, weight=-0.05)
-    )
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=-1.0e-5)
-    )
-    dof_acc_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.joint_acc_l2, weight=-2.5e-7))
-    action_rate_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.01)
-    )
-    feet_air_time: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.feet_air_time,
-            weight=0.125,
-            params={
-                "sensor_cfg": in_contact(".*_foot"),
-                "command_name": "base_velocity",
-                "threshold": 0.5,
-            },
-        )
-    )
-    undesired_contacts: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.undesired_contacts,
-            weight=-1.0,
-            params={"sensor_cfg": in_contact(".*_thigh"), "threshold": 1.0},
-        )
-    )
-    flat_orientation_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.flat_orientation_l2, weight=0.0)
-    )
-    dof_pos_limits: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_pos_limits, weight=0.0)
-    )
+    lin_vel_z_l2: RewardTermCfg | None = default(reward(mdp.lin_vel_z_l2, -2.0))
+    ang_vel_xy_l2: RewardTermCfg | None = default(reward(mdp.ang_vel_xy_l2, -0.05))
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -1.0e-5))
+    dof_acc_l2: RewardTermCfg | None = default(reward(mdp.joint_acc_l2, -2.5e-7))
+    action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.01))
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.125))
+    undesired_contacts: RewardTermCfg | None = default(undesired_contacts(".*_thigh"))
+    flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, 0.0))
+    dof_pos_limits: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, 0.0))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """The time is up, or the base touches something."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     base_contact: TerminationTermCfg | None = default(base_contact("base"))
 
 

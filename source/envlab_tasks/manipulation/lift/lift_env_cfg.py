@@ -15,6 +15,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.manipulation import franka
 
 LIFTED_M = 0.04
@@ -48,15 +49,15 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), the cube's place, the goal's pose, last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
-    joint_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
     object_position: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.object_position_in_robot_root_frame)
+        observation(mdp.object_position_in_robot_root_frame)
     )
     target_object_position: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "object_pose"})
+        observation(mdp.generated_commands, command_name="object_pose")
     )
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -71,23 +72,22 @@ class EventsCfg:
     """The arm starts at home, the cube somewhere on the table before it."""
 
     reset_object_position: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.1, 0.1), "y": (-0.25, 0.25), "z": (0.0, 0.0)},
-                "velocity_range": {},
-                "asset_cfg": SceneEntityCfg("object"),
-            },
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={"x": (-0.1, 0.1), "y": (-0.25, 0.25), "z": (0.0, 0.0)},
+            velocity_range={},
+            asset_cfg=SceneEntityCfg("object"),
         )
     )
 
 
 def _goal_tracking(weight: float, std: float) -> RewardTermCfg:
-    return RewardTermCfg(
-        func=mdp.object_goal_distance,
-        weight=weight,
-        params={"std": std, "minimal_height": LIFTED_M, "command_name": "object_pose"},
+    return reward(
+        mdp.object_goal_distance,
+        weight,
+        std=std,
+        minimal_height=LIFTED_M,
+        command_name="object_pose",
     )
 
 
@@ -95,27 +95,24 @@ def _goal_tracking(weight: float, std: float) -> RewardTermCfg:
 class RewardsCfg:
     """Reach the cube, lift it, bring it to its goal, and move calmly. Weights are per second."""
 
-    reaching_object: RewardTermCfg = default(
-        RewardTermCfg(func=mdp.object_ee_distance, weight=1.0, params={"std": 0.1})
-    )
+    reaching_object: RewardTermCfg = default(reward(mdp.object_ee_distance, 1.0, std=0.1))
     lifting_object: RewardTermCfg = default(
-        RewardTermCfg(func=mdp.object_is_lifted, weight=15.0, params={"minimal_height": LIFTED_M})
+        reward(mdp.object_is_lifted, 15.0, minimal_height=LIFTED_M)
     )
     object_goal_tracking: RewardTermCfg = default(_goal_tracking(16.0, 0.3))
     object_goal_tracking_fine_grained: RewardTermCfg = default(_goal_tracking(5.0, 0.05))
-    action_rate: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-1e-4))
-    joint_vel: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-1e-4))
+    action_rate: RewardTermCfg = default(reward(mdp.action_rate_l2, -1e-4))
+    joint_vel: RewardTermCfg = default(reward(mdp.joint_vel_l2, -1e-4))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """The time limit, and a cube that fell off the table."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
     object_dropping: TerminationTermCfg = default(
-        TerminationTermCfg(
-            func=mdp.root_height_below_minimum,
-            params={"minimum_height": -0.05, "asset_cfg": SceneEntityCfg("object")},
+        termination(
+            mdp.root_height_below_minimum, minimum_height=-0.05, asset_cfg=SceneEntityCfg("object")
         )
     )
 

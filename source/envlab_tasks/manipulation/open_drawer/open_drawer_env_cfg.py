@@ -21,6 +21,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, at_startup, observation, reward, termination
 from envlab_tasks.manipulation import franka
 from envlab_tasks.manipulation.open_drawer import open_drawer_terms as terms
 
@@ -43,18 +44,16 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), those of the drawer, the way to it, last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
-    joint_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
     cabinet_joint_pos: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_pos_rel, params={"asset_cfg": drawer()})
+        observation(mdp.joint_pos_rel, asset_cfg=drawer())
     )
     cabinet_joint_vel: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_vel_rel, params={"asset_cfg": drawer()})
+        observation(mdp.joint_vel_rel, asset_cfg=drawer())
     )
-    rel_ee_drawer_distance: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.rel_ee_drawer_distance)
-    )
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    rel_ee_drawer_distance: ObservationTermCfg = default(observation(terms.rel_ee_drawer_distance))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -69,28 +68,17 @@ class EventsCfg:
     """Frictions differ between environments; the arm starts near its home pose."""
 
     robot_physics_material: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={"friction_range": (0.8, 1.25)},
-        )
+        at_startup(mdp.randomize_rigid_body_material, friction_range=(0.8, 1.25))
     )
     cabinet_physics_material: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={
-                "friction_range": (1.0, 1.5),
-                "asset_cfg": SceneEntityCfg("cabinet", geom_names="handle.*"),
-            },
+        at_startup(
+            mdp.randomize_rigid_body_material,
+            friction_range=(1.0, 1.5),
+            asset_cfg=SceneEntityCfg("cabinet", geom_names="handle.*"),
         )
     )
     reset_robot_joints: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={"position_range": (-0.1, 0.1), "velocity_range": (0.0, 0.0)},
-        )
+        at_reset(mdp.reset_joints_by_offset, position_range=(-0.1, 0.1), velocity_range=(0.0, 0.0))
     )
 
 
@@ -99,43 +87,39 @@ class RewardsCfg:
     """Go to the handle, grasp it, pull, and move calmly. Weights are per second."""
 
     approach_ee_handle: RewardTermCfg = default(
-        RewardTermCfg(func=terms.approach_ee_handle, weight=2.0, params={"threshold": 0.2})
+        reward(terms.approach_ee_handle, 2.0, threshold=0.2)
     )
-    align_ee_handle: RewardTermCfg = default(RewardTermCfg(func=terms.align_ee_handle, weight=0.5))
+    align_ee_handle: RewardTermCfg = default(reward(terms.align_ee_handle, 0.5))
     approach_gripper_handle: RewardTermCfg = default(
-        RewardTermCfg(func=terms.approach_gripper_handle, weight=5.0, params={"offset": 0.04})
+        reward(terms.approach_gripper_handle, 5.0, offset=0.04)
     )
     align_grasp_around_handle: RewardTermCfg = default(
-        RewardTermCfg(func=terms.align_grasp_around_handle, weight=0.125)
+        reward(terms.align_grasp_around_handle, 0.125)
     )
     grasp_handle: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.grasp_handle,
-            weight=0.5,
-            params={
-                "threshold": 0.03,
-                "open_joint_pos": 0.04,
-                "asset_cfg": SceneEntityCfg("robot", joint_names=franka.FINGERS),
-            },
+        reward(
+            terms.grasp_handle,
+            0.5,
+            threshold=0.03,
+            open_joint_pos=0.04,
+            asset_cfg=SceneEntityCfg("robot", joint_names=franka.FINGERS),
         )
     )
     open_drawer_bonus: RewardTermCfg = default(
-        RewardTermCfg(func=terms.open_drawer_bonus, weight=7.5, params={"asset_cfg": drawer()})
+        reward(terms.open_drawer_bonus, 7.5, asset_cfg=drawer())
     )
     multi_stage_open_drawer: RewardTermCfg = default(
-        RewardTermCfg(
-            func=terms.multi_stage_open_drawer, weight=1.0, params={"asset_cfg": drawer()}
-        )
+        reward(terms.multi_stage_open_drawer, 1.0, asset_cfg=drawer())
     )
-    action_rate_l2: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-1e-2))
-    joint_vel: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-1e-4))
+    action_rate_l2: RewardTermCfg = default(reward(mdp.action_rate_l2, -1e-2))
+    joint_vel: RewardTermCfg = default(reward(mdp.joint_vel_l2, -1e-4))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """Only the time limit."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
 
 
 @dataclass(kw_only=True)

@@ -10,7 +10,6 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
-    UniformNoiseCfg,
     default,
     mdp,
 )
@@ -24,6 +23,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.manipulation import franka
 
 
@@ -63,16 +63,12 @@ class PolicyCfg(ObservationGroupCfg):
     """Joint positions and velocities (9 each), the goal (position, w, x, y, z), last action."""
 
     enable_corruption: bool = True
-    joint_pos: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_pos_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01))
-    )
-    joint_vel: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_vel_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01))
-    )
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.01))
     pose_command: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "ee_pose"})
+        observation(mdp.generated_commands, command_name="ee_pose")
     )
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -87,11 +83,7 @@ class EventsCfg:
     """Every episode starts in another pose."""
 
     reset_robot_joints: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_scale,
-            mode="reset",
-            params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
-        )
+        at_reset(mdp.reset_joints_by_scale, position_range=(0.5, 1.5), velocity_range=(0.0, 0.0))
     )
 
 
@@ -100,35 +92,25 @@ class RewardsCfg:
     """Be at the goal, turned as it is, and move calmly. Weights are per second."""
 
     end_effector_position_tracking: RewardTermCfg = default(
-        RewardTermCfg(
-            func=mdp.position_command_error,
-            weight=-0.2,
-            params={"asset_cfg": hand(), "command_name": "ee_pose"},
-        )
+        reward(mdp.position_command_error, -0.2, asset_cfg=hand(), command_name="ee_pose")
     )
     end_effector_position_tracking_fine_grained: RewardTermCfg = default(
-        RewardTermCfg(
-            func=mdp.position_command_error_tanh,
-            weight=0.1,
-            params={"asset_cfg": hand(), "std": 0.1, "command_name": "ee_pose"},
+        reward(
+            mdp.position_command_error_tanh, 0.1, asset_cfg=hand(), std=0.1, command_name="ee_pose"
         )
     )
     end_effector_orientation_tracking: RewardTermCfg = default(
-        RewardTermCfg(
-            func=mdp.orientation_command_error,
-            weight=-0.1,
-            params={"asset_cfg": hand(), "command_name": "ee_pose"},
-        )
+        reward(mdp.orientation_command_error, -0.1, asset_cfg=hand(), command_name="ee_pose")
     )
-    action_rate: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-0.0001))
-    joint_vel: RewardTermCfg = default(RewardTermCfg(func=mdp.joint_vel_l2, weight=-0.0001))
+    action_rate: RewardTermCfg = default(reward(mdp.action_rate_l2, -0.0001))
+    joint_vel: RewardTermCfg = default(reward(mdp.joint_vel_l2, -0.0001))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """Only the time limit."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
 
 
 @dataclass(kw_only=True)

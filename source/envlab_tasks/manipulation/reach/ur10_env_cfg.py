@@ -13,6 +13,7 @@ from typing import Any
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg, SuccessTermCfg
+from envlab.envs.terms import at_reset, reward
 from envlab_tasks.manipulation.reach.reach_env_cfg import (
     ActionsCfg,
     CommandsCfg,
@@ -35,8 +36,7 @@ def scene(num_envs: int = 4096) -> SceneCfg:
 def near_goal(func: Any, weight: float, **params: float) -> RewardTermCfg:
     """Return a term that compares the end of the arm with the goal."""
     asset = SceneEntityCfg("robot", body_names=EE)
-    given = {"asset_cfg": asset, "command_name": "ee_pose", **params}
-    return RewardTermCfg(func=func, weight=weight, params=given)
+    return reward(func, weight, asset_cfg=asset, command_name="ee_pose", **params)
 
 
 @dataclass(kw_only=True)
@@ -63,11 +63,7 @@ class UR10EventsCfg(EventsCfg):
     """Every episode starts in another pose."""
 
     reset_robot_joints: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_scale,
-            mode="reset",
-            params={"position_range": (0.75, 1.25), "velocity_range": (0.0, 0.0)},
-        )
+        at_reset(mdp.reset_joints_by_scale, position_range=(0.75, 1.25), velocity_range=(0.0, 0.0))
     )
 
 

@@ -24,6 +24,7 @@ from envlab.envs.managers import (
     SuccessTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab_tasks.manipulation import franka
 from envlab_tasks.manipulation.stack import stack_terms as terms
 
@@ -43,25 +44,21 @@ class ActionsCfg:
 class PolicyCfg(ObservationGroupCfg):
     """Last action, joints (9 each), cubes and the ways to them (60), the hand's pose, fingers."""
 
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
-    joint_pos: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_pos_rel))
-    joint_vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
-    object: ObservationTermCfg = default(ObservationTermCfg(func=terms.object_obs))
-    cube_positions: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.cube_positions_in_world_frame)
-    )
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
+    object: ObservationTermCfg = default(observation(terms.object_obs))
+    cube_positions: ObservationTermCfg = default(observation(terms.cube_positions_in_world_frame))
     cube_orientations: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.cube_orientations_in_world_frame)
+        observation(terms.cube_orientations_in_world_frame)
     )
-    eef_pos: ObservationTermCfg = default(ObservationTermCfg(func=terms.ee_frame_pos))
-    eef_quat: ObservationTermCfg = default(ObservationTermCfg(func=terms.ee_frame_quat))
-    gripper_pos: ObservationTermCfg = default(ObservationTermCfg(func=terms.gripper_pos))
+    eef_pos: ObservationTermCfg = default(observation(terms.ee_frame_pos))
+    eef_quat: ObservationTermCfg = default(observation(terms.ee_frame_quat))
+    gripper_pos: ObservationTermCfg = default(observation(terms.gripper_pos))
 
 
 def _grasp(cube: str) -> ObservationTermCfg:
-    return ObservationTermCfg(
-        func=terms.object_grasped, params={"object_cfg": SceneEntityCfg(cube)}
-    )
+    return observation(terms.object_grasped, object_cfg=SceneEntityCfg(cube))
 
 
 @dataclass(kw_only=True)
@@ -70,12 +67,10 @@ class SubtaskCfg(ObservationGroupCfg):
 
     grasp_1: ObservationTermCfg = default(_grasp("cube_2"))
     stack_1: ObservationTermCfg = default(
-        ObservationTermCfg(
-            func=terms.object_stacked,
-            params={
-                "upper_object_cfg": SceneEntityCfg("cube_2"),
-                "lower_object_cfg": SceneEntityCfg("cube_1"),
-            },
+        observation(
+            terms.object_stacked,
+            upper_object_cfg=SceneEntityCfg("cube_2"),
+            lower_object_cfg=SceneEntityCfg("cube_1"),
         )
     )
     grasp_2: ObservationTermCfg = default(_grasp("cube_3"))
@@ -94,29 +89,23 @@ class EventsCfg:
     """The arm starts near one pose, the cubes apart on the table before it."""
 
     randomize_franka_joint_state: EventTermCfg = default(
-        EventTermCfg(
-            func=terms.randomize_joint_by_gaussian_offset,
-            mode="reset",
-            params={
-                "mean": 0.0,
-                "std": 0.02,
-                "asset_cfg": SceneEntityCfg("robot", joint_names=franka.ARM),
-            },
+        at_reset(
+            terms.randomize_joint_by_gaussian_offset,
+            mean=0.0,
+            std=0.02,
+            asset_cfg=SceneEntityCfg("robot", joint_names=franka.ARM),
         )
     )
     randomize_cube_positions: EventTermCfg = default(
-        EventTermCfg(
-            func=terms.randomize_object_pose,
-            mode="reset",
-            params={
-                "pose_range": {
-                    "x": (0.4, 0.6),
-                    "y": (-0.1, 0.1),
-                    "z": (0.0235, 0.0235),
-                    "yaw": (-1.0, 1.0),
-                },
-                "min_separation": 0.1,
+        at_reset(
+            terms.randomize_object_pose,
+            pose_range={
+                "x": (0.4, 0.6),
+                "y": (-0.1, 0.1),
+                "z": (0.0235, 0.0235),
+                "yaw": (-1.0, 1.0),
             },
+            min_separation=0.1,
         )
     )
 
@@ -125,14 +114,13 @@ class EventsCfg:
 class RewardsCfg:
     """Ours alone. Weights are per second, and a step is 0.05 s: the stack pays 30."""
 
-    subtasks: RewardTermCfg = default(RewardTermCfg(func=terms.subtasks_done, weight=1.0))
-    stacked: RewardTermCfg = default(RewardTermCfg(func=terms.cubes_stacked, weight=600.0))
+    subtasks: RewardTermCfg = default(reward(terms.subtasks_done, 1.0))
+    stacked: RewardTermCfg = default(reward(terms.cubes_stacked, 600.0))
 
 
 def _dropped(cube: str) -> TerminationTermCfg:
-    return TerminationTermCfg(
-        func=mdp.root_height_below_minimum,
-        params={"minimum_height": -0.05, "asset_cfg": SceneEntityCfg(cube)},
+    return termination(
+        mdp.root_height_below_minimum, minimum_height=-0.05, asset_cfg=SceneEntityCfg(cube)
     )
 
 
@@ -140,11 +128,11 @@ def _dropped(cube: str) -> TerminationTermCfg:
 class TerminationsCfg:
     """The time limit, a cube that fell off the table, and the stack."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
     cube_1_dropping: TerminationTermCfg = default(_dropped("cube_1"))
     cube_2_dropping: TerminationTermCfg = default(_dropped("cube_2"))
     cube_3_dropping: TerminationTermCfg = default(_dropped("cube_3"))
-    success: TerminationTermCfg = default(TerminationTermCfg(func=terms.cubes_stacked))
+    success: TerminationTermCfg = default(termination(terms.cubes_stacked))
 
 
 @dataclass(kw_only=True)

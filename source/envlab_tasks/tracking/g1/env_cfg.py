@@ -18,7 +18,6 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
-    UniformNoiseCfg,
     default,
     mdp,
 )
@@ -29,6 +28,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_intervals, at_startup, observation, reward, termination
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 
 MOTION = "envlab_assets:motions/g1_squat.npz"
@@ -56,34 +56,22 @@ VELOCITIES = {
 
 def followed(func: Callable[..., Any], noise: float | None = None) -> ObservationTermCfg:
     """Return an observation of the motion, with uniform noise of up to ``noise``."""
-    corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
-    return ObservationTermCfg(func=func, params={"command_name": "motion"}, noise=corruption)
-
-
-def measured(
-    func: Callable[..., Any], noise: float | None = None, **params: object
-) -> ObservationTermCfg:
-    """Return an observation of the robot, with uniform noise of up to ``noise``."""
-    corruption = None if noise is None else UniformNoiseCfg(n_min=-noise, n_max=noise)
-    return ObservationTermCfg(func=func, params=params, noise=corruption)
+    return observation(func, noise, command_name="motion")
 
 
 def imu(name: str, noise: float | None = None) -> ObservationTermCfg:
     """Return a reading of the pelvis's sensors."""
-    return measured(mdp.sensor, noise, asset_cfg=SceneEntityCfg("robot", sensor_names=name))
+    return observation(mdp.sensor, noise, asset_cfg=SceneEntityCfg("robot", sensor_names=name))
 
 
 def close(func: Callable[..., Any], weight: float, std: float) -> RewardTermCfg:
     """Return a reward for being close to the motion; ``std`` in the units of its quantity."""
-    params = {"command_name": "motion", "std": std}
-    return RewardTermCfg(func=func, weight=weight, params=params)
+    return reward(func, weight, command_name="motion", std=std)
 
 
-def away(func: Callable[..., Any], threshold: float, **params: object) -> TerminationTermCfg:
+def away(func: Callable[..., Any], threshold: float, **params: Any) -> TerminationTermCfg:
     """Return the failure of being too far from the motion."""
-    return TerminationTermCfg(
-        func=func, params={"command_name": "motion", "threshold": threshold, **params}
-    )
+    return termination(func, command_name="motion", threshold=threshold, **params)
 
 
 @dataclass(kw_only=True)
@@ -109,19 +97,16 @@ class CommandsCfg:
     )
 
 
-@dataclass(kw_only=True)
-class PlayCommandsCfg(CommandsCfg):
-    """The motion from its start, from exactly its state."""
-
-    motion: mdp.MotionCommandCfg = default(
-        mdp.MotionCommandCfg(
-            motion_file=MOTION,
-            anchor_body_name="torso_link",
-            body_names=BODIES,
-            joint_position_range=(-0.1, 0.1),
-            sampling_mode="start",
-        )
+FROM_THE_START = CommandsCfg(
+    motion=mdp.MotionCommandCfg(
+        motion_file=MOTION,
+        anchor_body_name="torso_link",
+        body_names=BODIES,
+        joint_position_range=(-0.1, 0.1),
+        sampling_mode="start",
     )
+)
+"""The motion from its first frame, from exactly its state."""
 
 
 @dataclass(kw_only=True)
@@ -145,9 +130,9 @@ class PolicyCfg(ObservationGroupCfg):
     motion_anchor_ori_b: ObservationTermCfg = default(followed(mdp.motion_anchor_ori_b, 0.05))
     base_lin_vel: ObservationTermCfg | None = default(imu("imu_lin_vel", 0.5))
     base_ang_vel: ObservationTermCfg = default(imu("imu_ang_vel", 0.2))
-    joint_pos: ObservationTermCfg = default(measured(mdp.joint_pos_rel, 0.01, biased=True))
-    joint_vel: ObservationTermCfg = default(measured(mdp.joint_vel_rel, 0.5))
-    actions: ObservationTermCfg = default(measured(mdp.last_action))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01, biased=True))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.5))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -161,16 +146,9 @@ class CriticCfg(ObservationGroupCfg):
     body_ori: ObservationTermCfg = default(followed(mdp.robot_body_ori_b))
     base_lin_vel: ObservationTermCfg = default(imu("imu_lin_vel"))
     base_ang_vel: ObservationTermCfg = default(imu("imu_ang_vel"))
-    joint_pos: ObservationTermCfg = default(measured(mdp.joint_pos_rel))
-    joint_vel: ObservationTermCfg = default(measured(mdp.joint_vel_rel))
-    actions: ObservationTermCfg = default(measured(mdp.last_action))
-
-
-@dataclass(kw_only=True)
-class PlayPolicyCfg(PolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
 
 
 @dataclass(kw_only=True)
@@ -182,47 +160,27 @@ class ObservationsCfg:
 
 
 @dataclass(kw_only=True)
-class PlayObservationsCfg(ObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=PlayPolicyCfg)
-
-
-@dataclass(kw_only=True)
 class EventsCfg:
     """Robots differ in friction, balance and encoders, and are pushed."""
 
     push_robot: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.push_by_setting_velocity,
-            mode="interval",
-            interval_range_s=(1.0, 3.0),
-            params={"velocity_range": VELOCITIES},
-        )
+        at_intervals((1.0, 3.0), mdp.push_by_setting_velocity, velocity_range=VELOCITIES)
     )
     base_com: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_com,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", body_names="torso_link"),
-                "com_range": {"x": (-0.025, 0.025), "y": (-0.05, 0.05), "z": (-0.05, 0.05)},
-            },
+        at_startup(
+            mdp.randomize_rigid_body_com,
+            asset_cfg=SceneEntityCfg("robot", body_names="torso_link"),
+            com_range={"x": (-0.025, 0.025), "y": (-0.05, 0.05), "z": (-0.05, 0.05)},
         )
     )
     encoder_bias: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_encoder_bias, mode="startup", params={"bias_range": (-0.01, 0.01)}
-        )
+        at_startup(mdp.randomize_encoder_bias, bias_range=(-0.01, 0.01))
     )
     foot_friction: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", geom_names=SOLES),
-                "friction_range": (0.3, 1.2),
-            },
+        at_startup(
+            mdp.randomize_rigid_body_material,
+            asset_cfg=SceneEntityCfg("robot", geom_names=SOLES),
+            friction_range=(0.3, 1.2),
         )
     )
 
@@ -249,20 +207,14 @@ class RewardsCfg:
     motion_body_ang_vel: RewardTermCfg | None = default(
         close(mdp.motion_global_body_angular_velocity_error_exp, 1.0, 3.14)
     )
-    action_rate_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.action_rate_l2, weight=-0.1)
-    )
-    joint_limit: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_pos_limits, weight=-10.0)
-    )
+    action_rate_l2: RewardTermCfg | None = default(reward(mdp.action_rate_l2, -0.1))
+    joint_limit: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, -10.0))
     self_collisions: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.self_collision_cost,
-            weight=-10.0,
-            params={
-                "force_threshold": 10.0,
-                "asset_cfg": SceneEntityCfg("robot", sensor_names="self_collision"),
-            },
+        reward(
+            mdp.self_collision_cost,
+            -10.0,
+            force_threshold=10.0,
+            asset_cfg=SceneEntityCfg("robot", sensor_names="self_collision"),
         )
     )
 
@@ -271,9 +223,7 @@ class RewardsCfg:
 class TerminationsCfg:
     """The time is up, or the trunk, a foot or a hand is too far away."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     anchor_pos: TerminationTermCfg | None = default(away(mdp.bad_anchor_pos_z_only, 0.25))
     anchor_ori: TerminationTermCfg | None = default(away(mdp.bad_anchor_ori, 0.8))
     ee_body_pos: TerminationTermCfg | None = default(
@@ -307,20 +257,15 @@ class G1TrackingEnvCfg(ManagerEnvCfg):
 
 
 @dataclass(kw_only=True)
-class PlayEventsCfg(EventsCfg):
-    """Nothing pushes."""
-
-    push_robot: EventTermCfg | None = None
-
-
-@dataclass(kw_only=True)
 class G1TrackingPlayEnvCfg(G1TrackingEnvCfg):
     """Few robots, no noise, no pushes, from the motion's start."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    commands: CommandsCfg = field(default_factory=PlayCommandsCfg)
-    events: EventsCfg = field(default_factory=PlayEventsCfg)
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=PolicyCfg(enable_corruption=False))
+    )
+    commands: CommandsCfg = default(FROM_THE_START)
+    events: EventsCfg = default(EventsCfg(push_robot=None))
 
 
 @dataclass(kw_only=True)
@@ -332,35 +277,16 @@ class BlindPolicyCfg(PolicyCfg):
 
 
 @dataclass(kw_only=True)
-class BlindPlayPolicyCfg(BlindPolicyCfg):
-    """Without noise."""
-
-    enable_corruption: bool = False
-
-
-@dataclass(kw_only=True)
-class BlindObservationsCfg(ObservationsCfg):
-    """The policy does without state estimation; the critic has it."""
-
-    policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-
-
-@dataclass(kw_only=True)
-class BlindPlayObservationsCfg(ObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = field(default_factory=BlindPlayPolicyCfg)
-
-
-@dataclass(kw_only=True)
 class G1TrackingNoStateEstimationEnvCfg(G1TrackingEnvCfg):
     """Where the robot is and how fast, it cannot measure."""
 
-    observations: ObservationsCfg = field(default_factory=BlindObservationsCfg)
+    observations: ObservationsCfg = default(ObservationsCfg(policy=BlindPolicyCfg()))
 
 
 @dataclass(kw_only=True)
 class G1TrackingNoStateEstimationPlayEnvCfg(G1TrackingPlayEnvCfg):
     """The same to be played."""
 
-    observations: ObservationsCfg = field(default_factory=BlindPlayObservationsCfg)
+    observations: ObservationsCfg = default(
+        ObservationsCfg(policy=BlindPolicyCfg(enable_corruption=False))
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default
 from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg, SuccessTermCfg
+from envlab.envs.terms import observation, reward
 from envlab_assets.robots.g1_29 import MODEL
 from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.getup.getup_env_cfg import (
@@ -17,7 +18,6 @@ from envlab_tasks.locomotion.getup.getup_env_cfg import (
     fall,
     site,
 )
-from envlab_tasks.locomotion.velocity.mjlab_env_cfg import reward
 
 HEIGHT = {"target_height": 0.65, "asset_cfg": site("imu_in_pelvis")}
 """The IMU in the pelvis, which is at 0.68 m in the default pose."""
@@ -29,7 +29,7 @@ class G1CriticCfg(CriticCfg):
 
     imu_lin_acc: ObservationTermCfg | None = None  # type: ignore[assignment]
     torso_height: ObservationTermCfg = default(
-        ObservationTermCfg(func=terms.site_height, params={"asset_cfg": site("imu_in_pelvis")})
+        observation(terms.site_height, asset_cfg=site("imu_in_pelvis"))
     )
 
 

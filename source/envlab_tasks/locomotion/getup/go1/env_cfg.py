@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default
 from envlab.envs.managers import RewardTermCfg, SuccessTermCfg
+from envlab.envs.terms import reward
 from envlab_assets.robots.go1 import PLAYGROUND_MODEL
 from envlab_tasks.locomotion.getup import terms
 from envlab_tasks.locomotion.getup.getup_env_cfg import GetupEnvCfg, RewardsCfg, site
-from envlab_tasks.locomotion.velocity.mjlab_env_cfg import reward
 
 HEIGHT = {"target_height": 0.275, "asset_cfg": site("imu")}
 """The IMU of a Go1 that stands, in m."""

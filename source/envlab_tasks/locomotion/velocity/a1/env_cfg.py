@@ -6,10 +6,10 @@ One thing differs: one coefficient of friction stands for its average with the g
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, ObservationTermCfg, RewardTermCfg
+from envlab.envs.terms import at_reset, observation, reward
 from envlab_tasks.locomotion.velocity.a1.env import (
     LeggedGymCommandCfg,
     dof_acc,
@@ -25,52 +25,23 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     PolicyCfg,
     RewardsCfg,
     VelocityEnvCfg,
-    in_contact,
+    feet_air_time,
     reset_joints,
+    scaled_actions,
+    undesired_contacts,
 )
-
-
-def scaled(func: Any, scale: float, noise: float) -> ObservationTermCfg:
-    """Return an observation with uniform noise of up to ``noise``, times ``scale``."""
-    bounds = UniformNoiseCfg(n_min=-noise, n_max=noise)
-    return ObservationTermCfg(func=func, noise=bounds, scale=scale)
 
 
 @dataclass(kw_only=True)
 class A1PolicyCfg(PolicyCfg):
     """legged_gym's 48 observations, in its order and scales."""
 
-    base_lin_vel: ObservationTermCfg = default(scaled(mdp.base_lin_vel, 2.0, 0.1))
-    base_ang_vel: ObservationTermCfg = default(scaled(mdp.base_ang_vel, 0.25, 0.2))
+    base_lin_vel: ObservationTermCfg = default(observation(mdp.base_lin_vel, 0.1, scale=2.0))
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.2, scale=0.25))
     velocity_commands: ObservationTermCfg = default(
-        ObservationTermCfg(func=scaled_commands, params={"command_name": "base_velocity"})
+        observation(scaled_commands, command_name="base_velocity")
     )
-    joint_vel: ObservationTermCfg = default(scaled(mdp.joint_vel_rel, 0.05, 1.5))
-
-
-@dataclass(kw_only=True)
-class A1ObservationsCfg(ObservationsCfg):
-    """One group."""
-
-    policy: PolicyCfg = field(default_factory=A1PolicyCfg)
-
-
-@dataclass(kw_only=True)
-class A1ActionsCfg(ActionsCfg):
-    """0.25 rad per unit of action."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.25)
-    )
-
-
-@dataclass(kw_only=True)
-class A1CommandsCfg(CommandsCfg):
-    """Up to 1 m/s each way, and any heading."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(
-        LeggedGymCommandCfg(resampling_time_range=(10.0, 10.0))
-    )
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5, scale=0.05))
 
 
 @dataclass(kw_only=True)
@@ -89,10 +60,10 @@ class A1EventsCfg(EventsCfg):
     base_com: EventTermCfg | None = None
     base_external_force_torque: EventTermCfg | None = None
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={"pose_range": {}, "velocity_range": dict.fromkeys(AXES, (-0.5, 0.5))},
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={},
+            velocity_range=dict.fromkeys(AXES, (-0.5, 0.5)),
         )
     )
     reset_robot_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
@@ -111,32 +82,12 @@ class A1EventsCfg(EventsCfg):
 class A1RewardsCfg(RewardsCfg):
     """What A1 changes; tracking, smoothness and the rest are as in all velocity tasks."""
 
-    dof_acc_l2: RewardTermCfg | None = default(RewardTermCfg(func=dof_acc, weight=-2.5e-7))
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.0e-4)
-    )
-    feet_air_time: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.feet_air_time,
-            weight=1.0,
-            params={
-                "sensor_cfg": in_contact(".*_foot"),
-                "command_name": "base_velocity",
-                "threshold": 0.5,
-            },
-        )
-    )
-    undesired_contacts: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.undesired_contacts,
-            weight=-1.0,
-            params={"sensor_cfg": in_contact(".*_(thigh|calf)"), "threshold": 0.1},
-        )
-    )
+    dof_acc_l2: RewardTermCfg | None = default(reward(dof_acc, -2.5e-7))
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.0e-4))
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(1.0))
+    undesired_contacts: RewardTermCfg | None = default(undesired_contacts(".*_(thigh|calf)", 0.1))
     flat_orientation_l2: RewardTermCfg | None = None
-    dof_pos_limits: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_pos_limits, weight=-10.0)
-    )
+    dof_pos_limits: RewardTermCfg | None = default(reward(mdp.joint_pos_limits, -10.0))
 
 
 @dataclass(kw_only=True)
@@ -153,8 +104,10 @@ class A1FlatEnvCfg(VelocityEnvCfg):
     scene: SceneCfg = default(
         SceneCfg(num_envs=4096, model="envlab_tasks:locomotion/velocity/a1/a1.xml")
     )
-    observations: ObservationsCfg = field(default_factory=A1ObservationsCfg)
-    actions: ActionsCfg = field(default_factory=A1ActionsCfg)
-    commands: CommandsCfg = field(default_factory=A1CommandsCfg)
+    observations: ObservationsCfg = default(ObservationsCfg(policy=A1PolicyCfg()))
+    actions: ActionsCfg = default(scaled_actions(0.25))
+    commands: CommandsCfg = default(
+        CommandsCfg(base_velocity=LeggedGymCommandCfg(resampling_time_range=(10.0, 10.0)))
+    )
     events: EventsCfg = field(default_factory=A1EventsCfg)
     rewards: RewardsCfg = field(default_factory=A1RewardsCfg)

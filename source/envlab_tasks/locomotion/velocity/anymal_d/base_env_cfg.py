@@ -14,51 +14,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SimulationCfg, default, mdp
-from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs import SceneCfg, SimulationCfg, default
+from envlab.envs.managers import RewardTermCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     RewardsCfg,
     VelocityEnvCfg,
-    in_contact,
+    feet_air_time,
+    undesired_contacts,
 )
 
 MODEL = "envlab_assets:robots/anymal_d.xml"
-
-
-def feet_air_time(weight: float) -> RewardTermCfg:
-    """Return the reward for steps of more than 0.5 s."""
-    return RewardTermCfg(
-        func=mdp.feet_air_time,
-        weight=weight,
-        params={
-            "sensor_cfg": in_contact(".*_FOOT"),
-            "command_name": "base_velocity",
-            "threshold": 0.5,
-        },
-    )
+FEET = ".*_FOOT"
 
 
 @dataclass(kw_only=True)
 class AnymalDRewardsCfg(RewardsCfg):
     """The same, by ANYmal's names."""
 
-    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.125))
-    undesired_contacts: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.undesired_contacts,
-            weight=-1.0,
-            params={"sensor_cfg": in_contact(".*_THIGH"), "threshold": 1.0},
-        )
-    )
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.125, FEET))
+    undesired_contacts: RewardTermCfg | None = default(undesired_contacts(".*_THIGH"))
 
 
-@dataclass(kw_only=True)
-class AnymalDPlayEventsCfg(EventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
-    push_robot: EventTermCfg | None = None
+NO_PUSHES = EventsCfg(base_external_force_torque=None, push_robot=None)
 
 
 @dataclass(kw_only=True)

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
+    FEET,
     MODEL,
+    NO_PUSHES,
     AnymalDEnvCfg,
-    AnymalDPlayEventsCfg,
     AnymalDRewardsCfg,
-    feet_air_time,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
+    feet_air_time,
 )
 
 
@@ -25,13 +27,9 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
 class FlatRewardsCfg(AnymalDRewardsCfg):
     """On flat ground the base is to be level, and steps are to be long."""
 
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=-2.5e-5)
-    )
-    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.5))
-    flat_orientation_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.flat_orientation_l2, weight=-5.0)
-    )
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, -2.5e-5))
+    feet_air_time: RewardTermCfg | None = default(feet_air_time(0.5, FEET))
+    flat_orientation_l2: RewardTermCfg | None = default(reward(mdp.flat_orientation_l2, -5.0))
 
 
 @dataclass(kw_only=True)
@@ -46,5 +44,5 @@ class AnymalDFlatPlayEnvCfg(AnymalDFlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=AnymalDPlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)

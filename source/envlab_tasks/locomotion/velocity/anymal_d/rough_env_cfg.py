@@ -8,8 +8,8 @@ from envlab.envs import SceneCfg, default
 from envlab.envs.terrain import TerrainCfg
 from envlab_tasks.locomotion.velocity.anymal_d.base_env_cfg import (
     MODEL,
+    NO_PUSHES,
     AnymalDEnvCfg,
-    AnymalDPlayEventsCfg,
 )
 from envlab_tasks.locomotion.velocity.rough_ground import (
     CurriculumCfg,
@@ -39,5 +39,5 @@ class AnymalDRoughPlayEnvCfg(AnymalDRoughEnvCfg):
         SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(full_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations(noise=False))
-    events: EventsCfg = field(default_factory=AnymalDPlayEventsCfg)
+    events: EventsCfg = default(NO_PUSHES)
     curriculum: CurriculumCfg | None = None

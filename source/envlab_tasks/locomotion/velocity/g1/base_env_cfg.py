@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
     BipedEnvCfg,
     BipedRewardsCfg,
@@ -23,18 +24,12 @@ FINGERS = ".*_(zero|one|two|three|four|five|six)_joint"
 
 def joint_acc(weight: float) -> RewardTermCfg:
     """Return the penalty on accelerations of hips and knees."""
-    return RewardTermCfg(
-        func=mdp.joint_acc_l2,
-        weight=weight,
-        params={"asset_cfg": joints(".*_hip_.*", ".*_knee_joint")},
-    )
+    return reward(mdp.joint_acc_l2, weight, asset_cfg=joints(".*_hip_.*", ".*_knee_joint"))
 
 
 def torques(weight: float, *names: str) -> RewardTermCfg:
     """Return the penalty on torques."""
-    return RewardTermCfg(
-        func=mdp.joint_torques_l2, weight=weight, params={"asset_cfg": joints(*names)}
-    )
+    return reward(mdp.joint_torques_l2, weight, asset_cfg=joints(*names))
 
 
 @dataclass(kw_only=True)
@@ -44,7 +39,7 @@ class G1RewardsCfg(BipedRewardsCfg):
     track_ang_vel_z_exp: RewardTermCfg | None = default(
         tracking(mdp.track_ang_vel_z_world_exp, 2.0)
     )
-    lin_vel_z_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.lin_vel_z_l2, weight=0.0))
+    lin_vel_z_l2: RewardTermCfg | None = default(reward(mdp.lin_vel_z_l2, 0.0))
     dof_torques_l2: RewardTermCfg | None = default(
         torques(-1.5e-7, ".*_hip_.*", ".*_knee_joint", ".*_ankle_.*")
     )
@@ -52,10 +47,10 @@ class G1RewardsCfg(BipedRewardsCfg):
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.25, FEET, threshold=0.4))
     feet_slide: RewardTermCfg | None = default(feet_slide(-0.1, FEET))
     dof_pos_limits: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.joint_pos_limits,
-            weight=-1.0,
-            params={"asset_cfg": joints(".*_ankle_pitch_joint", ".*_ankle_roll_joint")},
+        reward(
+            mdp.joint_pos_limits,
+            -1.0,
+            asset_cfg=joints(".*_ankle_pitch_joint", ".*_ankle_roll_joint"),
         )
     )
     joint_deviation_hip: RewardTermCfg | None = default(

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
-    BipedPlayEventsCfg,
+    NO_PUSHES,
     feet_air_time,
-    velocity_command,
+    velocity_commands,
 )
 from envlab_tasks.locomotion.velocity.g1.base_env_cfg import (
     FEET,
@@ -20,22 +21,13 @@ from envlab_tasks.locomotion.velocity.g1.base_env_cfg import (
     torques,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     CommandsCfg,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
     tracking,
 )
-
-
-@dataclass(kw_only=True)
-class FlatCommandsCfg(CommandsCfg):
-    """Forward and sideways."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(
-        velocity_command((0.0, 1.0), (-0.5, 0.5))
-    )
 
 
 @dataclass(kw_only=True)
@@ -45,7 +37,7 @@ class FlatRewardsCfg(G1RewardsCfg):
     track_ang_vel_z_exp: RewardTermCfg | None = default(
         tracking(mdp.track_ang_vel_z_world_exp, 1.0)
     )
-    lin_vel_z_l2: RewardTermCfg | None = default(RewardTermCfg(func=mdp.lin_vel_z_l2, weight=-0.2))
+    lin_vel_z_l2: RewardTermCfg | None = default(reward(mdp.lin_vel_z_l2, -0.2))
     dof_torques_l2: RewardTermCfg | None = default(torques(-2.0e-6, ".*_hip_.*", ".*_knee_joint"))
     dof_acc_l2: RewardTermCfg | None = default(joint_acc(-1.0e-7))
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.75, FEET, threshold=0.4))
@@ -55,7 +47,7 @@ class FlatRewardsCfg(G1RewardsCfg):
 class G1FlatEnvCfg(G1EnvCfg):
     """G1 on a plane."""
 
-    commands: CommandsCfg = field(default_factory=FlatCommandsCfg)
+    commands: CommandsCfg = default(velocity_commands(lin_vel_x=(0.0, 1.0), lin_vel_y=(-0.5, 0.5)))
     rewards: RewardsCfg = field(default_factory=FlatRewardsCfg)
 
 
@@ -64,5 +56,5 @@ class G1FlatPlayEnvCfg(G1FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=BipedPlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import at_startup, reward
 from envlab_assets.robots.g1_29 import ACTION_SCALE, MODEL, SOLES
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
-    ActionsCfg,
     EventsCfg,
     MjlabVelocityEnvCfg,
     RewardsCfg,
@@ -21,10 +21,10 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     balance,
     body,
     posture,
-    reward,
     sensors,
     upright,
 )
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg, scaled_actions
 
 TORSO = "torso_link"
 WALKING = {
@@ -59,36 +59,20 @@ RUNNING = {
 
 
 @dataclass(kw_only=True)
-class G1ActionsCfg(ActionsCfg):
-    """Scaled by what the motors can do."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=ACTION_SCALE)
-    )
-
-
-@dataclass(kw_only=True)
 class G1EventsCfg(EventsCfg):
     """Soles slip more or less, and the torso is heavier on one side."""
 
     foot_friction: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_material,
-            mode="startup",
-            params={
-                "asset_cfg": SceneEntityCfg("robot", geom_names=SOLES),
-                "friction_range": (0.3, 1.2),
-            },
+        at_startup(
+            mdp.randomize_rigid_body_material,
+            asset_cfg=SceneEntityCfg("robot", geom_names=SOLES),
+            friction_range=(0.3, 1.2),
         )
     )
     base_com: EventTermCfg | None = default(balance(TORSO))
 
 
-@dataclass(kw_only=True)
-class G1PlayEventsCfg(G1EventsCfg):
-    """Nothing pushes."""
-
-    push_robot: EventTermCfg | None = None
+NO_PUSHES = G1EventsCfg(push_robot=None)
 
 
 @dataclass(kw_only=True)
@@ -111,22 +95,17 @@ class G1RewardsCfg(RewardsCfg):
 
 
 @dataclass(kw_only=True)
-class G1SensorsCfg(SensorsCfg):
-    """Heights of the soles above the highest ground within 3 cm."""
-
-    feet: mdp.FootSensorCfg = default(
-        mdp.FootSensorCfg(
-            site_names=["left_foot", "right_foot"], ring_radius_m=0.03, num_ring_samples=6
-        )
-    )
-
-
-@dataclass(kw_only=True)
 class G1EnvCfg(MjlabVelocityEnvCfg):
     """G1 on any ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
-    actions: ActionsCfg = field(default_factory=G1ActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(ACTION_SCALE))
     events: EventsCfg = field(default_factory=G1EventsCfg)
     rewards: RewardsCfg = field(default_factory=G1RewardsCfg)
-    sensors: SensorsCfg = field(default_factory=G1SensorsCfg)
+    sensors: SensorsCfg = default(
+        SensorsCfg(
+            feet=mdp.FootSensorCfg(
+                site_names=["left_foot", "right_foot"], ring_radius_m=0.03, num_ring_samples=6
+            )
+        )
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from envlab.envs import SceneCfg, SimulationCfg, default
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.g1_29 import MODEL
-from envlab_tasks.locomotion.velocity.g1_29.base_env_cfg import G1EnvCfg, G1PlayEventsCfg
+from envlab_tasks.locomotion.velocity.g1_29.base_env_cfg import NO_PUSHES, G1EnvCfg
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     CurriculumCfg,
     EventsCfg,
@@ -16,7 +16,7 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     simulation,
 )
 from envlab_tasks.locomotion.velocity.mjlab_rough_ground import (
-    PlayRoughObservationsCfg,
+    NO_NOISE,
     RoughCurriculumCfg,
     RoughObservationsCfg,
     RoughTerminationsCfg,
@@ -43,7 +43,7 @@ class G1RoughPlayEnvCfg(G1RoughEnvCfg):
     """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL, terrain=play_terrain()))
-    observations: ObservationsCfg = field(default_factory=PlayRoughObservationsCfg)
-    events: EventsCfg = field(default_factory=G1PlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)
     terminations: TerminationsCfg = field(default_factory=TerminationsCfg)
     curriculum: CurriculumCfg | None = None

@@ -13,17 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default
-from envlab.envs.managers import EventTermCfg, TerminationTermCfg
+from envlab.envs.managers import EventTermCfg
 from envlab_assets.robots.go1 import MODEL
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import (
     SmallEventsCfg,
     SmallQuadrupedEnvCfg,
-    base_mass,
 )
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     EventsCfg,
     TerminationsCfg,
     base_contact,
+    base_mass,
     external_wrench,
 )
 
@@ -34,22 +34,11 @@ TRUNK = "trunk"
 class Go1EventsCfg(SmallEventsCfg):
     """The trunk weighs 1 kg less to 3 kg more."""
 
-    add_base_mass: EventTermCfg | None = default(base_mass(TRUNK))
+    add_base_mass: EventTermCfg | None = default(base_mass(TRUNK, -1.0, 3.0))
     base_external_force_torque: EventTermCfg | None = default(external_wrench(TRUNK))
 
 
-@dataclass(kw_only=True)
-class Go1PlayEventsCfg(Go1EventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
-
-
-@dataclass(kw_only=True)
-class Go1TerminationsCfg(TerminationsCfg):
-    """The time is up, or the trunk touches something."""
-
-    base_contact: TerminationTermCfg | None = default(base_contact(TRUNK))
+NO_PUSHES = Go1EventsCfg(base_external_force_torque=None)
 
 
 @dataclass(kw_only=True)
@@ -58,4 +47,4 @@ class Go1EnvCfg(SmallQuadrupedEnvCfg):
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL))
     events: EventsCfg = field(default_factory=Go1EventsCfg)
-    terminations: TerminationsCfg = field(default_factory=Go1TerminationsCfg)
+    terminations: TerminationsCfg = default(TerminationsCfg(base_contact=base_contact(TRUNK)))

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default
 from envlab_assets.robots.go1 import MODEL
-from envlab_tasks.locomotion.velocity.go1.base_env_cfg import Go1EnvCfg, Go1PlayEventsCfg
+from envlab_tasks.locomotion.velocity.go1.base_env_cfg import NO_PUSHES, Go1EnvCfg
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import SmallFlatRewardsCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
 )
 
@@ -28,5 +28,5 @@ class Go1FlatPlayEnvCfg(Go1FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=Go1PlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
+from envlab.envs.terms import at_startup
 from envlab_assets.robots.go1 import FEET, MJLAB_ACTION_SCALE, MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
-    ActionsCfg,
     EventsCfg,
     MjlabVelocityEnvCfg,
     RewardsCfg,
@@ -22,6 +22,7 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     posture,
     upright,
 )
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import ActionsCfg, scaled_actions
 
 STANDING = {".*_(hip|thigh)_joint": 0.05, ".*_calf_joint": 0.1}
 MOVING = {".*_(hip|thigh)_joint": 0.3, ".*_calf_joint": 0.6}
@@ -31,24 +32,12 @@ def foot_friction(
     axis: int, low: float, high: float, distribution: str = "log_uniform"
 ) -> EventTermCfg:
     """Return a draw of the feet's friction when they slide (0), spin (1) or roll (2)."""
-    return EventTermCfg(
-        func=mdp.randomize_geom_friction,
-        mode="startup",
-        params={
-            "asset_cfg": SceneEntityCfg("robot", geom_names=".*_foot_collision"),
-            "friction_range": (low, high),
-            "axis": axis,
-            "distribution": distribution,
-        },
-    )
-
-
-@dataclass(kw_only=True)
-class Go1ActionsCfg(ActionsCfg):
-    """Scaled by what the motors can do."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=MJLAB_ACTION_SCALE)
+    return at_startup(
+        mdp.randomize_geom_friction,
+        asset_cfg=SceneEntityCfg("robot", geom_names=".*_foot_collision"),
+        friction_range=(low, high),
+        axis=axis,
+        distribution=distribution,
     )
 
 
@@ -62,11 +51,7 @@ class Go1EventsCfg(EventsCfg):
     foot_friction_roll: EventTermCfg | None = default(foot_friction(2, 1e-5, 5e-3))
 
 
-@dataclass(kw_only=True)
-class Go1PlayEventsCfg(Go1EventsCfg):
-    """Nothing pushes."""
-
-    push_robot: EventTermCfg | None = None
+NO_PUSHES = Go1EventsCfg(push_robot=None)
 
 
 @dataclass(kw_only=True)
@@ -78,20 +63,13 @@ class Go1RewardsCfg(RewardsCfg):
 
 
 @dataclass(kw_only=True)
-class Go1SensorsCfg(SensorsCfg):
-    """Heights of the feet above the highest ground within 4 cm."""
-
-    feet: mdp.FootSensorCfg = default(
-        mdp.FootSensorCfg(site_names=FEET, ring_radius_m=0.04, num_ring_samples=4)
-    )
-
-
-@dataclass(kw_only=True)
 class Go1EnvCfg(MjlabVelocityEnvCfg):
     """Go1 on any ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MJLAB_MODEL))
-    actions: ActionsCfg = field(default_factory=Go1ActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(MJLAB_ACTION_SCALE))
     events: EventsCfg = field(default_factory=Go1EventsCfg)
     rewards: RewardsCfg = field(default_factory=Go1RewardsCfg)
-    sensors: SensorsCfg = field(default_factory=Go1SensorsCfg)
+    sensors: SensorsCfg = default(
+        SensorsCfg(feet=mdp.FootSensorCfg(site_names=FEET, ring_radius_m=0.04, num_ring_samples=4))
+    )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from envlab.envs import SceneCfg, default
 from envlab_assets.robots.go1 import MJLAB_MODEL
-from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import Go1EnvCfg, Go1PlayEventsCfg
+from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import NO_PUSHES, Go1EnvCfg
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
+    NO_NOISE,
+    SECOND_STAGE,
     CommandsCfg,
     CurriculumCfg,
     EventsCfg,
     ObservationsCfg,
-    PlayCommandsCfg,
-    PlayObservationsCfg,
 )
 
 
@@ -27,7 +27,7 @@ class Go1FlatPlayEnvCfg(Go1FlatEnvCfg):
     """Few robots, no noise, no pushes, commands of the second stage from the first step on."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MJLAB_MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    commands: CommandsCfg = field(default_factory=PlayCommandsCfg)
-    events: EventsCfg = field(default_factory=Go1PlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    commands: CommandsCfg = default(SECOND_STAGE)
+    events: EventsCfg = default(NO_PUSHES)
     curriculum: CurriculumCfg | None = None

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg, TerminationTermCfg
+from envlab.envs.terms import reward, termination
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.go1 import MJLAB_MODEL
 from envlab_tasks.locomotion.velocity.go1.mjlab_base_env_cfg import (
+    NO_PUSHES,
     Go1EnvCfg,
-    Go1PlayEventsCfg,
     Go1RewardsCfg,
 )
 from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
@@ -26,13 +27,12 @@ from envlab_tasks.locomotion.velocity.mjlab_env_cfg import (
     ObservationsCfg,
     RewardsCfg,
     TerminationsCfg,
-    reward,
     sensors,
     simulation,
     upright,
 )
 from envlab_tasks.locomotion.velocity.mjlab_rough_ground import (
-    PlayRoughObservationsCfg,
+    NO_NOISE,
     RoughCurriculumCfg,
     RoughObservationsCfg,
     RoughTerminationsCfg,
@@ -65,18 +65,13 @@ class Go1RoughTerminationsCfg(RoughTerminationsCfg):
 
     fell_over: TerminationTermCfg | None = None
     illegal_contact: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.illegal_collision,
-            params={"force_threshold": 10.0, "asset_cfg": sensors(".*_thigh_ground")},
+        termination(
+            mdp.illegal_collision, force_threshold=10.0, asset_cfg=sensors(".*_thigh_ground")
         )
     )
 
 
-@dataclass(kw_only=True)
-class Go1RoughPlayTerminationsCfg(Go1RoughTerminationsCfg):
-    """The ground has no end."""
-
-    out_of_terrain_bounds: TerminationTermCfg | None = None
+ENDLESS_GROUND = Go1RoughTerminationsCfg(out_of_terrain_bounds=None)
 
 
 @dataclass(kw_only=True)
@@ -102,7 +97,7 @@ class Go1RoughPlayEnvCfg(Go1RoughEnvCfg):
     """Few robots on few tiles of any difficulty, no noise, no pushes, no curriculum."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MJLAB_MODEL, terrain=play_terrain()))
-    observations: ObservationsCfg = field(default_factory=PlayRoughObservationsCfg)
-    events: EventsCfg = field(default_factory=Go1PlayEventsCfg)
-    terminations: TerminationsCfg = field(default_factory=Go1RoughPlayTerminationsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)
+    terminations: TerminationsCfg = default(ENDLESS_GROUND)
     curriculum: CurriculumCfg | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from envlab.envs import SceneCfg, default
 from envlab.envs.terrain import TerrainCfg
 from envlab_assets.robots.go1 import MODEL
-from envlab_tasks.locomotion.velocity.go1.base_env_cfg import Go1EnvCfg, Go1PlayEventsCfg
+from envlab_tasks.locomotion.velocity.go1.base_env_cfg import NO_PUSHES, Go1EnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import (
     CurriculumCfg,
     few_tiles,
@@ -36,5 +36,5 @@ class Go1RoughPlayEnvCfg(Go1RoughEnvCfg):
         SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(small_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations(noise=False))
-    events: EventsCfg = field(default_factory=Go1PlayEventsCfg)
+    events: EventsCfg = default(NO_PUSHES)
     curriculum: CurriculumCfg | None = None

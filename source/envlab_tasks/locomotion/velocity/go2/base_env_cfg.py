@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from envlab.envs import SceneCfg, default
-from envlab.envs.managers import EventTermCfg
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import (
     SmallEventsCfg,
     SmallQuadrupedEnvCfg,
@@ -20,11 +19,7 @@ from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import (
 MODEL = "envlab_assets:robots/go2.xml"
 
 
-@dataclass(kw_only=True)
-class Go2PlayEventsCfg(SmallEventsCfg):
-    """Nothing pushes."""
-
-    base_external_force_torque: EventTermCfg | None = None
+NO_PUSHES = SmallEventsCfg(base_external_force_torque=None)
 
 
 @dataclass(kw_only=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from envlab.envs import default
 from envlab.envs.managers import ObservationTermCfg
 from envlab_tasks.locomotion.velocity.go2.flat_env_cfg import Go2FlatEnvCfg
 from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import RoughPolicyCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ObservationsCfg,
-    PlayPolicyCfg,
     PolicyCfg,
 )
 
@@ -32,7 +32,7 @@ class FlatTeacherCfg(ObservationsCfg):
     """The student's group, and the teacher's on a plane."""
 
     policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-    critic: PolicyCfg = field(default_factory=PlayPolicyCfg)
+    critic: PolicyCfg = default(PolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)
@@ -40,7 +40,7 @@ class RoughTeacherCfg(ObservationsCfg):
     """The student's group, and the teacher's, who sees the ground."""
 
     policy: PolicyCfg = field(default_factory=BlindPolicyCfg)
-    critic: PolicyCfg = field(default_factory=lambda: RoughPolicyCfg(enable_corruption=False))
+    critic: PolicyCfg = default(RoughPolicyCfg(enable_corruption=False))
 
 
 @dataclass(kw_only=True)

@@ -15,16 +15,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from envlab.envs import SceneCfg, SceneEntityCfg, UniformNoiseCfg, default, mdp
+from envlab.envs import SceneCfg, SceneEntityCfg, default, mdp
 from envlab.envs.camera import CameraOffsetCfg, DepthCameraSensorCfg, PinholeCameraPatternCfg
 from envlab.envs.managers import ObservationGroupCfg, ObservationTermCfg
+from envlab.envs.terms import observation
 from envlab.envs.terrain import TerrainCfg
-from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, Go2PlayEventsCfg
+from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, NO_PUSHES
 from envlab_tasks.locomotion.velocity.go2.blind_env_cfg import BlindPolicyCfg, RoughTeacherCfg
 from envlab_tasks.locomotion.velocity.go2.rough_env_cfg import Go2RoughEnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg, few_tiles
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import small_terrains
-from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, PolicyCfg, SensorsCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import EventsCfg, SensorsCfg
 
 PITCH = 0.35
 """Of the camera, downwards, in rad."""
@@ -49,12 +50,7 @@ def head_camera() -> DepthCameraSensorCfg:
 
 def depth_image() -> ObservationTermCfg:
     """Return the image, in units of its range, with noise of 2 cm."""
-    return ObservationTermCfg(
-        func=mdp.image,
-        params={"sensor_cfg": SceneEntityCfg("depth_camera")},
-        noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01),
-        clip=(0.0, 1.0),
-    )
+    return observation(mdp.image, 0.01, sensor_cfg=SceneEntityCfg("depth_camera"), clip=(0.0, 1.0))
 
 
 @dataclass(kw_only=True)
@@ -79,12 +75,9 @@ class DepthObservationsCfg(RoughTeacherCfg):
     depth: DepthGroupCfg = field(default_factory=DepthGroupCfg)
 
 
-@dataclass(kw_only=True)
-class DepthPlayObservationsCfg(DepthObservationsCfg):
-    """Without noise."""
-
-    policy: PolicyCfg = default(BlindPolicyCfg(enable_corruption=False))
-    depth: DepthGroupCfg = default(DepthGroupCfg(enable_corruption=False))
+NO_NOISE = DepthObservationsCfg(
+    policy=BlindPolicyCfg(enable_corruption=False), depth=DepthGroupCfg(enable_corruption=False)
+)
 
 
 @dataclass(kw_only=True)
@@ -105,6 +98,6 @@ class Go2RoughDepthPlayEnvCfg(Go2RoughDepthEnvCfg):
     scene: SceneCfg = default(
         SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(small_terrains()))
     )
-    observations: DepthObservationsCfg = field(default_factory=DepthPlayObservationsCfg)
-    events: EventsCfg = field(default_factory=Go2PlayEventsCfg)
+    observations: DepthObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)
     curriculum: CurriculumCfg | None = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default
-from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, Go2EnvCfg, Go2PlayEventsCfg
+from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, NO_PUSHES, Go2EnvCfg
 from envlab_tasks.locomotion.velocity.small_quadruped_env_cfg import SmallFlatRewardsCfg
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    NO_NOISE,
     EventsCfg,
     ObservationsCfg,
-    PlayObservationsCfg,
     RewardsCfg,
 )
 
@@ -27,5 +27,5 @@ class Go2FlatPlayEnvCfg(Go2FlatEnvCfg):
     """Few robots, no noise, no pushes."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=50, model=MODEL))
-    observations: ObservationsCfg = field(default_factory=PlayObservationsCfg)
-    events: EventsCfg = field(default_factory=Go2PlayEventsCfg)
+    observations: ObservationsCfg = default(NO_NOISE)
+    events: EventsCfg = default(NO_PUSHES)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, SuccessTermCfg
+from envlab.envs.terms import at_reset
 from envlab.envs.terrain import (
     ParkourGapsTerrainCfg,
     ParkourHurdlesTerrainCfg,
@@ -50,22 +51,14 @@ def courses() -> TerrainCfg:
     )
 
 
-def along_the_course() -> mdp.UniformVelocityCommandCfg:
+def along_the_course() -> CommandsCfg:
     """Return the command of 0.5 to 1 m/s along the world's x."""
-    return mdp.UniformVelocityCommandCfg(
-        resampling_time_range=(10.0, 10.0),
-        rel_standing_envs=0.0,
-        ranges=mdp.VelocityRangesCfg(
-            lin_vel_x=(0.5, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0)
-        ),
+    ranges = mdp.VelocityRangesCfg(lin_vel_x=(0.5, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0))
+    return CommandsCfg(
+        base_velocity=mdp.UniformVelocityCommandCfg(
+            resampling_time_range=(10.0, 10.0), rel_standing_envs=0.0, ranges=ranges
+        )
     )
-
-
-@dataclass(kw_only=True)
-class ParkourCommandsCfg(CommandsCfg):
-    """Along the course."""
-
-    base_velocity: mdp.UniformVelocityCommandCfg = default(along_the_course())
 
 
 @dataclass(kw_only=True)
@@ -73,13 +66,10 @@ class ParkourEventsCfg(SmallEventsCfg):
     """Episodes start in the middle of the platform, nearly facing along the course."""
 
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.3, 0.3), "y": (-1.0, 1.0), "yaw": (-0.3, 0.3)},
-                "velocity_range": {},
-            },
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={"x": (-0.3, 0.3), "y": (-1.0, 1.0), "yaw": (-0.3, 0.3)},
+            velocity_range={},
         )
     )
 
@@ -89,7 +79,7 @@ class Go2ParkourEnvCfg(Go2RoughEnvCfg):
     """Go2 on courses of parkour, with a scan of the ground."""
 
     scene: SceneCfg = default(SceneCfg(num_envs=4096, model=MODEL, terrain=courses()))
-    commands: CommandsCfg = field(default_factory=ParkourCommandsCfg)
+    commands: CommandsCfg = default(along_the_course())
     events: EventsCfg = field(default_factory=ParkourEventsCfg)
     success: SuccessTermCfg | None = default(SuccessTermCfg(func=mdp.crossed_tile))
 

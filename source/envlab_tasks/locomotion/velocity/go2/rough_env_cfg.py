@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default
 from envlab.envs.terrain import TerrainCfg
-from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, Go2EnvCfg, Go2PlayEventsCfg
+from envlab_tasks.locomotion.velocity.go2.base_env_cfg import MODEL, NO_PUSHES, Go2EnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import (
     CurriculumCfg,
     few_tiles,
@@ -35,5 +35,5 @@ class Go2RoughPlayEnvCfg(Go2RoughEnvCfg):
         SceneCfg(num_envs=50, model=MODEL, terrain=few_tiles(small_terrains()))
     )
     observations: ObservationsCfg = default(rough_observations(noise=False))
-    events: EventsCfg = field(default_factory=Go2PlayEventsCfg)
+    events: EventsCfg = default(NO_PUSHES)
     curriculum: CurriculumCfg | None = None

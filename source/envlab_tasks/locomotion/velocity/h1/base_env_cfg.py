@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from envlab.envs import SceneCfg, default, mdp
 from envlab.envs.managers import RewardTermCfg
+from envlab.envs.terms import reward
 from envlab_tasks.locomotion.velocity.biped_env_cfg import (
     BipedEnvCfg,
     BipedRewardsCfg,
@@ -32,18 +33,12 @@ class H1RewardsCfg(BipedRewardsCfg):
     """Follow the command on one foot at a time, do not fall, and keep arms and torso still."""
 
     lin_vel_z_l2: RewardTermCfg | None = None
-    dof_torques_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_torques_l2, weight=0.0)
-    )
-    dof_acc_l2: RewardTermCfg | None = default(
-        RewardTermCfg(func=mdp.joint_acc_l2, weight=-1.25e-7)
-    )
+    dof_torques_l2: RewardTermCfg | None = default(reward(mdp.joint_torques_l2, 0.0))
+    dof_acc_l2: RewardTermCfg | None = default(reward(mdp.joint_acc_l2, -1.25e-7))
     feet_air_time: RewardTermCfg | None = default(feet_air_time(0.25, FEET, threshold=0.4))
     feet_slide: RewardTermCfg | None = default(feet_slide(-0.25, FEET))
     dof_pos_limits: RewardTermCfg | None = default(
-        RewardTermCfg(
-            func=mdp.joint_pos_limits, weight=-1.0, params={"asset_cfg": joints(".*_ankle")}
-        )
+        reward(mdp.joint_pos_limits, -1.0, asset_cfg=joints(".*_ankle"))
     )
     joint_deviation_hip: RewardTermCfg | None = default(
         deviation(-0.2, ".*_hip_yaw", ".*_hip_roll")

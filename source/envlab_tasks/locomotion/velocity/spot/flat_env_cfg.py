@@ -10,19 +10,17 @@ Differs from Isaac Lab 2.3.2:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from envlab.envs import ManagerEnvCfg, SceneCfg, SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.actuators import DelayedPDActuatorCfg
 from envlab.envs.managers import (
     EventTermCfg,
-    ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, observation, reward, termination
 from envlab.envs.terrain import (
     HfRandomUniformTerrainCfg,
     MeshPlaneTerrainCfg,
@@ -35,14 +33,16 @@ from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     ActionsCfg,
     CommandsCfg,
     EventsCfg,
+    ObservationsCfg,
+    PolicyCfg,
     SensorsCfg,
+    base_mass,
     external_wrench,
     in_contact,
-    noisy,
+    scaled_actions,
 )
 
 MODEL = "envlab_assets:robots/spot.xml"
-BODY = SceneEntityCfg("robot", body_names="body")
 FEET = SceneEntityCfg("robot", body_names=".*_foot")
 TOUCHES = in_contact(".*_foot")
 
@@ -84,11 +84,6 @@ def spot_scene(
     )
 
 
-def reward(func: Callable[..., Any], weight: float, **params: Any) -> RewardTermCfg:
-    """Return a reward."""
-    return RewardTermCfg(func=func, weight=weight, params=params)
-
-
 @dataclass(kw_only=True)
 class SpotCommandsCfg(CommandsCfg):
     """Fast in all directions, by turning velocities alone; a tenth of the robots stand."""
@@ -107,35 +102,13 @@ class SpotCommandsCfg(CommandsCfg):
 
 
 @dataclass(kw_only=True)
-class SpotActionsCfg(ActionsCfg):
-    """0.2 rad per unit of action."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=0.2)
-    )
-
-
-@dataclass(kw_only=True)
-class SpotPolicyCfg(ObservationGroupCfg):
-    """What the robot measures; its command; its last action. Noise is off."""
+class SpotPolicyCfg(PolicyCfg):
+    """Noise is off."""
 
     enable_corruption: bool = False
-    base_lin_vel: ObservationTermCfg = default(noisy(mdp.base_lin_vel, 0.1))
-    base_ang_vel: ObservationTermCfg = default(noisy(mdp.base_ang_vel, 0.1))
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
-    velocity_commands: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "base_velocity"})
-    )
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.05))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 0.5))
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
-
-
-@dataclass(kw_only=True)
-class SpotObservationsCfg:
-    """One group."""
-
-    policy: SpotPolicyCfg = field(default_factory=SpotPolicyCfg)
+    base_ang_vel: ObservationTermCfg = default(observation(mdp.base_ang_vel, 0.1))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.05))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 0.5))
 
 
 @dataclass(kw_only=True)
@@ -150,42 +123,25 @@ class SpotEventsCfg(EventsCfg):
             params={"asset_cfg": SceneEntityCfg("robot"), "friction_range": (0.3, 0.9)},
         )
     )
-    add_base_mass: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={
-                "asset_cfg": BODY,
-                "mass_distribution_params": (-2.5, 2.5),
-                "operation": "add",
-            },
-        )
-    )
+    add_base_mass: EventTermCfg | None = default(base_mass("body", -2.5, 2.5))
     base_com: EventTermCfg | None = None
     base_external_force_torque: EventTermCfg | None = default(external_wrench("body"))
     reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
-                "velocity_range": {
-                    "x": (-1.5, 1.5),
-                    "y": (-1.0, 1.0),
-                    "z": (-0.5, 0.5),
-                    "roll": (-0.7, 0.7),
-                    "pitch": (-0.7, 0.7),
-                    "yaw": (-1.0, 1.0),
-                },
+        at_reset(
+            mdp.reset_root_state_uniform,
+            pose_range={"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
+            velocity_range={
+                "x": (-1.5, 1.5),
+                "y": (-1.0, 1.0),
+                "z": (-0.5, 0.5),
+                "roll": (-0.7, 0.7),
+                "pitch": (-0.7, 0.7),
+                "yaw": (-1.0, 1.0),
             },
         )
     )
     reset_robot_joints: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={"position_range": (-0.2, 0.2), "velocity_range": (-2.5, 2.5)},
-        )
+        at_reset(mdp.reset_joints_by_offset, position_range=(-0.2, 0.2), velocity_range=(-2.5, 2.5))
     )
 
 
@@ -249,22 +205,16 @@ class SpotRewardsCfg:
 class SpotTerminationsCfg:
     """The time is up, body or legs touch something, or the ground ends soon."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     body_contact: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.illegal_contact,
-            params={
-                "sensor_cfg": SceneEntityCfg("contact_forces", body_names=["body", ".*leg"]),
-                "threshold": 1.0,
-            },
+        termination(
+            mdp.illegal_contact,
+            sensor_cfg=SceneEntityCfg("contact_forces", body_names=["body", ".*leg"]),
+            threshold=1.0,
         )
     )
     terrain_out_of_bounds: TerminationTermCfg | None = default(
-        TerminationTermCfg(
-            func=mdp.terrain_out_of_bounds, params={"distance_buffer": 3.0}, time_out=True
-        )
+        termination(mdp.terrain_out_of_bounds, distance_buffer=3.0, time_out=True)
     )
 
 
@@ -288,8 +238,8 @@ class SpotFlatEnvCfg(ManagerEnvCfg):
         )
     )
     scene: SceneCfg = default(spot_scene(4096, 9, 21, max_init_terrain_level=8))
-    observations: SpotObservationsCfg = field(default_factory=SpotObservationsCfg)
-    actions: ActionsCfg = field(default_factory=SpotActionsCfg)
+    observations: ObservationsCfg = default(ObservationsCfg(policy=SpotPolicyCfg()))
+    actions: ActionsCfg = default(scaled_actions(0.2))
     commands: CommandsCfg = field(default_factory=SpotCommandsCfg)
     events: EventsCfg = field(default_factory=SpotEventsCfg)
     rewards: SpotRewardsCfg = field(default_factory=SpotRewardsCfg)

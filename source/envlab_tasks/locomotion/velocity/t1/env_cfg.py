@@ -24,10 +24,17 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_intervals, observation, reward, termination
 from envlab_assets.robots.t1 import FEET, MODEL
-from envlab_tasks.locomotion.velocity.mjlab_env_cfg import noisy, reward, sensors, touching
+from envlab_tasks.locomotion.velocity.mjlab_env_cfg import sensors, touching
 from envlab_tasks.locomotion.velocity.t1 import rewards as t1_rewards
 from envlab_tasks.locomotion.velocity.t1.gait_phase import GaitPhaseCfg
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    ActionsCfg,
+    reset_base,
+    reset_joints,
+    scaled_actions,
+)
 
 COMMAND = {"command_name": "joystick"}
 TOUCHES = SceneEntityCfg("contact_forces")
@@ -43,12 +50,12 @@ POSE_WEIGHTS = {
 
 def observed(name: str) -> ObservationTermCfg:
     """Return an observation that is a command."""
-    return ObservationTermCfg(func=mdp.generated_commands, params={"command_name": name})
+    return observation(mdp.generated_commands, command_name=name)
 
 
 def sensed(*names: str) -> ObservationTermCfg:
     """Return an observation by sensors of the model, without noise."""
-    return ObservationTermCfg(func=mdp.sensor, params={"asset_cfg": sensors(*names)})
+    return observation(mdp.sensor, asset_cfg=sensors(*names))
 
 
 @dataclass(kw_only=True)
@@ -69,30 +76,21 @@ class CommandsCfg:
 
 
 @dataclass(kw_only=True)
-class ActionsCfg:
-    """Target positions, as offsets from the default pose in rad."""
-
-    joint_pos: mdp.JointPositionActionCfg = default(
-        mdp.JointPositionActionCfg(joint_names=[".*"], scale=1.0)
-    )
-
-
-@dataclass(kw_only=True)
 class PolicyCfg(ObservationGroupCfg):
     """What the robot measures, with noise; its command, its last action, and its phase."""
 
     enable_corruption: bool = True
     base_lin_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.1, asset_cfg=sensors("imu_lin_vel"))
+        observation(mdp.sensor, 0.1, asset_cfg=sensors("imu_lin_vel"))
     )
     base_ang_vel: ObservationTermCfg = default(
-        noisy(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
+        observation(mdp.sensor, 0.2, asset_cfg=sensors("imu_ang_vel"))
     )
-    projected_gravity: ObservationTermCfg = default(noisy(mdp.projected_gravity, 0.05))
+    projected_gravity: ObservationTermCfg = default(observation(mdp.projected_gravity, 0.05))
     command: ObservationTermCfg = default(observed("joystick"))
-    joint_pos: ObservationTermCfg = default(noisy(mdp.joint_pos_rel, 0.03))
-    joint_vel: ObservationTermCfg = default(noisy(mdp.joint_vel_rel, 1.5))
-    actions: ObservationTermCfg = default(ObservationTermCfg(func=mdp.last_action))
+    joint_pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.03))
+    joint_vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel, 1.5))
+    actions: ObservationTermCfg = default(observation(mdp.last_action))
     phase: ObservationTermCfg = default(observed("phase"))
 
 
@@ -102,9 +100,9 @@ class CriticCfg(PolicyCfg):
 
     enable_corruption: bool = False
     imu_lin_acc: ObservationTermCfg = default(sensed("imu_lin_acc"))
-    ang_vel_w: ObservationTermCfg = default(ObservationTermCfg(func=mdp.root_ang_vel_w))
-    root_height: ObservationTermCfg = default(ObservationTermCfg(func=mdp.base_pos_z))
-    actuator_force: ObservationTermCfg = default(ObservationTermCfg(func=mdp.actuator_force))
+    ang_vel_w: ObservationTermCfg = default(observation(mdp.root_ang_vel_w))
+    root_height: ObservationTermCfg = default(observation(mdp.base_pos_z))
+    actuator_force: ObservationTermCfg = default(observation(mdp.actuator_force))
     foot_contact: ObservationTermCfg = default(touching(mdp.foot_contact))
     foot_vel: ObservationTermCfg = default(sensed("left_foot_vel", "right_foot_vel"))
     foot_air_time: ObservationTermCfg = default(touching(mdp.foot_air_time))
@@ -122,32 +120,10 @@ class ObservationsCfg:
 class EventsCfg:
     """Robots start anywhere, with other joints and moving, and are pushed."""
 
-    reset_base: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_root_state_uniform,
-            mode="reset",
-            params={
-                "pose_range": {"x": (-0.5, 0.5), "y": (-0.5, 0.5), "yaw": (-3.14, 3.14)},
-                "velocity_range": dict.fromkeys(
-                    ("x", "y", "z", "roll", "pitch", "yaw"), (-0.5, 0.5)
-                ),
-            },
-        )
-    )
-    reset_joints: EventTermCfg | None = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_scale,
-            mode="reset",
-            params={"position_range": (0.5, 1.5), "velocity_range": (0.0, 0.0)},
-        )
-    )
+    reset_base: EventTermCfg | None = default(reset_base(0.5))
+    reset_joints: EventTermCfg | None = default(reset_joints(0.5, 1.5))
     push_robot: EventTermCfg | None = default(
-        EventTermCfg(
-            func=t1_rewards.push_horizontally,
-            mode="interval",
-            interval_range_s=(5.0, 10.0),
-            params={"speed_range": (0.1, 1.0)},
-        )
+        at_intervals((5.0, 10.0), t1_rewards.push_horizontally, speed_range=(0.1, 1.0))
     )
 
 
@@ -197,11 +173,9 @@ class RewardsCfg:
 class TerminationsCfg:
     """The time is up, or the trunk is upside down."""
 
-    time_out: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.time_out, time_out=True)
-    )
+    time_out: TerminationTermCfg | None = default(termination(mdp.time_out, time_out=True))
     fell_over: TerminationTermCfg | None = default(
-        TerminationTermCfg(func=mdp.bad_orientation, params={"limit_angle": math.radians(90.0)})
+        termination(mdp.bad_orientation, limit_angle=math.radians(90.0))
     )
 
 
@@ -228,7 +202,7 @@ class T1JoystickEnvCfg(ManagerEnvCfg):
         )
     )
     observations: ObservationsCfg = field(default_factory=ObservationsCfg)
-    actions: ActionsCfg = field(default_factory=ActionsCfg)
+    actions: ActionsCfg = default(scaled_actions(1.0))
     commands: CommandsCfg = field(default_factory=CommandsCfg)
     events: EventsCfg = field(default_factory=EventsCfg)
     rewards: RewardsCfg = field(default_factory=RewardsCfg)
