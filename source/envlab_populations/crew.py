@@ -23,7 +23,8 @@ from gymnasium import spaces
 
 from envlab.errors import ConfigurationError
 
-ENV_ID = "PettingZoo-v0"
+MODULE, ENV_ID = "envlab_populations.crew", "PettingZoo-v0"
+"""What registers the environment, and its id: ``--task=gym:<module>:<id>``."""
 INSTALL = "pip install -c constraints.txt -e '.[pettingzoo]'"
 
 
