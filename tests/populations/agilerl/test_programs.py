@@ -23,7 +23,11 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def _installed() -> Iterator[None]:
+def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the launcher changes of its process is as before."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     names.install()
     yield
     sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, names._Finder)]
@@ -153,6 +157,7 @@ def test_skills_decide_rewards():
         environments.make_vect_envs("Nothing-v0")
 
 
+@pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -172,6 +177,7 @@ def test_a_program_that_fails_says_where(
     assert "Traceback" not in written
 
 
+@pytest.mark.usefixtures("_installed")
 def test_a_failing_program_shows_all_if_asked_to(tmp_path: Path):
     (tmp_path / "program.py").write_text("{}['x']\n")
     with pytest.raises(KeyError):
