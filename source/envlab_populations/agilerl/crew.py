@@ -65,7 +65,7 @@ class MADDPG(DDPG):
         actions = self._apart(super().get_action(self._row({}, obs)))
         return actions, dict(actions)
 
-    def getAction(self, obs: Mapping[str, Any], epsilon: float = 0.0) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802
+    def getAction(self, obs: Mapping[str, Any], epsilon: float = 0.0) -> dict[str, Any]:  # type: ignore[override]
         """Return actions by agent as in 0.1; with noise where epsilon is above 0."""
         actions = self._apart(super().get_action(self._row({}, obs), epsilon > 0))
         first, size = next(iter(self.crew.observed.items()))
@@ -123,9 +123,7 @@ class MADDPG(DDPG):
                 f"The observations have no {missing[0]}, but {', '.join(obs) or 'nothing'}: agents "
                 "that come and go are not for MADDPG and MATD3 here. Give all agents'."
             )
-        seen = [
-            _array(obs[name]).reshape(-1, size) for name, size in self.crew.observed.items()
-        ]
+        seen = [_array(obs[name]).reshape(-1, size) for name, size in self.crew.observed.items()]
         count = len(seen[0])
         rewards = [
             np.reshape(earned[name], (count, 1)) if earned else np.zeros((count, 1))
@@ -160,7 +158,9 @@ def crew_spaces(given: Mapping[str, Any]) -> tuple[Any, Any]:
             "continuous_actions=True."
         )
     seen = [spaces.Box(-np.inf, np.inf, tuple(shape), np.float32) for shape in shapes]
-    low, high = ([np.asarray(one, np.float32) for one in hp[f"{end}_ACTION"]] for end in ("MIN", "MAX"))
+    low, high = (
+        [np.asarray(one, np.float32) for one in hp[f"{end}_ACTION"]] for end in ("MIN", "MAX")
+    )
     return seen, [spaces.Box(a, b) for a, b in zip(low, high, strict=True)]
 
 

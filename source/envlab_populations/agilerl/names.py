@@ -39,7 +39,9 @@ _UTILS = {
 }
 _LOOPS = ("train_off_policy", "train_on_policy", "train_offline", "train_multi_agent_off_policy")
 _TRAINING = dict.fromkeys(_LOOPS, "training")
-_TRAINING |= dict.fromkeys(("Population", "init_loggers", "run_selection_and_mutation"), "generations")
+_TRAINING |= dict.fromkeys(
+    ("Population", "init_loggers", "run_selection_and_mutation"), "generations"
+)
 _PARALLEL = ("AsyncPettingZooVecEnv", "PettingZooVecEnv", "make_multi_agent_vect_envs")
 _TRAINING |= {"collect_rollouts": "rollouts"}
 _NETWORKS = dict.fromkeys(("MakeEvolvable", "DummyEvolvable"), "networks")

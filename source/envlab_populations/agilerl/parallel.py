@@ -55,7 +55,9 @@ class AsyncPettingZooVecEnv:
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
         """Begin episodes in all environments."""
         seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
-        begun = [env.reset(seed=s, options=options) for env, s in zip(self._envs, seeds, strict=True)]
+        begun = [
+            env.reset(seed=s, options=options) for env, s in zip(self._envs, seeds, strict=True)
+        ]
         return self._stacked([obs for obs, _ in begun]), {name: {} for name in self.agents}
 
     def step(self, actions: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -69,7 +71,11 @@ class AsyncPettingZooVecEnv:
             obs, *rest, _info = env.step(taken)
             results.append((env.reset()[0] if not env.agents else obs, *rest))
         obs, *rest = zip(*results, strict=True)
-        return self._stacked(obs), *(self._stacked(part) for part in rest), {n: {} for n in self.agents}
+        return (
+            self._stacked(obs),
+            *(self._stacked(part) for part in rest),
+            {n: {} for n in self.agents},
+        )
 
     def ended(self, terminated: Mapping[str, Any], truncated: Mapping[str, Any]) -> Any:
         """Return whose episode ended, bool ``(num_envs,)``."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import DDPG, DQN, PPO, Agent
-from envlab_populations.agilerl.environments import default_progress_bar
 from envlab_populations.agilerl.crew import MADDPG
+from envlab_populations.agilerl.environments import default_progress_bar
 from envlab_populations.agilerl.memory import ReplayBuffer, Transition
 from envlab_populations.agilerl.parallel import summed
 from envlab_populations.agilerl.rollouts import collect_rollouts, note_scores

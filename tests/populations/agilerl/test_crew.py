@@ -145,7 +145,9 @@ def dimensions(**hp: Any) -> Any:
     """Make crews as programs of 0.1 do."""
     bounds = {"MAX_ACTION": [[2.0], [2.0]], "MIN_ACTION": [[-2.0], [-2.0]]}
     given = bounds | {"AGENT_IDS": ["left", "right"], "DISCRETE_ACTIONS": False} | hp
-    return create_population("MADDPG", [(1,), (2,)], [1, 1], False, {"h_size": [32]}, given, population_size=2)
+    return create_population(
+        "MADDPG", [(1,), (2,)], [1, 1], False, {"h_size": [32]}, given, population_size=2
+    )
 
 
 def test_dimensions_of_older_programs_become_a_crew():

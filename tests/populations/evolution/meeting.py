@@ -14,7 +14,7 @@ class Meeting:
     """``left`` is to go where it is told, ``right`` to the mirrored place; each is told its own."""
 
     possible_agents = ("left", "right")
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": []}
 
     def __init__(self, leaves_first: bool = False) -> None:
         self._leaves_first = leaves_first

@@ -81,7 +81,9 @@ def crews(context: DistributedContext) -> dict[str, Any]:
     """Return digests of a population of several agents each, after a generation."""
     words = [word for word in SMALL if not word.startswith("env.")]
     crew = ["--algorithm=maddpg", *CREW, *words, "env.num_workers=0"]
-    prepared = prepare(session_of("evolution", crew), context, get_library("evolution").load("build"))
+    prepared = prepare(
+        session_of("evolution", crew), context, get_library("evolution").load("build")
+    )
     learner: Any = prepared.learner
     learner.start(1)
     learner.iterate(1, lambda *_: None)
