@@ -1,6 +1,6 @@
 """Several agents as one: PettingZoo's parallel environments as ``gym:...crew:PettingZoo-v0``.
 
-    envlab train evolution --task=gym:envlab_populations.crew:PettingZoo-v0 --algorithm=MADDPG env.kwargs.environment=mpe2.simple_speaker_listener_v4
+    --task=gym:envlab_populations.crew:PettingZoo-v0 env.kwargs.environment=mpe2.simple_spread_v3
 
 The agents' observations and actions stand in one row each, so that workers, replay memories and
 populations treat them as those of one. Only MADDPG and MATD3 look into the rows. What each agent

@@ -153,8 +153,8 @@ def crew_spaces(given: Mapping[str, Any]) -> tuple[Any, Any]:
     hp, shapes = given.get("INIT_HP") or {}, given["state_dim"]
     if given.get("one_hot") or hp.get("DISCRETE_ACTIONS"):
         raise ConfigurationError(
-            "The agents see or choose among discrete things (one_hot, DISCRETE_ACTIONS), but MADDPG "
-            "and MATD3 here see and act by numbers. Make the environment with "
+            "The agents see or choose among discrete things (one_hot, DISCRETE_ACTIONS), but "
+            "MADDPG and MATD3 here see and act by numbers. Make the environment with "
             "continuous_actions=True."
         )
     seen = [spaces.Box(-np.inf, np.inf, tuple(shape), np.float32) for shape in shapes]

@@ -1,4 +1,4 @@
-"""A population with its count of steps and its reports, as AgileRL's programs keep one since 2.8."""
+"""A population with its reports, as AgileRL's programs have kept one since 2.8."""
 
 from __future__ import annotations
 

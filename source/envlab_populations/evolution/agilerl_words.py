@@ -47,8 +47,8 @@ REFUSED = {
     ),
     **dict.fromkeys(
         ("ippo", "mappo"),
-        "which does not evolve here; of several agents, MADDPG and MATD3 do. Without evolution, see "
-        "envlab train skrl --algorithm=IPPO",
+        "which does not evolve here; of several agents, MADDPG and MATD3 do. Without evolution, "
+        "see envlab train skrl --algorithm=IPPO",
     ),
     "cqn": "which learns from a data set, but members here learn from environments. Without the "
     "conservative loss it is double DQN: add --algorithm=ddqn",

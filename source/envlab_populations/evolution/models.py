@@ -12,7 +12,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 from envlab.skrl.env import SkrlVectorEnv, Spaces
 from envlab.skrl.torch.heads import Head, make_heads
-from envlab_populations.crew import CrewSpace
+from envlab_populations.crew import ENV_ID, MODULE, CrewSpace
 from envlab_populations.evolution.architecture import Architecture
 from envlab_populations.evolution.cfg import NOISY, SEVERAL
 from envlab_populations.evolution.networks import EvolvableNetwork
@@ -30,9 +30,8 @@ def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
         crew = getattr(env, "unflattened_space", None)
         if not isinstance(crew, CrewSpace):
             raise ConfigurationError(
-                f"--algorithm is {algorithm.upper()}, which trains several agents, but the task has "
-                "one. Name an environment of PettingZoo's by --task=gym:envlab_populations.crew:"
-                "PettingZoo-v0 env.kwargs.environment=mpe2.simple_spread_v3, or choose "
+                f"--algorithm is {algorithm.upper()}, which trains several agents, but the task "
+                f"has one. Name an environment of PettingZoo's by --task=gym:{MODULE}:{ENV_ID} env.kwargs.environment=mpe2.simple_spread_v3, or choose "
                 f"{SEVERAL[algorithm].upper()}."
             )
         wrapper.spaces["agent"] = seen._replace(observation_space=crew)

@@ -112,11 +112,9 @@ def test_an_actor_sees_what_its_agent_observes_and_nothing_else():
         other = obs.clone()
         other[0, column] = 1.0
         changed[column] = (policy.compute({"observations": other})[0] != before)[0].tolist()
-    assert changed == {
-        **dict.fromkeys((0, 1), [False, False]),  # what was earned
-        2: [True, False],
-        **dict.fromkeys((3, 4), [False, True]),
-    }
+    neither, speaker, listener = [False, False], [True, False], [False, True]
+    earned = {0: neither, 1: neither}
+    assert changed == {**earned, 2: speaker, 3: listener, 4: listener}
 
 
 def test_rows_tell_who_earned_what_and_an_agent_that_left_earns_nothing():
