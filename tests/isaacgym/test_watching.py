@@ -85,7 +85,7 @@ def test_a_visitor_sees_the_steps_and_ends_the_script(tmp_path: Path, page: type
     (shown,) = page.shown
     assert shown.positions.tolist() == pytest.approx([0.1, 0.2, 0.3])
     assert shown.told == {"title": "legged_gym/play.py", "port": 8088, "is_played": True}
-    assert (shown.env.num_envs, shown.env.step_dt) == (3, 0.005)
+    assert (shown.env.num_envs, shown.env.step_dt) == (3, pytest.approx(0.005))
     assert (shown.env.common_step_counter, shown.env.resets) == (1, False)
     with pytest.raises(SystemExit) as ended:
         world.run(1)
@@ -133,6 +133,7 @@ while not Path("seen").exists():
 """
 
 
+@pytest.mark.long
 def test_a_page_is_served_while_a_script_runs(tmp_path: Path):
     problem = module.viewer_class("web").find_problem()
     if problem is not None:

@@ -31,7 +31,8 @@ def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
         if not isinstance(crew, CrewSpace):
             raise ConfigurationError(
                 f"--algorithm is {algorithm.upper()}, which trains several agents, but the task "
-                f"has one. Name an environment of PettingZoo's by --task=gym:{MODULE}:{ENV_ID} env.kwargs.environment=mpe2.simple_spread_v3, or choose "
+                f"has one. Name an environment of PettingZoo's by --task=gym:{MODULE}:{ENV_ID} "
+                "env.kwargs.environment=mpe2.simple_spread_v3, or choose "
                 f"{SEVERAL[algorithm].upper()}."
             )
         wrapper.spaces["agent"] = seen._replace(observation_space=crew)
