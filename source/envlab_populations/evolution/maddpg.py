@@ -39,6 +39,8 @@ _Td3: Any = agent_class("td3", "torch", {})
 class JointPolicy(BoundedPolicy):
     """An actor for each agent, which sees what that agent observes."""
 
+    net: nn.ModuleList
+
     def _make_net(self, make_body: MakeBody) -> nn.Module:
         crew: Any = self.observation_space
         sizes = zip(crew.observed.values(), crew.acted.values(), strict=True)
@@ -48,7 +50,7 @@ class JointPolicy(BoundedPolicy):
         """Return the actions of all agents, ``(batch, num_actions)``."""
         crew: Any = self.observation_space
         first, outputs = len(crew.observed), []
-        for net, size in zip(self.net, crew.observed.values(), strict=True):  # type: ignore[call-overload]
+        for net, size in zip(self.net, crew.observed.values(), strict=True):
             outputs.append(net(inputs["observations"][:, first : first + size]))
             first += size
         return self.to_bounds(torch.cat(outputs, 1).tanh()), {}
@@ -56,6 +58,8 @@ class JointPolicy(BoundedPolicy):
 
 class JointCritic(Critic):
     """A critic for each agent, which sees what all observe and do."""
+
+    net: nn.ModuleList
 
     def _make_net(self, make_body: MakeBody) -> nn.Module:
         crew: Any = self.observation_space
@@ -69,7 +73,7 @@ class JointCritic(Critic):
         """Return what the agents' critics say of the same actions, ``(batch, num_agents)``."""
         unit = (inputs["taken_actions"] - self.middle) * self.factor
         seen = inputs["observations"][:, self.count :]
-        return torch.cat([net(seen, unit) for net in self.net], 1), {}  # type: ignore[union-attr]
+        return torch.cat([net(seen, unit) for net in self.net], 1), {}
 
     def of_own(
         self, observations: torch.Tensor, own: torch.Tensor, taken: torch.Tensor
@@ -86,7 +90,7 @@ class JointCritic(Critic):
         self.net.requires_grad_(False)
         values = [
             net(seen, torch.cat((taken[:, :first], own[:, first:last], taken[:, last:]), 1))
-            for net, (first, last) in zip(self.net, self.parts, strict=True)  # type: ignore[call-overload]
+            for net, (first, last) in zip(self.net, self.parts, strict=True)
         ]
         self.net.requires_grad_(True)
         return torch.cat(values, 1)
