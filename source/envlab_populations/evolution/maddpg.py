@@ -124,12 +124,10 @@ class Crew:
         targets = rewards + self.cfg.discount_factor * ~terminated * self._following_values(after)
         critics = [getattr(self, name) for name in self.critics]
         judged = inputs | {"taken_actions": actions}
-        loss = sum(
-            (critic.act(judged, role="critic")[0] - targets).square().mean(0).sum()
-            for critic in critics
-        )
+        errors = [critic.act(judged, role="critic")[0] - targets for critic in critics]
+        loss = torch.stack(errors).square().mean(1).sum()
         self._step(self.critic_optimizer, loss, critics)
-        self.track_data("Loss / Critic loss", loss.item())  # type: ignore[union-attr]
+        self.track_data("Loss / Critic loss", loss.item())
         self._update_counter += 1
         if self._update_counter % getattr(self.cfg, "policy_delay", 1):
             return
