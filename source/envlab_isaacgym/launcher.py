@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
     from envlab_isaacgym.watching import watching
 
     if "--viz" in values:
-        watching.want(values["--viz"], port, f"{script.parent.name}/{script.name}")
+        watching.want(values["--viz"], port, f"{script.resolve().parent.name}/{script.name}")
     offer_rsl_rl_1(always="--rsl-rl-1" in flags)
     folders = [script.resolve().parent, Path.cwd()]
     if launched_local_rank() == 0:
