@@ -179,6 +179,21 @@ def test_a_population_of_crews_goes_on_where_it_was(run: Path, tmp_path: Path):
     assert rows[1] == rows[0] + 64 * 2, "both members write the steps of another iteration"
 
 
+def test_an_environment_of_pettingzoos_takes_numbers_where_it_has_choices():
+    pytest.importorskip("mpe2", reason="mpe2 is not installed: pip install -e '.[pettingzoo]'")
+    env = gymnasium.make("PettingZoo-v0", environment="pettingzoo.mpe.simple_speaker_listener_v4")
+    space = env.observation_space
+    assert space.observed == {"speaker_0": 3, "listener_0": 11}
+    assert space.acted == {"speaker_0": 3, "listener_0": 5}
+    row, _ = env.reset(seed=1)
+    assert row.shape == (2 + 3 + 11,)
+    for step in range(1, 26):
+        row, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        assert row[:2].sum() == pytest.approx(reward, rel=1e-5)
+        assert (terminated, truncated) == (False, step == 25)
+    assert set(info) == {"return_speaker_0", "return_listener_0"}
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
