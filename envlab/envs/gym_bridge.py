@@ -122,6 +122,11 @@ class GymEnv(BatchedEnv):
         return self._max_episode_length
 
     @property
+    def unflattened_space(self) -> spaces.Space[Any]:
+        """What the environment itself observes."""
+        return self._observed.space
+
+    @property
     def has_bytes(self) -> bool:
         """Whether observations are bytes over 255: images."""
         return self._observed.is_image

@@ -94,7 +94,7 @@ def start_viewing(
     if flags.viz is None or not env.context.is_main:
         return None
     port = PORT if flags.viz_port is None else flags.viz_port
-    viewer: Viewer = _viewer_class(flags.viz)(env, title=title, port=port, is_played=is_played)
+    viewer: Viewer = viewer_class(flags.viz)(env, title=title, port=port, is_played=is_played)
     return viewer
 
 
@@ -105,9 +105,10 @@ def _find_problem(name: str, env: BatchedEnv) -> str | None:
             f"--viz shows tasks with a MuJoCo model, and {type(env).__name__} has none. Leave it "
             "out; --video records what such a task draws of itself."
         )
-    problem: str | None = _viewer_class(name).find_problem()
+    problem: str | None = viewer_class(name).find_problem()
     return problem
 
 
-def _viewer_class(name: str) -> Any:
+def viewer_class(name: str) -> Any:
+    """Return the viewer of a name."""
     return load_entry_point(named_plugins(ENTRY_POINT_GROUP)[name])

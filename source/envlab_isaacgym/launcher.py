@@ -7,11 +7,12 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from envlab.distributed.ranks import launched_local_rank, tell, tell_launcher
 from envlab.errors import ConfigurationError, DeviceError, EnvlabError
+from envlab.training.flags import PORT
 from envlab_isaacgym.shim import (
     install,
     offer_absent,
@@ -39,7 +40,9 @@ _NO_CUDA = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "N
 """What torch says where there is no GPU."""
 
 _FLAGS = ("--cpu", "--distributed", "--rsl-rl-1")
-USAGE = """usage: python -m envlab_isaacgym [--cpu] [--distributed] [--rsl-rl-1] SCRIPT ...
+_FLAGS_WITH_VALUE = ("--viz", "--viz_port")
+USAGE = """usage: python -m envlab_isaacgym [--cpu] [--distributed] [--rsl-rl-1] [--viz web]
+                                 SCRIPT ...
 
 Run a script in which `import isaacgym` finds envlab's own implementation on MuJoCo, with the names
 that numpy has taken away since (np.float) in their places.
@@ -50,6 +53,8 @@ that numpy has taken away since (np.float) in their places.
                python -m torch.distributed.run --nproc_per_node=2 -m envlab_isaacgym SCRIPT ...
   --rsl-rl-1   let rsl_rl.runners.OnPolicyRunner be the one of rsl_rl 1, over the installed release;
                without it, it is where a script gives it rsl_rl 1's configuration
+  --viz web    show what the script simulates in a browser, on rank 0, and print the address;
+               --viz_port N wants another port than 8088
 
 `envlab isaacgym check PATH` says beforehand what a script uses that is missing.
 """
@@ -89,9 +94,7 @@ def _named_gpu(error: Exception) -> str:
 def run(arguments: Sequence[str]) -> int:
     """Run a script as ``python SCRIPT ...`` would; the current folder stays importable."""
     words = list(arguments)
-    flags = set()
-    while words and words[0] in _FLAGS:
-        flags.add(words.pop(0))
+    flags, values = _own_flags(words)
     if not words or words[0] in ("-h", "--help"):
         print(USAGE)
         return 0
@@ -99,8 +102,9 @@ def run(arguments: Sequence[str]) -> int:
     if words[0].startswith("-") or not script.is_file():
         raise ConfigurationError(
             f"There is no script {words[0]!r}. Usage: python -m envlab_isaacgym [--cpu] "
-            "[--distributed] [--rsl-rl-1] SCRIPT ..."
+            "[--distributed] [--rsl-rl-1] [--viz web] SCRIPT ..."
         )
+    port = _port(values)
     if "--cpu" in flags:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for GPUs
     logging.basicConfig(level=logging.WARNING, format="envlab_isaacgym: %(message)s")
@@ -114,7 +118,10 @@ def run(arguments: Sequence[str]) -> int:
     from envlab_isaacgym.agreement import check_launch, compare_rl_games
     from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1
+    from envlab_isaacgym.watching import watching
 
+    if "--viz" in values:
+        watching.want(values["--viz"], port, f"{script.resolve().parent.name}/{script.name}")
     offer_rsl_rl_1(always="--rsl-rl-1" in flags)
     folders = [script.resolve().parent, Path.cwd()]
     if launched_local_rank() == 0:
@@ -130,8 +137,42 @@ def run(arguments: Sequence[str]) -> int:
         runpy.run_path(str(script), run_name="__main__")
         is_done = True
     finally:
+        watching.close()
         context.close(abort=not is_done)
     return 0
+
+
+def _own_flags(words: list[str]) -> tuple[set[str], dict[str, str]]:
+    """Take the launcher's flags from the words before the script's name.
+
+    Raises:
+        ConfigurationError: If one lacks its value.
+    """
+    flags, values = set(), {}
+    while words and words[0].partition("=")[0] in (*_FLAGS, *_FLAGS_WITH_VALUE):
+        name, equals, value = words.pop(0).partition("=")
+        if name in _FLAGS and not equals:
+            flags.add(name)
+        elif name in _FLAGS_WITH_VALUE and (equals or words):
+            values[name] = value if equals else words.pop(0)
+        else:
+            needs = "takes no value" if name in _FLAGS else "needs a value, such as --viz web"
+            raise ConfigurationError(f"{name} {needs}. See python -m envlab_isaacgym --help.")
+    return flags, values
+
+
+def _port(values: Mapping[str, str]) -> int:
+    """Return the port that a page is wanted at.
+
+    Raises:
+        ConfigurationError: If it is none, or there is no page.
+    """
+    given = values.get("--viz_port", str(PORT))
+    if "--viz_port" in values and "--viz" not in values:
+        raise ConfigurationError(f"--viz_port is {given}, but has no effect without --viz web.")
+    if not given.isdigit() or not 0 <= int(given) < 2**16:
+        raise ConfigurationError(f"--viz_port is {given!r}, but must be a number from 0 to 65535.")
+    return int(given)
 
 
 def _tell_missing(script: Path, folders: Sequence[Path]) -> None:

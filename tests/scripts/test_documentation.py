@@ -59,19 +59,19 @@ def test_agilerls_files_are_counted_by_what_becomes_of_them(tmp_path: Path):
     (tmp_path / "demos").mkdir()
     for name in ("one", "two"):
         path = tmp_path / f"configs/training/{name}.yaml"
-        path.write_text("algorithm: {name: MATD3}\nenvironment: {name: simple_v3}\n")
+        path.write_text("algorithm: {name: IPPO}\nenvironment: {name: simple_v3}\n")
     (tmp_path / "demos/demo_names.py").write_text("from agilerl.algorithms import DQN\nDQN\n")
-    (tmp_path / "demos/demo_several.py").write_text("from agilerl.algorithms import MATD3\n")
+    (tmp_path / "demos/demo_several.py").write_text("from agilerl.algorithms import IPPO\n")
     (tmp_path / "demos/other.py").write_text("import agilerl\n")
     module = load("from_agilerl")
     written = module.table(list(module.rows(tmp_path)))
     assert "Of 2 configurations 0 train, and 2 end in one sentence." in written
     files = "`configs/training/one.yaml`, `configs/training/two.yaml`"
-    assert f"| {files} | MATD3 | the file trains MATD3, which trains several agents" in written
+    assert f"| {files} | IPPO | the file trains IPPO, which does not evolve here" in written
     written = module.table_of_programs("2.9.1", list(module.programs(tmp_path)))
     assert "Of 2 programs of 2.9.1 1 run." in written
     assert "| `demos/demo_names.py` | runs |" in written
-    assert "| `demos/demo_several.py` | MATD3 is an algorithm which trains several" in written
+    assert "| `demos/demo_several.py` | IPPO is an algorithm which does not evolve here" in written
     assert (
         module.shortened('max_steps = 200_000\n"EVO_STEPS": 5')
         == 'max_steps = 800\n"EVO_STEPS": 400'

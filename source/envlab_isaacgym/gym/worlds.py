@@ -25,6 +25,7 @@ from envlab_isaacgym.physics import Physics
 from envlab_isaacgym.ranks import draw_apart, is_on_cpu
 from envlab_isaacgym.surfaces import grid_of
 from envlab_isaacgym.values import Transform, Vec3
+from envlab_isaacgym.watching import watching
 from envlab_isaacgym.world import Actor, Env, HeightField, Sim, Viewer
 
 
@@ -231,6 +232,8 @@ class Worlds:
         """Run one step of ``SimParams.dt``."""
         physics_of(sim).step()
         sim.frame += 1
+        if watching.port is not None:
+            watching.after_step(sim)
 
     def fetch_results(self, sim: Sim, wait: bool, /) -> None:
         """Do nothing: a step has been made when :meth:`simulate` returns."""

@@ -163,6 +163,17 @@ class Agent:
         """What it sees, as the environment has it."""
         return self.seeing.space
 
+    def init_training_step(self) -> None:
+        """Do nothing: a turn begins."""
+
+    def add_scores(self, scores: Sequence[float]) -> None:
+        """Note returns of episodes."""
+        self.scores += [float(score) for score in scores]
+
+    def finalize_training_step(self, steps: int) -> None:
+        """Count the steps of a turn."""
+        self.steps += int(steps)
+
     @property
     def agent(self) -> Any:
         """Skrl's agent."""
@@ -572,9 +583,6 @@ class PPO(Agent):
                 obs=seen, action=action, log_prob=log_prob, reward=reward, done=done, value=value
             )
         self.rollout_buffer.following = following
-
-
-AGENTS: dict[str, type[Agent]] = {kind.algorithm: kind for kind in (DQN, CQN, DDPG, TD3, PPO)}
 
 
 def _stub(seeing: Seeing, actions: Any, num_envs: int, device: torch.device) -> Any:

@@ -6,13 +6,16 @@ import ast
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from envlab.distributed.program import guarded
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, EnvlabError
 
-USAGE = """usage: python -m envlab_populations.agilerl SCRIPT ...
+ENVLAB = Path(__file__).resolve().parents[2]
+"""Where the guests' packages lie."""
+USAGE = """usage: python -m envlab_populations.agilerl [--traceback] SCRIPT ...
 
 Run a program of AgileRL's, such as demos/single_agent/demo_off_policy.py, in which `import agilerl`
 finds envlab's populations. On several processes, under Accelerate:
@@ -20,7 +23,8 @@ finds envlab's populations. On several processes, under Accelerate:
     accelerate launch --config_file scripts/reinforcement_learning/evolution/accelerate.yaml \\
         -m envlab_populations.agilerl SCRIPT ...
 
-docs/from_agilerl.md says what differs.
+A program that fails says where in one sentence; --traceback shows all of it. docs/from_agilerl.md
+says what differs.
 """
 
 
@@ -38,6 +42,8 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE)
         return 0
+    shows_all = arguments[0] == "--traceback"
+    arguments = arguments[shows_all:] or ["--traceback"]
     script = Path(arguments[0])
     if not script.is_file():
         raise ConfigurationError(
@@ -57,8 +63,34 @@ def run(arguments: Sequence[str]) -> int:
     sys.argv = list(arguments)
     folders = [str(script.resolve().parent), str(Path.cwd())]
     sys.path[:0] = [folder for folder in folders if folder not in sys.path]
-    runpy.run_path(str(script), run_name="__main__")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except Exception as error:
+        told = None if shows_all or isinstance(error, EnvlabError) else failure(error, script)
+        if told is None:
+            raise
+        raise told from error
     return 0
+
+
+def failure(error: Exception, script: Path) -> ConfigurationError | None:
+    """Return the sentence on a program that failed; None if it was envlab that did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    folder = str(script.resolve().parent)
+    own = [frame for frame in frames if str(Path(frame.filename).resolve()).startswith(folder)]
+    if not own or Path(frames[-1].filename).is_relative_to(ENVLAB):
+        return None
+    where = f"{own[-1].filename}, line {own[-1].lineno}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return ConfigurationError(
+            f"{where}, imports {error.name}, which is neither installed nor beside the program. "
+            "Install what it is part of, or run the program from the folder that has it."
+        )
+    reason = (str(error).splitlines() or [""])[0]
+    return ConfigurationError(
+        f"The program fails in {where} ({type(error).__name__}: {reason}). Correct it there; "
+        "--traceback before the program's name shows how it came to that."
+    )
 
 
 def _results_of_select(script: Path) -> int:

@@ -57,6 +57,8 @@ class ReplayBuffer:
         self.max_size, self.counter = size, 0
         self._device = torch.device(device or "cpu")
         self._rows: dict[str, torch.Tensor] = {}
+        self._agents: dict[str, dict[str, int]] = {}
+        """Of several agents, how many numbers each has of a part, by name."""
         self._waiting: list[dict[str, np.ndarray[Any, Any]]] = []
 
     def __len__(self) -> int:
@@ -79,13 +81,35 @@ class ReplayBuffer:
                 f"A transition lacks {missing[0]}; it has {', '.join(transition) or 'nothing'}. "
                 f"Give {', '.join(FIELDS)}."
             )
-        parts = {name: _plain(transition[name]) for name in FIELDS}
+        parts = {name: self._joined(name, transition[name]) for name in FIELDS}
+        if isinstance(transition["reward"], Mapping):
+            count = next(iter(parts.values())).shape[0]
+            self._keep(parts, count)
+            return
         count = parts["reward"].size
-        rows = {name: part.reshape(count, -1) for name, part in parts.items()}
-        self._waiting.append(rows)
+        self._keep(parts, count)
+
+    def _keep(self, parts: Mapping[str, np.ndarray[Any, Any]], count: int) -> None:
+        self._waiting.append({name: part.reshape(count, -1) for name, part in parts.items()})
         self.counter += count
         if len(self._waiting) == _WAITING:
             self._write()
+
+    def _joined(self, name: str, value: Any) -> np.ndarray[Any, Any]:
+        """Return a part as an array; of several agents, a row with all of theirs."""
+        if not isinstance(value, Mapping):
+            return _plain(value)
+        arrays = {agent: _plain(one) for agent, one in value.items()}
+        is_one = name in ("reward", "done") and all(a.ndim == 0 for a in arrays.values())
+        if name == "obs":
+            self._is_one = all(a.ndim == 1 for a in arrays.values())
+        is_one = is_one or (name not in ("reward", "done") and self._is_one)
+        rows = {
+            agent: a.reshape(1 if is_one else len(a), -1).astype(np.float32)
+            for agent, a in arrays.items()
+        }
+        self._agents[name] = {agent: row.shape[1] for agent, row in rows.items()}
+        return np.concatenate(list(rows.values()), 1)
 
     def _write(self) -> None:
         """Write what is waiting: one by one, programs that read a data set would take minutes."""
@@ -110,8 +134,8 @@ class ReplayBuffer:
     save2memory = save2memoryVectEnvs = save2memorySingleEnv = save_to_memory
     save_to_memory_vect_envs = save_to_memory_single_env = save_to_memory
 
-    def sample(self, batch_size: int, *_: Any, **__: Any) -> dict[str, torch.Tensor]:
-        """Return a batch, ``(batch_size, dim)`` of each part.
+    def sample(self, batch_size: int, *_: Any, **__: Any) -> dict[str, Any]:
+        """Return a batch, ``(batch_size, dim)`` of each part, of several agents by name.
 
         Raises:
             ConfigurationError: If it is empty.
@@ -120,7 +144,13 @@ class ReplayBuffer:
             raise ConfigurationError("The ReplayBuffer is empty. Add transitions before sampling.")
         self._write()
         rows = torch.randint(len(self), (int(batch_size),), device=self._device)
-        return {name: values.index_select(0, rows) for name, values in self._rows.items()}
+        batch: dict[str, Any] = {
+            name: values.index_select(0, rows) for name, values in self._rows.items()
+        }
+        for name, sizes in self._agents.items():
+            parts = batch[name].split(list(sizes.values()), 1)
+            batch[name] = dict(zip(sizes, parts, strict=True))
+        return batch
 
 
 class ReplayDataset(IterableDataset):

@@ -13,10 +13,14 @@ import types
 from typing import Any
 
 from envlab.errors import ConfigurationError
+from envlab_populations.agilerl.settings import tell
 from envlab_populations.evolution.agilerl_words import REFUSED
 
 HERE = "envlab_populations.agilerl"
+MOVED = "pettingzoo.mpe"
+"""What has been a package of its own, mpe2, since PettingZoo 1.25."""
 _AGENTS = dict.fromkeys(("DQN", "CQN", "DDPG", "TD3", "PPO"), "agent")
+_AGENTS |= dict.fromkeys(("MADDPG", "MATD3"), "crew")
 _MEMORY = dict.fromkeys(("ReplayBuffer", "ReplayDataset", "Sampler", "Transition"), "memory")
 _HP = dict.fromkeys(("HyperparameterConfig", "RLParameter"), "settings")
 _SELECTION = dict.fromkeys(
@@ -33,39 +37,41 @@ _UTILS = {
     ),
     **dict.fromkeys((*_SPACES, "calculate_vectorized_scores"), "environments"),
 }
-_TRAINING = dict.fromkeys(("train_off_policy", "train_on_policy", "train_offline"), "training")
+_LOOPS = ("train_off_policy", "train_on_policy", "train_offline", "train_multi_agent_off_policy")
+_TRAINING = dict.fromkeys(_LOOPS, "training")
+_TRAINING |= dict.fromkeys(
+    ("Population", "init_loggers", "run_selection_and_mutation"), "generations"
+)
+_PARALLEL = ("AsyncPettingZooVecEnv", "PettingZooVecEnv", "make_multi_agent_vect_envs")
 _TRAINING |= {"collect_rollouts": "rollouts"}
 _NETWORKS = dict.fromkeys(("MakeEvolvable", "DummyEvolvable"), "networks")
 NAMES = _AGENTS | _MEMORY | _HP | _SELECTION | _UTILS | _TRAINING | _NETWORKS
+NAMES |= dict.fromkeys(_PARALLEL, "parallel")
 """AgileRL's names, and which of our modules has them, wherever AgileRL's releases have them."""
 RENAMED = {
     "initialPopulation": "create_population",
     "makeVectEnvs": "make_vect_envs",
     "printHyperparams": "print_hyperparams",
+    "MultiAgentReplayBuffer": "ReplayBuffer",
+    "MultiAgentTransition": "Transition",
 }
-"""Names of 0.1."""
+"""Names of 0.1, and what is one here."""
 MODULES = (
     *("algorithms", "algorithms.core", "algorithms.core.registry", "components"),
     *("components.data", "components.replay_buffer", "components.replay_data"),
     *("components.sampler", "hpo", "hpo.mutation", "hpo.tournament", "hpo.multi_frequency"),
     *("rollouts", "rollouts.on_policy", "training", "training.train_off_policy"),
     *("training.train_on_policy", "training.train_offline", "utils", "utils.utils"),
+    *("components.multi_agent_replay_buffer", "training.train_multi_agent_off_policy"),
+    *("population", "vector", "vector.pz_async_vec_env", "vector.pz_vec_env"),
     *("utils.algo_utils", "wrappers", "wrappers.agent", "wrappers.learning"),
     *("wrappers.make_evolvable", "modules", "modules.dummy", "typing"),
     *(f"algorithms.{name.lower()}" for name in _AGENTS),
 )
 """Modules of AgileRL's that there are."""
-_SEVERAL = "trains several agents, but a member here is one policy. For IPPO or MAPPO without "
-_SEVERAL += "evolution, see envlab train skrl --algorithm=IPPO"
 _REASONS = {
-    **dict.fromkeys(
-        (
-            *("MultiAgentReplayBuffer", "MultiAgentTransition", "AsyncPettingZooVecEnv"),
-            *("make_multi_agent_vect_envs", "multi_agent_replay_buffer", "pz_async_vec_env"),
-            *("train_multi_agent", "train_multi_agent_off_policy", "train_multi_agent_on_policy"),
-        ),
-        _SEVERAL,
-    ),
+    "train_multi_agent_on_policy": f"is for IPPO, {REFUSED['ippo']}",
+    "train_multi_agent": "is a loop of AgileRL 0.1: call train_multi_agent_off_policy in its place",
     **dict.fromkeys(
         ("MultiStepReplayBuffer", "PrioritizedReplayBuffer", "RainbowQNetwork"),
         f"is for Rainbow, {REFUSED['rainbow']}",
@@ -118,12 +124,11 @@ def agent_class(name: str) -> Any:
     Raises:
         ConfigurationError: If it does not evolve here.
     """
-    from envlab_populations.agilerl.agent import AGENTS
-
+    known = {_short(one): one for one in _AGENTS}
     short = _short(name)
-    if short not in AGENTS:
+    if short not in known:
         raise _refusal(name)
-    return AGENTS[short]
+    return found(known[short])
 
 
 def found(name: str) -> Any:
@@ -161,6 +166,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Makes AgileRL's modules as they are imported."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if fullname == MOVED and importlib.util.find_spec("mpe2") is not None:
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
         if fullname != "agilerl" and not fullname.startswith("agilerl."):
             return None
         name = fullname.partition(".")[2]
@@ -176,6 +183,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def missing(name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(name)
+            if spec.name == MOVED:
+                tell(f"{MOVED}.{name} is gone, mpe2.{name} takes its place")
+                return importlib.import_module(f"mpe2.{name}")
             return found(name)
 
         module.__getattr__ = missing  # type: ignore[method-assign]

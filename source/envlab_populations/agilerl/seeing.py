@@ -13,6 +13,7 @@ from gymnasium import spaces
 from torch.nn import functional
 
 from envlab.errors import ConfigurationError
+from envlab_populations.crew import CrewSpace
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Seeing:
         Raises:
             ConfigurationError: If members cannot see it.
         """
+        if isinstance(space, CrewSpace):
+            return cls(space, space)
         if isinstance(space, spaces.Discrete):
             return cls(space, spaces.Box(0.0, 1.0, (int(space.n),), np.float32))
         if not isinstance(space, spaces.Box):
@@ -77,6 +80,8 @@ class Seeing:
 
 def plain_space(space: spaces.Space[Any]) -> dict[str, Any]:
     """Return a space as plain data and tensors."""
+    if isinstance(space, CrewSpace):
+        return {"observed": space.observed, "acted": space.acted}
     if isinstance(space, spaces.Discrete):
         return {"n": int(space.n), "start": int(space.start)}
     assert isinstance(space, spaces.Box)
@@ -88,6 +93,8 @@ def plain_space(space: spaces.Space[Any]) -> dict[str, Any]:
 
 def space_of(values: Mapping[str, Any]) -> spaces.Space[Any]:
     """Return the space that :func:`plain_space` wrote."""
+    if "observed" in values:
+        return CrewSpace(values["observed"], values["acted"])
     if "n" in values:
         return spaces.Discrete(values["n"], start=values["start"])
     low, high = (values[name].numpy().astype(values["dtype"]) for name in ("low", "high"))

@@ -7,8 +7,9 @@ from typing import Any
 
 from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import Agent, ProgramNursery
+from envlab_populations.agilerl.crew import crew_spaces
 from envlab_populations.agilerl.settings import tell
-from envlab_populations.evolution.cfg import ALIASES
+from envlab_populations.evolution.cfg import ALIASES, SEVERAL
 from envlab_populations.evolution.member import Member
 from envlab_populations.evolution.mutations import Change
 from envlab_populations.evolution.mutations import Mutations as MemberMutations
@@ -147,10 +148,15 @@ def create_population(algo: str, *arguments: Any, **named: Any) -> list[Agent]:
 
     kind = agent_class(algo)
     given = _by_name(arguments, named)
-    observations, actions = single_spaces(kind.algorithm, given)
+    is_several = kind.algorithm in SEVERAL
+    observations, actions = (
+        crew_spaces(given) if is_several else single_spaces(kind.algorithm, given)
+    )
     wrapper, keywords = given.get("agent_wrapper"), given.get("wrapper_kwargs") or {}
     size = int(given.get("population_size") or 1)
     numbers = {**(given.get("INIT_HP") or {}), **(given.get("algo_kwargs") or {})}
+    crew = {name.lower(): value for name, value in numbers.items()} if is_several else {}
+    crew = {"agent_ids": crew["agent_ids"]} if crew.get("agent_ids") is not None else {}
     numbers = {name: value for name, value in numbers.items() if name.lower() not in _NO_NUMBERS}
     same = ("hp_config", "net_config", "actor_network", "accelerator")
     agents = kind.population(
@@ -161,6 +167,7 @@ def create_population(algo: str, *arguments: Any, **named: Any) -> list[Agent]:
         device=given.get("device") or "cpu",
         **{name: given[name] for name in same if given.get(name) is not None},
         **{name.lower(): value for name, value in numbers.items()},
+        **crew,
     )
     return agents if wrapper is None else [wrapper(agent, **keywords) for agent in agents]
 
@@ -175,7 +182,9 @@ _NO_NUMBERS = ("num_envs", "agent_ids", "n_agents", "algo", "env_name")
 
 def _by_name(arguments: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments by name; 0.1 begins with dimensions where 2.x has spaces."""
-    is_old = "state_dim" in named or (arguments and isinstance(arguments[0], (tuple, list, int)))
+    first = arguments[0] if arguments else None
+    first = first[0] if isinstance(first, (tuple, list)) and first else first
+    is_old = "state_dim" in named or isinstance(first, (tuple, list, int))
     order = _OLD_ORDER if is_old else _ORDER
     return dict(zip(order, arguments, strict=False)) | dict(named)
 

@@ -16,7 +16,7 @@ from envlab.errors import ConfigurationError
 from envlab_populations.evolution.agilerl_file import NETWORK_NAMES, Settings
 from envlab_populations.evolution.agilerl_network import network_values
 from envlab_populations.evolution.agilerl_words import PATHS, exploration_noise
-from envlab_populations.evolution.cfg import BoundsCfg, EvolutionCfg
+from envlab_populations.evolution.cfg import NOISY, SEVERAL, BoundsCfg, EvolutionCfg
 
 _OFF_POLICY = {"batch_size": 64, "learn_step": 5, "gamma": 0.99, "tau": 1e-3}
 _DQN = _OFF_POLICY | {"lr": 1e-4, "double": False}
@@ -24,11 +24,14 @@ _DDPG = _OFF_POLICY | {
     **{"lr_actor": 1e-4, "lr_critic": 1e-3, "policy_freq": 2, "O_U_noise": True},
     **{"expl_noise": 0.1, "mean_noise": 0.0, "theta": 0.15, "dt": 0.01},
 }
+_MADDPG = _DDPG | {"lr_actor": 1e-3, "lr_critic": 1e-2, "gamma": 0.95, "tau": 0.01}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "dqn": _DQN,
     "cqn": _DQN,
     "ddpg": _DDPG,
     "td3": _DDPG | {"tau": 0.005},
+    "maddpg": _MADDPG,
+    "matd3": _MADDPG,
     "ppo": {
         **{"batch_size": 64, "lr": 1e-4, "learn_step": 2048, "gamma": 0.99, "gae_lambda": 0.95},
         **{"clip_coef": 0.2, "ent_coef": 0.01, "vf_coef": 0.5, "max_grad_norm": 0.5},
@@ -117,7 +120,7 @@ def numbers_of(algorithm: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if "lr" in values and "lr_actor" in numbers:  # 0.1 and 1.0 had one rate
         numbers |= {"lr_actor": values["lr"], "lr_critic": values["lr"]}
     for name, value in values.items():
-        is_idle = name == "policy_freq" and algorithm != "td3"
+        is_idle = name == "policy_freq" and algorithm not in ("td3", "matd3")
         if name in numbers and not is_idle:
             numbers[name] = value
         elif name in _WITHOUT_EFFECT and value not in (None, False):
@@ -154,7 +157,9 @@ def member_cfg(
     cfg.mutations.rl_hp = 0.0
     cfg.mutations.rl_hp_selection = {}
     agent = agent_values(algorithm, numbers)
-    if algorithm in ("ddpg", "td3"):
+    if algorithm in SEVERAL:
+        agent["grad_norm_clip"] = 0.0
+    if algorithm in NOISY:
         sigma, mean, theta, dt = (
             float(np.mean(numbers[name])) for name in ("expl_noise", "mean_noise", "theta", "dt")
         )
@@ -177,7 +182,7 @@ def agent_values(algorithm: str, numbers: Mapping[str, Any]) -> dict[str, Any]:
     for theirs, ours in PATHS.items():
         on_policy_batch = algorithm == "ppo" and theirs == "batch_size"
         if theirs in numbers and not on_policy_batch and ours not in found:
-            is_idle = theirs == "policy_freq" and algorithm != "td3"
+            is_idle = theirs == "policy_freq" and algorithm not in ("td3", "matd3")
             if not is_idle:
                 whole = theirs in ("batch_size", "update_epochs", "policy_freq")
                 found[ours] = int(numbers[theirs]) if whole else float(numbers[theirs])

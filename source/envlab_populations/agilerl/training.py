@@ -10,8 +10,10 @@ import numpy as np
 
 from envlab.errors import ConfigurationError
 from envlab_populations.agilerl.agent import DDPG, DQN, PPO, Agent
+from envlab_populations.agilerl.crew import MADDPG
 from envlab_populations.agilerl.environments import default_progress_bar
 from envlab_populations.agilerl.memory import ReplayBuffer, Transition
+from envlab_populations.agilerl.parallel import summed
 from envlab_populations.agilerl.rollouts import collect_rollouts, note_scores
 from envlab_populations.agilerl.settings import tell
 from envlab_populations.evolution.member import Member
@@ -67,6 +69,21 @@ def train_off_policy(
     return _train(pop, turn, env, evo_steps=evo_steps, **rest)
 
 
+def train_multi_agent_off_policy(*arguments: Any, **named: Any) -> Trained:
+    """Train crews, see :func:`train_off_policy`, and return the same.
+
+    Raises:
+        ConfigurationError: If an agent is none.
+    """
+    named.pop("sum_scores", None)  # returns are of all agents together
+    pop = named.get("pop", arguments[3] if len(arguments) > 3 else [])
+    if not all(isinstance(agent, MADDPG) for agent in pop):
+        raise ConfigurationError(
+            "train_multi_agent_off_policy trains MADDPG and MATD3. Use train_off_policy for others."
+        )
+    return train_off_policy(*arguments, **named)
+
+
 def _act_and_learn(
     agent: Any,
     env: Any,
@@ -86,9 +103,14 @@ def _act_and_learn(
             epsilon = max(least, epsilon * decay)
         else:
             action = agent.get_action(obs)
+            action = action[0] if isinstance(action, tuple) else action
         following, reward, terminated, truncated, info = env.step(action)
         memory.add(Transition(obs, action, reward, following, terminated))
-        ended = note_scores(agent, scores, reward, np.logical_or(terminated, truncated))
+        if isinstance(reward, Mapping):
+            ends = env.ended(terminated, truncated)
+            ended = note_scores(agent, scores, summed(reward), ends)
+        else:
+            ended = note_scores(agent, scores, reward, np.logical_or(terminated, truncated))
         if isinstance(agent, DDPG):
             agent.reset_action_noise(ended)
         if len(memory) >= agent.batch_size and len(memory) > learning_delay:
@@ -215,12 +237,12 @@ def _train(
             bar.update(evo_steps // len(pop))
         fitnesses.append([agent.test(env, max_steps=eval_steps, loop=eval_loop) for agent in pop])
         if verbose:
-            bar.write(_report(pop))
+            bar.write(report(pop))
         recent = [float(np.mean(agent.fitness[-10:])) for agent in pop]
         if target is not None and len(fitnesses) >= 100 and min(recent) >= target:
             break
         if selection is not None and mutation is not None:
-            pop = _evolved(pop, selection, mutation)
+            pop = evolved(pop, selection, mutation)
         if checkpoint is not None and int(pop[0].steps) // checkpoint > saved:
             saved = int(pop[0].steps) // checkpoint
             _save(pop, checkpoint_path or "checkpoint")
@@ -249,7 +271,8 @@ def _check_arguments(given: Mapping[str, Any]) -> None:
         )
 
 
-def _report(pop: Sequence[Agent]) -> str:
+def report(pop: Sequence[Agent]) -> str:
+    """Return a line on each agent: what it is, its steps and its fitness."""
     lines = [
         f"{agent.index:>4}  {agent.mut:<24}  {agent.member.genes.architecture!s:<20}  "
         f"steps {agent.steps}  fitness {agent.fitness[-1]:.2f}"
@@ -258,7 +281,7 @@ def _report(pop: Sequence[Agent]) -> str:
     return "\n".join(lines)
 
 
-def _evolved(pop: list[Agent], selection: Any, mutation: Any) -> list[Agent]:
+def evolved(pop: list[Agent], selection: Any, mutation: Any) -> list[Agent]:
     """Return the next generation: rank 0 decides and mutates, and others become the same."""
     context = pop[0].member.nursery.context
     if context.rank == 0:

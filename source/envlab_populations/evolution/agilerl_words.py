@@ -21,9 +21,10 @@ from typing import Any
 from envlab.arguments import ArgumentParser
 from envlab.distributed.ranks import launched_rank, read_ranks
 from envlab.errors import ConfigurationError, did_you_mean
+from envlab_populations.crew import ENV_ID, MODULE
 from envlab_populations.evolution.agilerl_file import Settings, read_agilerl
 from envlab_populations.evolution.agilerl_network import network_values
-from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.evolution.cfg import NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.hogwild.environments import newer_version, read_heirs
 
 NUM_ENVS = 16
@@ -32,7 +33,7 @@ EPISODE_STEPS = 500
 """Steps of all environments that an episode of 0.1's loops has: they run on through its ends."""
 STEPS_PER_ITERATION = 64
 """Steps between two lines of the metrics, about, for algorithms without rollouts."""
-ALGORITHMS = ("dqn", "ddpg", "td3", "ppo")
+ALGORITHMS = ("dqn", "ddpg", "td3", "ppo", "maddpg", "matd3")
 """Algorithms of AgileRL's that populations train, in small letters."""
 _LANGUAGE = (
     *("grpo", "gspo", "cispo", "dpo", "sft", "llmppo", "llmreinforce", "reinforcellm", "ppollm"),
@@ -45,9 +46,9 @@ REFUSED = {
         "DQN: add --algorithm=ddqn",
     ),
     **dict.fromkeys(
-        ("maddpg", "matd3", "ippo"),
-        "which trains several agents, but a member here is one policy. For IPPO or MAPPO without "
-        "evolution, see envlab train skrl --algorithm=IPPO",
+        ("ippo", "mappo"),
+        "which does not evolve here; of several agents, MADDPG and MATD3 do. Without evolution, "
+        "see envlab train skrl --algorithm=IPPO",
     ),
     "cqn": "which learns from a data set, but members here learn from environments. Without the "
     "conservative loss it is double DQN: add --algorithm=ddqn",
@@ -131,8 +132,9 @@ def algorithm_of(settings: Settings) -> str:
         raise ConfigurationError(f"{settings.file} trains {name}, {REFUSED[short]}.")
     if short not in ALGORITHMS:
         raise ConfigurationError(
-            f"The algorithm in {settings.file} is {name!r}, but must be one of DQN, DDPG, TD3 and "
-            f"PPO.{did_you_mean(name, ('DQN', 'DDPG', 'TD3', 'PPO'))}"
+            f"The algorithm in {settings.file} is {name!r}, but must be one of "
+            f"{', '.join(map(str.upper, ALGORITHMS))}."
+            f"{did_you_mean(name, [one.upper() for one in ALGORITHMS])}"
         )
     if settings.flag("algorithm.recurrent"):
         raise ConfigurationError(
@@ -142,8 +144,8 @@ def algorithm_of(settings: Settings) -> str:
     return "ddqn" if short == "dqn" and settings.flag("algorithm.double") else short
 
 
-def task_of(settings: Settings) -> tuple[str, str]:
-    """Return the task of a file's environment, and a line on what has taken its place, if any.
+def task_of(settings: Settings, algorithm: str) -> tuple[str, str]:
+    """Return the task of a file's environment, and a line on what differs from it, if anything.
 
     Raises:
         ConfigurationError: If it names none, or code of its own.
@@ -155,6 +157,10 @@ def task_of(settings: Settings) -> tuple[str, str]:
         raise ConfigurationError(
             f"{settings.file} {problem}. Register the environment with Gymnasium, and name it by "
             "--task=gym:<id>, or module:<id> for a task of envlab's."
+        )
+    if algorithm in SEVERAL:
+        return f"gym:{MODULE}:{ENV_ID}", (
+            "environment.name: agents act by numbers, also where the environment has choices, too"
         )
     heir = read_heirs().get(name) or newer_version(name)
     line = f"environment.name: {name} is gone, {heir} takes its place" if heir else ""
@@ -184,6 +190,8 @@ class Translation:
     """Whether ``num_envs`` is not the file's."""
     words: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _environment: str | None = None
+    """Of PettingZoo's, which the task is given."""
 
     @classmethod
     def of(
@@ -213,8 +221,10 @@ class Translation:
         """Return which task and algorithm it is, as far as flags leave that to the file."""
         words = []
         if self.given.task is None:
-            task, line = task_of(self.settings)
+            task, line = task_of(self.settings, self.algorithm)
             words.append(f"--task={task}")
+            if self.algorithm in SEVERAL:
+                self._environment = self.settings.text("environment.name")
             self.notes += [line] if line else []
         self.settings.drop("environment")
         self.settings.drop("algorithm.name")
@@ -225,6 +235,8 @@ class Translation:
     def training(self) -> list[str]:
         """Return all words that the file stands for."""
         words = self.identity()
+        if self._environment is not None:
+            self.put("env.kwargs.environment", self._environment)
         self._population()
         self._mutations()
         self._network()
@@ -373,8 +385,10 @@ class Translation:
             self._learn_every(step)
         if self.algorithm in ("dqn", "ddqn"):
             self._dqn()
-        if self.algorithm in ("ddpg", "td3"):
+        if self.algorithm in NOISY:
             self._noise()
+        if self.algorithm in SEVERAL:
+            self.put("agent.agent.grad_norm_clip", 0.0)
 
     @property
     def _is_rare(self) -> bool:
@@ -386,7 +400,7 @@ class Translation:
     def _has_critics(self) -> bool:
         """Whether critics can have a learning rate, which a file gives, of their own."""
         has_rate = self.settings.number("algorithm.lr_critic") is not None
-        return has_rate and self.algorithm in ("ddpg", "td3", "sac")
+        return has_rate and self.algorithm in ("sac", *NOISY)
 
     def _learn_every(self, step: int) -> None:
         """Translate steps of single environments between two gradient steps."""

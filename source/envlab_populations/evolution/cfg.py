@@ -22,8 +22,12 @@ from envlab.skrl.library import ON_POLICY
 from envlab.training.flags import Flags, flag
 from envlab_populations.evolution.architecture import NetworkCfg
 
-ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo")
+ALGORITHMS = ("dqn", "ddqn", "ddpg", "td3", "sac", "ppo", "maddpg", "matd3")
 """Algorithms whose members evolve."""
+SEVERAL = {"maddpg": "ddpg", "matd3": "td3"}
+"""Those that train several agents, and whose settings they have."""
+NOISY = ("ddpg", "td3", *SEVERAL)
+"""Those whose policies act without chance, and explore by noise."""
 ALIASES = {
     "lr": "learning_rate",
     "lr_actor": "learning_rate",
@@ -145,7 +149,7 @@ class EvolutionCfg(SkrlCfg):
             ConfigurationError: If it does not evolve.
         """
         name = known_algorithm(algorithm, ALGORITHMS)
-        cfg = super().of(name)
+        cfg = super().of(SEVERAL.get(name, name))
         cfg.models = {}
         agent = {key: value for key, value in cfg.agent.items() if key not in _NO_EFFECT}
         rate = agent["learning_rate"]
@@ -160,8 +164,11 @@ class EvolutionCfg(SkrlCfg):
             cfg.trainer |= {"timesteps": 64_000}
             agent |= {"batch_size": 128}
             cfg.memory |= {"memory_size": 100_000}
-        if name in ("ddpg", "td3", "sac"):
+        if name in ("sac", *NOISY):
             agent["critic_learning_rate"] = 0.0  # that of the policy
+        if name in SEVERAL:  # as in Lowe et al. (2017), but for the batch and smaller steps
+            agent |= {"class": name.upper(), "discount_factor": 0.95, "polyak": 0.01}
+            agent |= {"learning_rate": 1e-3, "batch_size": 256, "grad_norm_clip": 0.5}
         if name in ("dqn", "ddqn"):
             agent |= {"loss": "huber", "grad_norm_clip": 10.0, "target_update_interval": 1}
             agent |= {"learning_rate": 5e-4, "polyak": 0.005}
@@ -171,7 +178,8 @@ class EvolutionCfg(SkrlCfg):
     @property
     def registry_key(self) -> str:
         """Tasks' configurations for skrl serve members, too; DDQN's are DQN's."""
-        return super().registry_key.replace("ddqn", "dqn")
+        key = super().registry_key.replace("ddqn", "dqn")
+        return key.replace(self.algorithm, SEVERAL.get(self.algorithm, self.algorithm))
 
     @property
     def run_name(self) -> str:
@@ -195,7 +203,7 @@ class EvolutionCfg(SkrlCfg):
         }
         if not values or "models" not in values:
             return merge(self, dict(values), "agent")
-        theirs = SkrlCfg.of(self.algorithm).with_task_values(
+        theirs = SkrlCfg.of(SEVERAL.get(self.algorithm, self.algorithm)).with_task_values(
             {name: value for name, value in values.items() if name not in own}
         )
         settings = {

@@ -17,7 +17,6 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.seeding import evaluation_seed
 from envlab.errors import CheckpointError, ConfigurationError
 from envlab.learner import Curve, Iteration, IterationRecord, Learner, OnStep
-from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.learner import UNEQUAL, summary
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
@@ -25,7 +24,7 @@ from envlab.training.population import lineage
 from envlab.training.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
-from envlab_populations.evolution.models import check_actions
+from envlab_populations.evolution.models import seen_by
 from envlab_populations.evolution.mutations import Mutations
 from envlab_populations.evolution.replay import ReplayMemory
 from envlab_populations.evolution.tournament import TournamentSelection
@@ -62,9 +61,8 @@ class EvolutionLearner(Learner):
         self._is_shared = population.parallel == "members" and context.is_distributed
         self._together = context.alone() if self._is_shared else context
         join_ranks(self._together)
-        self.env = SkrlVectorEnv(env, bounded=cfg.algorithm in ("ddpg", "td3", "sac"))
+        self.env = seen_by(cfg.algorithm, env)
         self._eval_env = eval_env
-        check_actions(cfg.algorithm, self.env.spaces["agent"].action_space)
         self._own = _own_positions(population.size, context, self._is_shared)
         num_envs = _envs_of_each(env.num_envs, len(self._own))
         memory = None

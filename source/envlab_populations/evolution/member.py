@@ -24,7 +24,7 @@ from envlab.skrl.torch.ranks import PooledScaler, pooled_advantages
 from envlab.training.evaluation import evaluate
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import Architecture
-from envlab_populations.evolution.cfg import ALIASES, EvolutionCfg
+from envlab_populations.evolution.cfg import ALIASES, NOISY, SEVERAL, EvolutionCfg
 from envlab_populations.evolution.models import make_models
 from envlab_populations.evolution.networks import grafted, moved
 from envlab_populations.evolution.replay import ReplayMemory
@@ -92,7 +92,7 @@ class Nursery:
                 cfg,
             )
         learner.agent.enable_training_mode(True)
-        if name in ("ddpg", "td3"):
+        if name in NOISY:
             scale_noise(learner.agent, models["policy"].half_width)
         entropy = getattr(learner.agent, "log_entropy_coefficient", None)
         if entropy is not None and self.context.is_distributed:
@@ -104,6 +104,10 @@ class Nursery:
             from envlab_populations.evolution.dqn import DDQN, DQN
 
             return DDQN if algorithm == "ddqn" else DQN
+        if algorithm in SEVERAL:
+            from envlab_populations.evolution.maddpg import AGENTS
+
+            return AGENTS[algorithm]
         context = self.context
         pooled = {"compute_gae": lambda stock: pooled_advantages(stock, context)}
         return agent_class(algorithm, "torch", pooled)

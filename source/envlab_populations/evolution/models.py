@@ -10,10 +10,34 @@ from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
-from envlab.skrl.env import Spaces
+from envlab.skrl.env import SkrlVectorEnv, Spaces
 from envlab.skrl.torch.heads import Head, make_heads
+from envlab_populations.crew import ENV_ID, MODULE, CrewSpace
 from envlab_populations.evolution.architecture import Architecture
+from envlab_populations.evolution.cfg import NOISY, SEVERAL
 from envlab_populations.evolution.networks import EvolvableNetwork
+
+
+def seen_by(algorithm: str, env: Any) -> SkrlVectorEnv:
+    """Return environments as an algorithm's members see them.
+
+    Raises:
+        ConfigurationError: If the algorithm does not fit them.
+    """
+    wrapper = SkrlVectorEnv(env, bounded=algorithm in ("sac", *NOISY))
+    seen = wrapper.spaces["agent"]
+    if algorithm in SEVERAL:
+        crew = getattr(env, "unflattened_space", None)
+        if not isinstance(crew, CrewSpace):
+            raise ConfigurationError(
+                f"--algorithm is {algorithm.upper()}, which trains several agents, but the task "
+                f"has one. Name an environment of PettingZoo's by --task=gym:{MODULE}:{ENV_ID} "
+                "env.kwargs.environment=mpe2.simple_spread_v3, or choose "
+                f"{SEVERAL[algorithm].upper()}."
+            )
+        wrapper.spaces["agent"] = seen._replace(observation_space=crew)
+    check_actions(algorithm, seen.action_space)
+    return wrapper
 
 
 def check_actions(algorithm: str, space: spaces.Space[Any]) -> None:
@@ -45,4 +69,8 @@ def make_models(
         return EvolvableNetwork(shape, num_extra, num_outputs, architecture)
 
     seen = seen._replace(state_space=None)  # members learn from observations alone
+    if algorithm in SEVERAL:
+        from envlab_populations.evolution.maddpg import make_joint_heads
+
+        return make_joint_heads(algorithm, seen, body, device, context)
     return make_heads(algorithm, seen, body, device, context)

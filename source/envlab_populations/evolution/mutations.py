@@ -15,11 +15,11 @@ from envlab.errors import ConfigurationError
 from envlab.training.population.exploration import scaled
 from envlab_populations.evolution.accelerator import context_of
 from envlab_populations.evolution.architecture import EVOLVING_ACTIVATIONS, NetworkCfg
-from envlab_populations.evolution.cfg import ALIASES, BoundsCfg, EvolutionCfg
+from envlab_populations.evolution.cfg import ALIASES, NOISY, BoundsCfg, EvolutionCfg
 from envlab_populations.evolution.member import Genes, Member
 from envlab_populations.evolution.networks import preserves_function
 
-KEEP_ACTIVATION = ("ppo", "ddpg", "td3")
+KEEP_ACTIVATION = ("ppo", *NOISY)
 """Algorithms whose activation functions AgileRL leaves alone."""
 SHARE = 0.1
 """Share of a weight matrix's entries that noise changes."""

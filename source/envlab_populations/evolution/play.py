@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from envlab.distributed.context import DistributedContext
-from envlab.skrl.env import SkrlVectorEnv
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.play import SkrlPlayer
 from envlab.skrl.torch.ranks import join_ranks
 from envlab.training.session import Session
 from envlab_populations.evolution.cfg import EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
-from envlab_populations.evolution.models import check_actions
+from envlab_populations.evolution.models import seen_by
 from envlab_populations.evolution.replay import ReplayMemory
 
 
@@ -24,8 +23,7 @@ class EvolutionPlayer(SkrlPlayer):
     ) -> None:
         cfg: EvolutionCfg = session.agent_cfg.resolved()
         join_ranks(context)
-        wrapper = SkrlVectorEnv(env, bounded=cfg.algorithm in ("ddpg", "td3", "sac"))
-        check_actions(cfg.algorithm, wrapper.spaces["agent"].action_space)
+        wrapper = seen_by(cfg.algorithm, env)
         memory = None
         if cfg.algorithm not in ON_POLICY:
             memory = ReplayMemory(1, 1, env.device, None)

@@ -8,10 +8,9 @@ from typing import Any
 
 from envlab.config import merge
 from envlab.distributed.context import DistributedContext
-from envlab.skrl.env import SkrlVectorEnv
 from envlab_populations.evolution.cfg import BoundsCfg, EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
-from envlab_populations.evolution.models import check_actions
+from envlab_populations.evolution.models import seen_by
 from envlab_populations.evolution.replay import ReplayMemory
 
 
@@ -53,8 +52,7 @@ def make_population(
             name: dataclasses.asdict(bounds) for name, bounds in rl_hp_selection.items()
         }
     cfg = cfg.resolved()
-    wrapper = SkrlVectorEnv(env, bounded=algorithm in ("ddpg", "td3", "sac"))
-    check_actions(cfg.algorithm, wrapper.spaces["agent"].action_space)
+    wrapper = seen_by(cfg.algorithm, env)
     nursery = Nursery(
         cfg=cfg,
         env=wrapper,

@@ -36,6 +36,9 @@ class Stage:
     lays them out."""
     commands: Mapping[str, Bounds]
     """What the visitor may command, by the command's name."""
+    is_script: bool = False
+    """Whether a script steps them, which nobody but itself resets, and which goes as fast as it can
+    until the visitor chooses a speed."""
 
 
 @dataclass(frozen=True, kw_only=True)

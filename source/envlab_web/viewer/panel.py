@@ -92,7 +92,7 @@ class Panel:
 
     def show(self, frame: Frame) -> None:
         """Tell how far the run is, and draw the rewards."""
-        if self._plot is None:
+        if self._plot is None and frame.rewards:
             self._add_plot(list(frame.rewards))
         time_s = frame.time_s
         if not self._history or self._history[-1][0] < time_s:
@@ -101,8 +101,8 @@ class Panel:
             held = " · paused" if self._is_paused else ""
             told = f"{frame.told} · " if frame.told else ""
             self._tell(f"{told}{frame.time_s:.1f} s{held}")
-            assert self._plot is not None
-            self._plot.data = tuple(np.array(self._history, dtype=np.float64).T.copy())
+            if self._plot is not None:
+                self._plot.data = tuple(np.array(self._history, dtype=np.float64).T.copy())
         self._num_frames += 1
 
     def forget(self) -> None:
@@ -117,7 +117,9 @@ class Panel:
     def _add_clock(self) -> None:
         pause = self._gui.add_button("Pause", icon=viser.Icon.PLAYER_PAUSE)
         step = self._gui.add_button("Single step", icon=viser.Icon.PLAYER_TRACK_NEXT, disabled=True)
-        self._speed = self._gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="1")
+        self._speed = self._gui.add_dropdown(
+            "Speed", tuple(SPEEDS), initial_value="max" if self._stage.is_script else "1"
+        )
 
         @pause.on_click
         def _(_: object) -> None:
@@ -140,8 +142,9 @@ class Panel:
             )
             push = self._gui.add_button("Push all that are shown")
             push.on_click(lambda _: self._count("num_pushes"))
-            reset = self._gui.add_button("Reset all")
-            reset.on_click(lambda _: self._count("num_resets"))
+            if not self._stage.is_script:
+                reset = self._gui.add_button("Reset all")
+                reset.on_click(lambda _: self._count("num_resets"))
         end = self._gui.add_button("End", color="gray", hint="Ends the command in the terminal")
         end.on_click(lambda _: setattr(self, "_is_over", True))
 

@@ -79,6 +79,8 @@ def rewards_of(env: BatchedEnv, index: int) -> dict[str, float]:
         return {"total": sum(values) / env.step_dt} | {
             name: value / env.step_dt for name, value in rewards.items()
         }
+    if not hasattr(env, "reward_buf"):
+        return {}
     return {"total": float(env.reward_buf[..., index].sum()) / env.step_dt}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import subprocess
 import time
 
@@ -50,7 +51,7 @@ class WebViewer:
         self._num_envs = int(env.sim.num_envs)  # type: ignore[attr-defined]
         self._num_shown = min(NUM_WATCHED, self._num_envs)
         self._steering = Steering(env)
-        self._wishes = Wishes()
+        self._unwatched = self._wishes = Wishes()
         self._next = self._next_markers = 0.0
         self._pace = Pace(env.step_dt)
         self._is_lost = False
@@ -64,7 +65,10 @@ class WebViewer:
             is_played=is_played,
             is_apart=bool(env.env_origins.any()),  # type: ignore[attr-defined]
             commands=shown_commands(env) if is_played else {},
+            is_script=not getattr(env, "resets", True),
         )
+        if stage.is_script:
+            self._unwatched = self._wishes = Wishes(speed=math.inf)
         self._start(stage)
 
     @staticmethod
@@ -120,7 +124,7 @@ class WebViewer:
             self._page.send(self._frame())
         except (ChildError, OSError):
             self._is_lost = True
-            self._wishes = Wishes()
+            self._wishes = self._unwatched
             logger.warning("The viewer has ended by itself; the run continues without it.")
             return
         if self._is_played:

@@ -14,7 +14,7 @@ from tensordict import TensorDict
 from torch.nn import functional
 
 from envlab.errors import CheckpointError, ConfigurationError
-from envlab_populations.agilerl.agent import AGENTS, CQN, DQN, PPO, TD3
+from envlab_populations.agilerl.agent import CQN, DQN, PPO, TD3
 from envlab_populations.agilerl.memory import ReplayBuffer, Transition
 from envlab_populations.agilerl.rollouts import collect_rollouts
 from envlab_populations.agilerl.selection import Mutations, RSNorm, TournamentSelection
@@ -255,10 +255,6 @@ def test_the_loops_train_measure_and_evolve(tmp_path: Path, capsys: pytest.Captu
 def test_what_does_not_fit_is_one_sentence(act: Any, sentence: str):
     with pytest.raises(ConfigurationError, match=sentence):
         act()
-
-
-def test_all_algorithms_have_names():
-    assert {kind.__name__.lower() for kind in AGENTS.values()} == set(AGENTS)
 
 
 def test_a_memory_keeps_the_newest_and_copies_what_it_is_given():

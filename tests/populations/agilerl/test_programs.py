@@ -23,7 +23,11 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def _installed() -> Iterator[None]:
+def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the launcher changes of its process is as before."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     names.install()
     yield
     sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, names._Finder)]
@@ -44,7 +48,7 @@ def test_all_modules_have_their_names():
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("from agilerl.algorithms import MADDPG", "MADDPG is an algorithm which trains several"),
+        ("from agilerl.algorithms import IPPO", "IPPO is an algorithm which does not evolve here"),
         (
             "from agilerl.algorithms.bc_lm import BC_LM",
             "bc_lm is an algorithm which tunes language",
@@ -151,3 +155,30 @@ def test_skills_decide_rewards():
     env.close()
     with pytest.raises(ConfigurationError, match="Gymnasium cannot make 'Nothing-v0'"):
         environments.make_vect_envs("Nothing-v0")
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("import no_such_package.part", "line 2, imports no_such_package, which is neither"),
+        ("{}['NET_CONFIG']", "line 2 (KeyError: 'NET_CONFIG'). Correct it there"),
+        ("import gymnasium; gymnasium.make('Nothing-v0')", "line 2 (NameNotFound: Environment"),
+        ("open('lesson.yaml')", "line 2 (FileNotFoundError: [Errno 2] No such file"),
+    ],
+)
+def test_a_program_that_fails_says_where(
+    text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "program.py").write_text(f'"""A program."""\n{text}\n')
+    assert main([str(tmp_path / "program.py")]) == 2
+    written = capsys.readouterr().err
+    assert sentence in written
+    assert "Traceback" not in written
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_failing_program_shows_all_if_asked_to(tmp_path: Path):
+    (tmp_path / "program.py").write_text("{}['x']\n")
+    with pytest.raises(KeyError):
+        main(["--traceback", str(tmp_path / "program.py")])

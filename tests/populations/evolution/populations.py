@@ -14,7 +14,8 @@ from envlab.distributed.context import DistributedContext
 from envlab.skrl.env import Spaces
 from envlab.skrl.library import ON_POLICY
 from envlab.skrl.torch.ranks import join_ranks
-from envlab_populations.evolution.cfg import EvolutionCfg
+from envlab_populations.crew import CrewSpace
+from envlab_populations.evolution.cfg import SEVERAL, EvolutionCfg
 from envlab_populations.evolution.member import Member, Nursery
 from envlab_populations.evolution.replay import ReplayMemory
 
@@ -23,6 +24,7 @@ OBS = spaces.Box(-np.inf, np.inf, (NUM_OBS,), np.float32)
 IMAGE = spaces.Box(0.0, 1.0, (12, 12, 3), np.float32)
 REALS = spaces.Box(-2.0, 2.0, (2,), np.float32)
 CHOICES = spaces.Discrete(4)
+CREW = CrewSpace({"speaker": 1, "listener": 2}, {"speaker": 1, "listener": 1})
 
 
 def nursery(
@@ -38,6 +40,7 @@ def nursery(
     small = {"agent": {"rollouts": 16} if algorithm == "ppo" else {"batch_size": 32}}
     cfg = merge(merge(EvolutionCfg.of(algorithm), small, "agent"), values or {}, "agent").resolved()
     actions = CHOICES if algorithm in ("dqn", "ddqn") else REALS
+    seen = CREW if algorithm in SEVERAL else seen
     env: Any = SimpleNamespace(
         env=SimpleNamespace(num_envs=NUM_ENVS, device=torch.device("cpu")),
         spaces={"agent": Spaces(seen, None, actions)},
@@ -92,6 +95,13 @@ def outputs(member: Member) -> dict[str, torch.Tensor]:
     actions = torch.rand(64, 2, generator=generator)
     with torch.no_grad():
         return {
-            role: model.net(obs, actions if model.num_extra else None)
+            role: _of_several(model, obs, actions)
+            if member.nursery.cfg.algorithm in SEVERAL
+            else model.net(obs, actions if model.num_extra else None)
             for role, model in member.agent.models.items()
         }
+
+
+def _of_several(model: Any, obs: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
+    values: torch.Tensor = model.compute({"observations": obs, "taken_actions": actions})[0]
+    return values

@@ -55,6 +55,13 @@ MUTATION_PARAMS: {NO_MUT: 0.5, RL_HP_SELECTION: [lr], MUT_SD: 0.2, MIN_LR: 0.000
 NET_CONFIG: {arch: mlp, hidden_size: [48, 32], mlp_activation: Tanh}
 """
 
+SEVERAL = """
+algorithm: {name: MADDPG, batch_size: 16, lr_actor: 2e-4, lr_critic: 2e-3, learn_step: 16}
+environment: {name: tests.populations.evolution.meeting, num_envs: 4}
+network: {latent_dim: 32, encoder_config: {hidden_size: [32]}, head_config: {hidden_size: [32]}}
+training: {pop_size: 2, max_steps: 4096, evo_steps: 100}
+"""
+
 
 @pytest.fixture
 def written(tmp_path: Path):
@@ -197,9 +204,9 @@ def test_playing_takes_task_and_algorithm_alone(written):
     ("old", "new", "message"),
     [
         ("DQN", "RainbowDQN", "The nearest that does is double DQN: add --algorithm=ddqn"),
-        ("DQN", "MADDPG", "which trains several agents"),
+        ("DQN", "IPPO", "of several agents, MADDPG and MATD3 do"),
         ("DQN", "GRPO", "which tunes language models"),
-        ("DQN", "DQM", "must be one of DQN, DDPG, TD3 and PPO. Did you mean DQN"),
+        ("DQN", "DQM", "must be one of DQN, DDPG, TD3, PPO, MADDPG, MATD3. Did you mean DQN"),
         ("name: DQN", "name: PPO, recurrent: true", "no recurrent networks"),
         ("batch_size: 32", "batch_size: many", "algorithm.batch_size in .* is 'many', but must be"),
         ("hidden_size: [40]", "hidden_size: wide", "must be a list of whole numbers"),
@@ -218,6 +225,17 @@ def test_a_folder_is_answered_with_what_it_holds(written, tmp_path):
     written(DQN)
     with pytest.raises(ConfigurationError, match=r"is a folder.*file\.yaml"):
         prepare("train", [f"--agilerl={tmp_path}"])
+
+
+def test_a_file_of_several_agents_trains(written, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = [written(SEVERAL), "--headless", "--device=cpu", "--max_frames=400"]
+    assert train("evolution", words) == 0
+    assert "agents act by numbers" in capsys.readouterr().err
+    values = load_yaml(only_run(tmp_path) / "params/agent.yaml")
+    rates = values["agent"]["learning_rate"], values["agent"]["critic_learning_rate"]
+    assert (values["agent"]["class"], *rates) == ("MADDPG", 0.0002, 0.002)
+    assert values["agent"]["exploration_noise"] == "OrnsteinUhlenbeckNoise"
 
 
 def test_a_file_trains(written, tmp_path, monkeypatch, capsys):

@@ -74,6 +74,13 @@ def test_skrls_agents_outlive_a_tournament_on_two_ranks(pair: Pair, algorithm: s
     assert first["mutations"] == second["mutations"] != [["none"] * 4]
 
 
+def test_crews_are_the_same_on_two_ranks_that_see_different_states(pair: Pair):
+    first, second = (rank["maddpg"] for rank in pair.ranks)
+    assert first["digests"] == second["digests"]
+    assert min(first["updates"]) > 0
+    assert first["saw"] != second["saw"]
+
+
 def test_what_ranks_decide_goes_through_no_shared_folder(pair: Pair):
     """AgileRL's rank 0 pickles the population into one, which the others must see."""
     ours = {"rank0.pt", "rank1.pt", "whole", "resumed"}

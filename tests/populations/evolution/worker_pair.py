@@ -20,6 +20,7 @@ from envlab.distributed.context import DistributedContext
 from envlab.distributed.digest import digest
 from envlab.distributed.interrupt import InterruptFlag
 from envlab.distributed.log import configure_logging
+from envlab.libraries import get_library
 from envlab.training.launch import train_session
 from envlab.training.preparation import prepare
 from envlab_populations.evolution import member as module
@@ -31,6 +32,10 @@ from tests.trained import session_of
 
 DISCRETE = "--task=Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0"
 CONTINUOUS = "--task=Isaac-Cartpole-v0"
+CREW = (
+    "--task=gym:envlab_populations.crew:PettingZoo-v0",
+    "env.kwargs.environment=tests.populations.evolution.meeting",
+)
 SMALL = [
     *("--headless", "--device=cpu", "--distributed", "--num_envs=8", "--population_size=4"),
     *("agent.num_steps_per_env=8", "agent.agent.batch_size=16", "agent.agent.learning_starts=2"),
@@ -70,6 +75,24 @@ def forced(context: DistributedContext, *flags: str, kinds: Sequence[str]) -> di
             found["mutations"].append([member.mutation for member in learner.members])
     found["generations"] = learner._generations
     return found
+
+
+def crews(context: DistributedContext) -> dict[str, Any]:
+    """Return digests of a population of several agents each, after a generation."""
+    words = [word for word in SMALL if not word.startswith("env.")]
+    crew = ["--algorithm=maddpg", *CREW, *words, "env.num_workers=0"]
+    prepared = prepare(
+        session_of("evolution", crew), context, get_library("evolution").load("build")
+    )
+    learner: Any = prepared.learner
+    learner.start(1)
+    learner.iterate(1, lambda *_: None)
+    state = learner.model_state()
+    return {
+        "digests": {k: digest(v) for k, v in flatten(state).items()},
+        "updates": [member.agent._update_counter for member in learner.members],
+        "saw": float(learner._nursery.memory.tensors["observations"].double().sum()),
+    }
 
 
 def batch(part: slice) -> list[torch.Tensor | None]:
@@ -162,6 +185,7 @@ def main() -> None:
         "dqn": forced(context, DISCRETE, "--algorithm=dqn", kinds=KINDS),
         "ppo": forced(context, CONTINUOUS, "--algorithm=ppo", kinds=KINDS[:1]),
         "sac": forced(context, CONTINUOUS, "--algorithm=sac", kinds=KINDS[:1]),
+        "maddpg": crews(context),
         "sampled": sampled(context),
         "gradient": first_gradient(context),
         "gathered": gathered(context),

@@ -1,0 +1,117 @@
+"""``--viz web`` for scripts: a world of Isaac Gym's as envlab's viewers take environments.
+
+The page shows what :meth:`Gym.simulate` steps, on rank 0, from the first step on. The visitor may
+hold the script, let it go at the world's own speed, push, and end it, as closing Isaac Gym's window
+did; the script knows of none of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from envlab.distributed.ranks import launched_rank
+from envlab.errors import ConfigurationError
+from envlab.training.viewing import Viewer, viewer_class
+from envlab_isaacgym.world import Sim
+
+KINDS = ("web",)
+"""What ``--viz`` may be: a window of MuJoCo's own was not tried with scripts."""
+APART_M = 0.5
+"""From how far apart the first actors of two environments count as lying apart by themselves."""
+
+
+class Watched:
+    """What a viewer asks of environments."""
+
+    resets = False
+    """Whether a visitor may reset them: a script does that itself."""
+
+    def __init__(self, world: Sim) -> None:
+        self._world = world
+        self.device = world.physics.device
+        self.num_envs, self.step_dt = len(world.envs), world.params.dt
+        roots = world.physics.roots.view(self.num_envs, -1, world.physics.roots.shape[-1])
+        apart = roots[:, 0, :3] - roots[:1, 0, :3]
+        is_apart = world.terrain is not None or float(apart.abs().max()) > APART_M
+        self.env_origins = apart if is_apart else torch.zeros_like(apart)
+        if is_apart and not bool(apart.any()):
+            self.env_origins = torch.ones_like(apart)  # on one terrain, though at one place
+
+    @property
+    def sim(self) -> Any:
+        """The simulation, which is another one where the script has changed what is fixed."""
+        return self._world.physics.flushed()
+
+    @property
+    def common_step_counter(self) -> int:
+        """Steps so far."""
+        return self._world.frame
+
+    def add_markers(self, scene: Any) -> None:
+        """Add nothing: what a script draws into its window is not shown."""
+
+
+class Watching:
+    """Whether somebody may watch, and the viewer of the world that is stepped.
+
+    Attributes:
+        port: The port that is wanted; None: nobody watches.
+    """
+
+    def __init__(self) -> None:
+        self.port: int | None = None
+        self._title = ""
+        self._viewer: Viewer | None = None
+        self._model: Any = None
+
+    def want(self, kind: str, port: int, title: str) -> None:
+        """Have the next world that is stepped shown.
+
+        Raises:
+            ConfigurationError: If it cannot be shown here.
+        """
+        if kind not in KINDS:
+            raise ConfigurationError(
+                f"--viz is {kind!r}, but scripts can be watched by {' or '.join(KINDS)} alone."
+            )
+        if launched_rank() != 0:
+            return
+        problem = viewer_class(kind).find_problem()
+        if problem is not None:
+            raise ConfigurationError(problem)
+        self.port, self._title = port, title
+
+    def after_step(self, world: Sim) -> None:
+        """Show a world after its step; end the script where the visitor has ended it.
+
+        Raises:
+            SystemExit: If so, as scripts do that find their window closed.
+        """
+        assert self.port is not None
+        model = world.physics.flushed().model
+        if self._viewer is None or self._shape(model) != self._model:
+            self.close()
+            make = viewer_class(KINDS[0])
+            self._viewer = make(Watched(world), title=self._title, port=self.port, is_played=True)
+            self._model = self._shape(model)
+        self._viewer.after_step()
+        if not self._viewer.is_open:
+            self.close()
+            self.port = None
+            raise SystemExit(0)
+
+    @staticmethod
+    def _shape(model: Any) -> tuple[int, ...]:
+        return model.nq, model.nbody, model.ngeom
+
+    def close(self) -> None:
+        """End the page."""
+        if self._viewer is not None:
+            self._viewer.close()
+        self._viewer = None
+
+
+watching = Watching()
+"""Of this process."""

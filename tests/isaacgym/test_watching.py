@@ -1,0 +1,162 @@
+"""``--viz web`` for scripts: what a viewer gets to see of them, and what its visitor may do."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envlab_isaacgym import gymapi
+from envlab_isaacgym import watching as module
+from envlab_isaacgym.launcher import main
+from envlab_isaacgym.watching import Watched, watching
+from tests.isaacgym.worlds import SLIDER, World, urdf
+from tests.launcher import ROOT
+
+DEADLINE_S = 120.0
+
+
+class Page:
+    """A viewer that notes what it is shown, and is open for two steps."""
+
+    shown: list[Any] = []
+
+    def __init__(self, env: Any, **told: Any) -> None:
+        self.env, self.told, self.is_closed, self.steps = env, told, False, 0
+        self.shown.append(self)
+
+    @staticmethod
+    def find_problem() -> str | None:
+        return None
+
+    @property
+    def is_open(self) -> bool:
+        return self.steps < 2
+
+    def after_step(self) -> None:
+        self.steps += 1
+        self.positions = self.env.sim.data.qpos[:, 0].clone()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Page]]:
+    monkeypatch.setattr(module, "viewer_class", lambda kind: Page)
+    Page.shown.clear()
+    watching.want("web", 8088, "legged_gym/play.py")
+    yield Page
+    watching.close()
+    watching.port = None
+
+
+def sliders(folder: Path, apart: float = 0.0) -> World:
+    """Return three masses that slide along x."""
+    name, assets = urdf(folder, *SLIDER), []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        options = gymapi.AssetOptions()
+        options.fix_base_link = True
+        if not assets:
+            assets.append(world.gym.load_asset(world.sim, str(folder), name, options))
+        asset = assets[0]
+        pose = gymapi.Transform(p=gymapi.Vec3(apart * len(world.envs), 0, 1))
+        world.gym.create_actor(env, asset, pose, "slider", len(world.envs), 0)
+
+    return World(3, fill)
+
+
+def test_a_visitor_sees_the_steps_and_ends_the_script(tmp_path: Path, page: type[Page]):
+    world = sliders(tmp_path)
+    states = world.acquired("dof_state")
+    states[..., 0] = torch.tensor([[0.1], [0.2], [0.3]])
+    states[..., 1] = 0.0
+    world.set("dof_state", states)
+    world.run(1)
+    (shown,) = page.shown
+    assert shown.positions.tolist() == pytest.approx([0.1, 0.2, 0.3])
+    assert shown.told == {"title": "legged_gym/play.py", "port": 8088, "is_played": True}
+    assert (shown.env.num_envs, shown.env.step_dt) == (3, pytest.approx(0.005))
+    assert (shown.env.common_step_counter, shown.env.resets) == (1, False)
+    with pytest.raises(SystemExit) as ended:
+        world.run(1)
+    assert ended.value.code == 0
+    assert shown.is_closed
+    world.run(1)  # what a script does at its end is not shown
+    assert len(page.shown) == 1
+
+
+@pytest.mark.parametrize(("apart", "lie_apart"), [(0.0, False), (2.0, True)])
+def test_environments_that_lie_apart_are_told(tmp_path: Path, apart: float, lie_apart: bool):
+    world = sliders(tmp_path, apart)
+    assert bool(Watched(world.sim).env_origins.any()) == lie_apart
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--viz", "native", "SCRIPT"], "--viz is 'native', but scripts can be watched by web"),
+        (["--viz=web", "--viz_port=many", "SCRIPT"], "--viz_port is 'many', but must be a number"),
+        (["--viz_port", "80", "SCRIPT"], "has no effect without --viz web"),
+        (["--viz"], "--viz needs a value, such as --viz web"),
+        (["--cpu=1", "SCRIPT"], "--cpu takes no value"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "run.py").write_text("")
+    given = [word.replace("SCRIPT", str(tmp_path / "run.py")) for word in words]
+    assert main(given) == 2
+    assert sentence in capsys.readouterr().err
+
+
+SCRIPT = """
+import sys, time
+from isaacgym import gymapi
+from tests.isaacgym.test_watching import sliders
+from pathlib import Path
+
+world = sliders(Path("."))
+world.run(3)
+while not Path("seen").exists():
+    world.run(1)
+"""
+
+
+@pytest.mark.long
+def test_a_page_is_served_while_a_script_runs(tmp_path: Path):
+    problem = module.viewer_class("web").find_problem()
+    if problem is not None:
+        pytest.skip(problem)
+    (tmp_path / "run.py").write_text(SCRIPT)
+    words = [sys.executable, "-m", "envlab_isaacgym", "--viz", "web", "--viz_port=0", "run.py"]
+    paths = f"{ROOT}:{ROOT / 'source'}"
+    with subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = re.search(r"http://\S+", process.stdout.readline())
+            assert address is not None, process.communicate(timeout=DEADLINE_S)
+            with urllib.request.urlopen(address[0], timeout=DEADLINE_S) as answer:
+                assert answer.status == 200
+            (tmp_path / "seen").write_text("")
+            rest = process.communicate(timeout=DEADLINE_S)[0]
+            assert process.returncode == 0, rest
+        finally:
+            process.kill()
