@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +15,10 @@ pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from envlab.cli import play
 from envlab.skrl.jax.play import torch_parameters
-from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, compiled_quickly, train_in
+from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, train_in
 from tests.trained import checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(compiled: Path) -> Iterator[None]:
-    with compiled_quickly(compiled):
-        yield
 
 
 @pytest.fixture(scope="module")
