@@ -1,5 +1,6 @@
 """What must happen before any test module is imported, and what holds for every test."""
 
+import importlib.util
 import os
 import signal
 from collections import Counter
@@ -40,6 +41,15 @@ def _no_process_is_left_by_a_test() -> Iterator[None]:
 def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
     with none_left_behind():
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> None:
+    """Leave kernels unoptimised, which takes a third of the CPU; under --all they are as users'."""
+    if not pytestconfig.getoption("--all") and importlib.util.find_spec("warp"):
+        import warp
+
+        warp.config.cpu_compiler_flags, warp.config.optimization_level = "-march=native", 0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
