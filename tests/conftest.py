@@ -43,13 +43,16 @@ def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> None:
-    """Leave kernels unoptimised, which takes a third of the CPU; under --all they are as users'."""
-    if not pytestconfig.getoption("--all") and importlib.util.find_spec("warp"):
-        import warp
+@pytest.fixture(autouse=True, scope="module")
+def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Leave mujoco_warp's kernels unoptimised, for a third of the CPU; --all has them as users."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not pytestconfig.getoption("--all") and importlib.util.find_spec("warp"):
+            import warp
 
-        warp.config.cpu_compiler_flags, warp.config.optimization_level = "-march=native", 0
+            patch.setattr(warp.config, "cpu_compiler_flags", "-march=native")
+            patch.setattr(warp.config, "optimization_level", 0)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
