@@ -29,7 +29,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.errors import ConfigurationError, UnknownTaskError, did_you_mean
-from envlab.task import Task, discover, load_entry_point
+from envlab.task import Task, discover, import_named, load_entry_point
 
 TERMS = "envlab.envs.mdp"
 """Where envlab has what the configuration of an environment names."""
@@ -105,13 +105,7 @@ def get_task(task_id: str) -> Task:
         return load_entry_point(_FIND_GYM_TASK)(task_id)
     module, _, name = task_id.rpartition(":")
     if module:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise UnknownTaskError(
-                f"The task {task_id!r} names the module {module!r}, which cannot be imported: "
-                f"{error}."
-            ) from error
+        import_named(module, task_id)
     tasks = {task.id: task for task in list_tasks()}
     older = name
     for newer_part, older_part in _ISAAC_LAB_3.items():

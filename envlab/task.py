@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium
 
-from envlab.errors import ConfigurationError
+from envlab.errors import ConfigurationError, UnknownTaskError
 from envlab.plugins import load_plugins
 
 ENTRY_POINT_GROUP = "envlab.tasks"
@@ -46,6 +46,20 @@ class Task:
 def discover() -> dict[str, str]:
     """Import all suites of tasks, once; return what failed, as ``{package: error}``."""
     return load_plugins(ENTRY_POINT_GROUP).failed
+
+
+def import_named(module: str, task_id: str) -> None:
+    """Import the module that ``module:Id`` names, which registers the task.
+
+    Raises:
+        UnknownTaskError: If there is no such module.
+    """
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise UnknownTaskError(
+            f"The task {task_id!r} names the module {module!r}, which cannot be imported: {error}."
+        ) from error
 
 
 def load_entry_point(entry_point: Any) -> Any:

@@ -1,5 +1,6 @@
 """What must happen before any test module is imported, and what holds for every test."""
 
+import importlib.util
 import os
 import signal
 from collections import Counter
@@ -39,6 +40,18 @@ def _no_process_is_left_by_a_test() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _no_process_is_left_by_what_tests_share() -> Iterator[None]:
     with none_left_behind():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warp_compiles_in_a_hurry(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Leave mujoco_warp's kernels unoptimised, for a third of the CPU; --all has them as users."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not pytestconfig.getoption("--all") and importlib.util.find_spec("warp"):
+            import warp
+
+            patch.setattr(warp.config, "cpu_compiler_flags", "-march=native")
+            patch.setattr(warp.config, "optimization_level", 0)
         yield
 
 

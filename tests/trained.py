@@ -209,3 +209,13 @@ def on_one_thread(update: Callable[[DistributedContext], dict[str, Any]]) -> dic
         return update(DistributedContext.single("cpu"))
     finally:
         torch.set_num_threads(threads)
+
+
+def check_exported(run: Path, obs: torch.Tensor, expected: torch.Tensor) -> None:
+    """See that both policies that play wrote into a run directory act as expected."""
+    jit = torch.jit.load(str(run / "exported/policy.pt"))
+    torch.testing.assert_close(jit(obs), expected, rtol=0.0, atol=1e-5)
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(str(run / "exported/policy.onnx"))
+    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
+    torch.testing.assert_close(torch.from_numpy(actions), expected, rtol=0.0, atol=1e-5)

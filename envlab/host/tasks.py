@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from envlab.errors import UnknownTaskError, did_you_mean
-from envlab.task import Task, discover, load_entry_point
+from envlab.task import Task, discover, import_named, load_entry_point
 
 PREFIX = "gym:"
 
@@ -63,13 +62,7 @@ def find_gym_task(task_id: str) -> GymTask:
     """
     module, _, name = task_id.removeprefix(PREFIX).rpartition(":")
     if module:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise UnknownTaskError(
-                f"The task {task_id!r} names the module {module!r}, which cannot be imported: "
-                f"{error}."
-            ) from error
+        import_named(module, task_id)
     known = gymnasium.registry
     if name not in known:
         discover()  # so that envlab's own tasks are told from unknown ones

@@ -19,7 +19,7 @@ from envlab.training.launch import train
 from envlab_tasks.classic.cartpole.cartpole_direct_env import CartpoleDirectEnv
 from tests.rl_games.first_update import agent_cfg
 from tests.rl_games.worker import CARTPOLE, SMALL
-from tests.trained import checkpoint_of, only_run
+from tests.trained import check_exported, checkpoint_of, only_run
 
 OBS = 4.0 * torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
 
@@ -32,13 +32,6 @@ def train_and_play(folder: Path, *arguments: str) -> tuple[Path, str]:
             flags = [arguments[0], "--device=cpu", "--num_envs=4", "--num_episodes=6"]
             assert play("rl_games", flags) == 0
     return only_run(folder), (folder / "out.txt").read_text()
-
-
-def onnx_of(run: Path, obs: torch.Tensor) -> torch.Tensor:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(str(run / "exported/policy.onnx"))
-    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
-    return torch.from_numpy(actions)
 
 
 def hidden_of(state: dict[str, torch.Tensor], obs: torch.Tensor) -> torch.Tensor:
@@ -67,9 +60,7 @@ def test_exported_policies_act_like_the_trained_one(tmp_path: Path):
     assert 0 < int((expected.abs() == 0.05).sum()) < len(OBS)
     files = sorted(path.name for path in (run / "exported").glob("policy.*"))
     assert files == ["policy.onnx", "policy.pt"]
-    jit = torch.jit.load(str(run / "exported/policy.pt"))
-    torch.testing.assert_close(jit(OBS), expected, rtol=0.0, atol=1e-5)
-    torch.testing.assert_close(onnx_of(run, OBS), expected, rtol=0.0, atol=1e-5)
+    check_exported(run, OBS, expected)
 
 
 def test_exported_choices_are_the_most_likely_ones(tmp_path: Path):
@@ -79,9 +70,7 @@ def test_exported_choices_are_the_most_likely_ones(tmp_path: Path):
     weight, bias = state["a2c_network.logits.weight"], state["a2c_network.logits.bias"]
     expected = (hidden_of(state, OBS) @ weight.T + bias).argmax(dim=1)
     assert len(expected.unique()) > 1
-    jit = torch.jit.load(str(run / "exported/policy.pt"))
-    assert torch.equal(jit(OBS), expected)
-    assert torch.equal(onnx_of(run, OBS), expected)
+    check_exported(run, OBS, expected)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from envlab.cli import play
-from tests.trained import TASK, checkpoint_of
+from tests.trained import TASK, check_exported, checkpoint_of
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +62,7 @@ def test_exported_policies_act_like_the_trained_one(played: Path, trained: Path)
         hidden = hidden @ state[f"mlp.{layer}.weight"].T + state[f"mlp.{layer}.bias"]
         if layer < 4:
             hidden = torch.nn.functional.elu(hidden)
-    jit = torch.jit.load(str(trained / "exported/policy.pt"))
-    torch.testing.assert_close(jit(obs), hidden, rtol=0.0, atol=1e-5)
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(str(trained / "exported/policy.onnx"))
-    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
-    torch.testing.assert_close(torch.from_numpy(actions), hidden, rtol=0.0, atol=1e-5)
+    check_exported(trained, obs, hidden)
 
 
 @pytest.mark.parametrize(

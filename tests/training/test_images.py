@@ -16,7 +16,7 @@ from envlab.cli import play
 from envlab.envs.wrappers.rsl_rl import pack
 from envlab.training.launch import train
 from tests.rsl_rl.test_resume import digests
-from tests.trained import SEER, checkpoint_of, only_run
+from tests.trained import SEER, check_exported, checkpoint_of, only_run
 
 TASK = "--task=Isaac-Cartpole-Depth-Camera-Direct-v0"
 SMALL = [
@@ -109,13 +109,7 @@ def test_the_exported_policy_sees_the_image_as_it_is(trained):
     expected = hidden @ weights[3].T + biases[3]
     if library == "rl_games":
         expected = expected.clamp(-1.0, 1.0)
-    exported = whole / "exported"
-    jit = torch.jit.load(str(exported / "policy.pt"))
-    torch.testing.assert_close(jit(IMAGES), expected, rtol=0.0, atol=1e-5)
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(str(exported / "policy.onnx"))
-    (actions,) = session.run(["actions"], {"obs": IMAGES.numpy()})
-    torch.testing.assert_close(torch.from_numpy(actions), expected, rtol=0.0, atol=1e-5)
+    check_exported(whole, IMAGES, expected)
 
 
 def test_rsl_rl_gets_channels_first_and_vectors_as_they_are():

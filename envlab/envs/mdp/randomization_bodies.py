@@ -37,11 +37,7 @@ def randomize_rigid_body_material(
         friction_range: Bounds of the coefficient.
         asset_cfg: The geoms.
     """
-    drawn = stream.uniform(*friction_range, 1, mask)
-    sliding = env.sim.params.geom_friction[:, :, 0]
-    ids = asset_cfg.geom_ids
-    sliding[:, ids] = torch.where(mask.unsqueeze(1), drawn, sliding[:, ids])
-    env.sim.apply_params(mask)
+    randomize_geom_friction(env, mask, stream, friction_range, axis=0, asset_cfg=asset_cfg)
 
 
 def randomize_geom_friction(

@@ -13,16 +13,15 @@ pytest.importorskip("jax", reason="skrl on JAX needs jax")
 pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from tests.launcher import Launch, run
-from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, youngest
+from tests.skrl.jax.runs import PPO, TRAIN, skrl_launch, youngest
 from tests.trained import manifest_of, only_run
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_killed_rank_fails_the_launch_and_the_run(tmp_path: Path, compiled: Path):
-    with compiled_quickly(compiled):
-        flags = [*PPO, "--distributed", "--max_iterations=100000"]
-        launch = Launch(skrl_launch(2, TRAIN, *flags), tmp_path)
+def test_a_killed_rank_fails_the_launch_and_the_run(tmp_path: Path):
+    flags = [*PPO, "--distributed", "--max_iterations=100000"]
+    launch = Launch(skrl_launch(2, TRAIN, *flags), tmp_path)
     try:
         launch.wait_until(lambda: list(tmp_path.glob("logs/*/*/*/checkpoints/model_2.pt")), 180.0)
         os.kill(youngest(launch, rank=1), signal.SIGKILL)

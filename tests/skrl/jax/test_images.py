@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -17,15 +14,8 @@ from envlab.skrl.cfg import SkrlCfg
 from envlab.skrl.jax.learner import make_learner
 from envlab.skrl.jax.models import _channels_last
 from envlab.skrl.jax.play import JaxPlayer, torch_parameters
-from tests.skrl.jax.runs import compiled_quickly
 
 TASK = "Isaac-Cartpole-Depth-Camera-Direct-v0"
-
-
-@pytest.fixture(autouse=True)
-def quick(compiled: Path) -> Iterator[None]:
-    with compiled_quickly(compiled):
-        yield
 
 
 @pytest.mark.parametrize("read", ["OBSERVATIONS", "OBSERVATIONS['depth'] / 10"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +22,11 @@ from tests.learner_contract import OnPolicyContract
 from tests.rsl_rl.test_resume import digests as all_digests
 from tests.run.test_directory import timeless
 from tests.skrl.jax.first_update import first_update
-from tests.skrl.jax.runs import PPO, TRAIN, compiled_quickly, skrl_launch, train_in
+from tests.skrl.jax.runs import PPO, TRAIN, skrl_launch, train_in
 from tests.skrl.jobs import step_to_a_time_limit
 from tests.trained import Pair, checkpoint_of, launch_pair, manifest_of, only_run
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(compiled: Path) -> Iterator[None]:
-    with compiled_quickly(compiled):
-        yield
 
 
 @pytest.fixture(scope="module")

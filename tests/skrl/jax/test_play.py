@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +15,10 @@ pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from envlab.cli import play
 from envlab.skrl.jax.play import torch_parameters
-from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, compiled_quickly, train_in
-from tests.trained import checkpoint_of, only_run
+from tests.skrl.jax.runs import FRAMEWORK, PPO, TASK, train_in
+from tests.trained import check_exported, checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(compiled: Path) -> Iterator[None]:
-    with compiled_quickly(compiled):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +60,7 @@ def test_exported_policies_act_as_the_checkpoint_says(played: Path):
         hidden = hidden @ weight + bias
         if name == "layers_0":
             hidden = torch.nn.functional.elu(hidden)
-    exported = only_run(played) / "exported"
-    jit = torch.jit.load(str(exported / "policy.pt"))
-    torch.testing.assert_close(jit(obs), hidden, rtol=0.0, atol=1e-5)
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(str(exported / "policy.onnx"))
-    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
-    torch.testing.assert_close(torch.from_numpy(actions), hidden, rtol=0.0, atol=1e-5)
+    check_exported(only_run(played), obs, hidden)
 
 
 def test_parameters_change_their_layout_and_names():

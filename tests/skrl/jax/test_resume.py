@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ pytest.importorskip("jax", reason="skrl on JAX needs jax")
 pytest.importorskip("flax", reason="skrl on JAX needs flax")
 
 from tests.rsl_rl.test_resume import digests
-from tests.skrl.jax.runs import FRAMEWORK, SAC, TASK, compiled_quickly, train_in
+from tests.skrl.jax.runs import FRAMEWORK, SAC, TASK, train_in
 from tests.trained import checkpoint_of, only_run
 
 pytestmark = pytest.mark.slow
@@ -30,12 +29,6 @@ TD3 = [
     "agent.agent.smooth_regularization_noise=GaussianNoise",
     "+agent.agent.smooth_regularization_noise_kwargs={mean:0.0,std:0.1}",
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick(compiled: Path) -> Iterator[None]:
-    with compiled_quickly(compiled):
-        yield
 
 
 @pytest.mark.parametrize(

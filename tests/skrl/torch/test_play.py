@@ -13,7 +13,7 @@ import torch
 from envlab.cli import play
 from tests.skrl.torch.test_resume import train_in
 from tests.skrl.torch.worker import DQN, MAPPO, PPO
-from tests.trained import checkpoint_of, only_run
+from tests.trained import check_exported, checkpoint_of, only_run
 
 CATEGORICAL = DQN[:5]
 MULTI = ["--task=Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0", *DQN[1:5]]
@@ -58,9 +58,4 @@ def test_the_exported_policy_holds_the_scaler(tmp_path: Path, capsys: Any):
             hidden @ policy[f"{name}.weight"].T + policy[f"{name}.bias"]
         )
     expected = hidden @ policy["policy_layer.weight"].T + policy["policy_layer.bias"]
-    jit = torch.jit.load(str(run / "exported/policy.pt"))
-    torch.testing.assert_close(jit(obs), expected, rtol=0.0, atol=1e-5)
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(str(run / "exported/policy.onnx"))
-    (actions,) = session.run(["actions"], {"obs": obs.numpy()})
-    torch.testing.assert_close(torch.from_numpy(actions), expected, rtol=0.0, atol=1e-5)
+    check_exported(run, obs, expected)

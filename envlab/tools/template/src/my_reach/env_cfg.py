@@ -11,7 +11,6 @@ from envlab.envs import (
     SceneCfg,
     SceneEntityCfg,
     SimulationCfg,
-    UniformNoiseCfg,
     default,
     mdp,
 )
@@ -22,6 +21,7 @@ from envlab.envs.managers import (
     RewardTermCfg,
     TerminationTermCfg,
 )
+from envlab.envs.terms import at_reset, at_startup, observation, reward, termination
 
 FINGERTIP = SceneEntityCfg(site_names="fingertip")
 
@@ -66,16 +66,10 @@ class PolicyCfg(ObservationGroupCfg):
     """What the agent sees, one after the other."""
 
     enable_corruption: bool = True  # else the noise below is not applied
-    pos: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.joint_pos_rel, noise=UniformNoiseCfg(n_min=-0.01, n_max=0.01))
-    )
-    vel: ObservationTermCfg = default(ObservationTermCfg(func=mdp.joint_vel_rel))
-    tip: ObservationTermCfg = default(
-        ObservationTermCfg(func=fingertip, params={"asset_cfg": FINGERTIP})
-    )
-    goal: ObservationTermCfg = default(
-        ObservationTermCfg(func=mdp.generated_commands, params={"command_name": "goal"})
-    )
+    pos: ObservationTermCfg = default(observation(mdp.joint_pos_rel, 0.01))
+    vel: ObservationTermCfg = default(observation(mdp.joint_vel_rel))
+    tip: ObservationTermCfg = default(observation(fingertip, asset_cfg=FINGERTIP))
+    goal: ObservationTermCfg = default(observation(mdp.generated_commands, command_name="goal"))
 
 
 @dataclass(kw_only=True)
@@ -90,18 +84,12 @@ class EventsCfg:
     """What happens at the start, at resets, or now and then."""
 
     mass: EventTermCfg = default(  # needs the two model fields declared below
-        EventTermCfg(
-            func=mdp.randomize_rigid_body_mass,
-            mode="startup",
-            params={"mass_distribution_params": (0.8, 1.2), "operation": "scale"},
+        at_startup(
+            mdp.randomize_rigid_body_mass, mass_distribution_params=(0.8, 1.2), operation="scale"
         )
     )
     pose: EventTermCfg = default(
-        EventTermCfg(
-            func=mdp.reset_joints_by_offset,
-            mode="reset",
-            params={"position_range": (-1.0, 1.0), "velocity_range": (0.0, 0.0)},
-        )
+        at_reset(mdp.reset_joints_by_offset, position_range=(-1.0, 1.0), velocity_range=(0.0, 0.0))
     )
 
 
@@ -109,19 +97,15 @@ class EventsCfg:
 class RewardsCfg:
     """What is wanted: the sum of the terms, each times its weight and the length of a step."""
 
-    reach: RewardTermCfg = default(
-        RewardTermCfg(
-            func=distance, weight=-1.0, params={"command_name": "goal", "asset_cfg": FINGERTIP}
-        )
-    )
-    smooth: RewardTermCfg = default(RewardTermCfg(func=mdp.action_rate_l2, weight=-0.005))
+    reach: RewardTermCfg = default(reward(distance, -1.0, command_name="goal", asset_cfg=FINGERTIP))
+    smooth: RewardTermCfg = default(reward(mdp.action_rate_l2, -0.005))
 
 
 @dataclass(kw_only=True)
 class TerminationsCfg:
     """When an episode ends."""
 
-    time_out: TerminationTermCfg = default(TerminationTermCfg(func=mdp.time_out, time_out=True))
+    time_out: TerminationTermCfg = default(termination(mdp.time_out, time_out=True))
 
 
 @dataclass(kw_only=True)
