@@ -3,13 +3,15 @@
 ``allenact`` trains AllenAct's MiniGrid tutorial by its own ``main.py`` and by ``--allenact``;
 ``slm_lab`` trains A3C on CartPole by SLM-Lab's command and by ``envlab lab run``::
 
-    python scripts/benchmarks/compare_programs.py allenact ~/allenact --python ~/allenact/.venv/bin/python
-    python scripts/benchmarks/compare_programs.py slm_lab ~/SLM-Lab --python ~/SLM-Lab/.venv/bin/python
+    python scripts/benchmarks/compare_programs.py allenact ~/allenact --python ~/peer/bin/python
+    python scripts/benchmarks/compare_programs.py slm_lab ~/SLM-Lab --python ~/peer/bin/python
 
-It takes a peer's checkout, and a Python that has what the peer needs, and fetches nothing. Either
-program is started once. They take turns on one core: while one has its block, all processes of the
-other are stopped. A block begins and ends where the program reports its frames, and counts the CPU
-time of all its processes in between, so that set-up does not count.
+It takes a peer's checkout, and a Python that has what the peer needs, and fetches nothing. Both
+programs run at the same time on one core, which the system divides between them in turns of a few
+milliseconds, so that other work on the machine meets both alike. (Stopping the one while the other
+runs would be quieter, but AllenAct gives up if its workers stand still.) A block begins and ends
+where a program reports its frames, and counts the CPU time of all its processes in between, so that
+set-up does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -37,7 +38,7 @@ from envlab.errors import ConfigurationError
 ROOT = Path(__file__).resolve().parents[2]
 OURS = f"{sys.executable} -m envlab.cli"
 TUTORIAL = "projects/tutorials/minigrid_tutorial.py"
-BETWEEN_LOOKS_S = 0.02
+BETWEEN_LOOKS_S = 0.25
 # main.py of d055fc9 names a variable that it does not have.
 ALLENACT = (
     "import builtins, runpy, sys; builtins.save_ckpt_at_every_host = False; "
@@ -110,12 +111,14 @@ class Program:
 
 
 class Running:
-    """A program's processes, stopped but in its blocks."""
+    """A program's processes."""
 
     def __init__(self, program: Program, scratch: Path) -> None:
         """Start it."""
-        self._program, self._scratch = program, scratch
+        self.program, self._scratch = program, scratch
         self._output = scratch / "output.txt"
+        self._reported = 0
+        self._begin: tuple[int, float] | None = None
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, program.paths)),
@@ -132,21 +135,33 @@ class Running:
                 cwd=program.folder,
             )
 
-    def block(self, cpu_s: float) -> float:
-        """Let it train for at least ``cpu_s`` seconds of CPU time; return frames per CPU second.
+    def look(self, cpu_s: float) -> bool:
+        """See whether it has reported more frames; return whether it had reported any before.
+
+        Args:
+            cpu_s: CPU time that a block lasts, at least; 0: none is to begin yet.
 
         Raises:
             ConfigurationError: If it has ended.
         """
-        self._send(signal.SIGCONT)
-        try:
-            first, start = self._next_report()
-            frames, spent = first, start
-            while spent - start < cpu_s:
-                frames, spent = self._next_report()
-        finally:
-            self._send(signal.SIGSTOP)
-        return (frames - first) / (spent - start)
+        if self._process.poll() is not None:
+            said = "".join(self._output.read_text().splitlines(keepends=True)[-15:])
+            raise ConfigurationError(
+                f"{self.program.name} ended with exit code {self._process.returncode}. Its last "
+                f"words are:\n{said[-3000:]}"
+            )
+        spent = self._cpu_seconds()
+        frames = self.program.frames(self._scratch, self._output.read_text())
+        if frames > self._reported:
+            self._reported = frames
+            if cpu_s and self._begin is None:
+                self._begin = (frames, spent)
+            elif self._begin is not None and spent - self._begin[1] >= cpu_s:
+                rate = (frames - self._begin[0]) / (spent - self._begin[1])
+                self.program.rates.append(rate)
+                self._begin = (frames, spent)
+                print(f"{self.program.name}: {rate:,.0f}", file=sys.stderr, flush=True)
+        return self._reported > 0
 
     def end(self) -> None:
         """End all its processes."""
@@ -154,23 +169,6 @@ class Running:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
         self._process.wait()
-
-    def _next_report(self) -> tuple[int, float]:
-        """Wait until it reports more frames; return these, and the CPU seconds so far."""
-        before = self._frames()
-        while self._process.poll() is None:
-            time.sleep(BETWEEN_LOOKS_S)
-            spent, frames = self._cpu_seconds(), self._frames()
-            if frames > before:
-                return frames, spent
-        said = "".join(self._output.read_text().splitlines(keepends=True)[-15:])
-        raise ConfigurationError(
-            f"{self._program.name} ended with exit code {self._process.returncode}. Its last "
-            f"words are:\n{said[-3000:]}"
-        )
-
-    def _frames(self) -> int:
-        return self._program.frames(self._scratch, self._output.read_text())
 
     def _processes(self) -> list[psutil.Process]:
         try:
@@ -186,11 +184,6 @@ class Running:
                 times = one.cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
         return total
-
-    def _send(self, number: signal.Signals) -> None:
-        for one in self._processes():
-            with suppress(psutil.NoSuchProcess):
-                one.send_signal(number)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -214,16 +207,23 @@ def main(arguments: Sequence[str]) -> int:
         running = []
         for number, program in enumerate(programs):
             (own := scratch / str(number)).mkdir()
-            one = Running(program, own)
-            stack.callback(one.end)
-            one.block(0.1)  # set-up, and what is only made once
-            running.append(one)
-        for _ in range(flags.blocks):
-            for program, one in zip(programs, running, strict=True):
-                program.rates.append(one.block(flags.cpu_s))
-                print(f"{program.name}: {program.rates[-1]:,.0f}", file=sys.stderr, flush=True)
+            running.append(Running(program, own))
+            stack.callback(running[-1].end)
+        measure(running, flags.blocks, flags.cpu_s)
     print(table(programs))
     return 0
+
+
+def measure(running: Sequence[Running], blocks: int, cpu_s: float) -> None:
+    """Wait until each has trained for some blocks, which begin once all of them train."""
+    waiting = list(running)
+    while waiting:
+        waiting = [one for one in waiting if not one.look(0.0)]
+        time.sleep(BETWEEN_LOOKS_S)
+    while any(len(one.program.rates) < blocks for one in running):
+        for one in running:
+            one.look(cpu_s)
+        time.sleep(BETWEEN_LOOKS_S)
 
 
 def allenact(checkout: Path, python: Path, scratch: Path) -> list[Program]:
@@ -236,9 +236,7 @@ def allenact(checkout: Path, python: Path, scratch: Path) -> list[Program]:
         Program(
             "AllenAct",
             [str(python), "-c", ALLENACT, *own.split()],
-            lambda _, output: max(
-                map(int, re.findall(r"TRAIN: (\d+) rollout steps", output)), default=0
-            ),
+            allenact_frames,
             checkout,
             [checkout],
         ),
@@ -273,26 +271,31 @@ def _last_frames(path: Path) -> int:
     return int(json.loads(lines[-1])["frames"]) if lines else 0
 
 
+def allenact_frames(folder: Path, output: str) -> int:
+    """Return the frames that AllenAct's log names last."""
+    named = re.findall(r"TRAIN: (\d+) rollout steps", output)
+    return int(named[-1]) if named else 0
+
+
 def slm_frames(folder: Path, output: str) -> int:
     """Return the frames of all sessions that SLM-Lab's log names."""
     last: dict[str, int] = {}
-    for session, said in re.findall(
-        r"session (\d+) \S+ \[train\](.*?)(?=\bINFO\b|\Z)", output, re.S
-    ):
+    report = r"session (\d+) \S+ \[train\](.*?)(?=\bINFO\b|\Z)"
+    for session, said in re.findall(report, output, re.DOTALL):
         if found := re.search(r"\bframe: *([\d.e+]+)", said):
             last[session] = int(float(found[1]))
     return sum(last.values())
 
 
 def table(programs: Sequence[Program]) -> str:
-    """Return medians, and the ratio of the first to each, with the least and largest of blocks."""
+    """Return medians over blocks, with the least and largest, and the ratio of the first's."""
     lines = ["| | frames per CPU second | envlab's relative to it |", "|---|---|---|"]
-    ours = programs[0]
+    ours = statistics.median(programs[0].rates)
     for one in programs:
-        ratios = [mine / its for mine, its in zip(ours.rates, one.rates, strict=True)]
-        shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-        rate = f"{statistics.median(one.rates):,.0f}"
-        lines.append(f"| {one.name} | {rate} | {'' if one is ours else shown} |")
+        rate = statistics.median(one.rates)
+        shown = f"{rate:,.0f} ({min(one.rates):,.0f} to {max(one.rates):,.0f})"
+        ratio = "" if one is programs[0] else f"{ours / rate:.2f}"
+        lines.append(f"| {one.name} | {shown} | {ratio} |")
     return "\n".join(lines)
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import runpy
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,31 +37,29 @@ def printed(folder: Path, output: str) -> int:
     return int(words[-1].split()[1]) if words else 0
 
 
-@pytest.fixture
-def busy(script, tmp_path: Path) -> Iterator[Any]:
+def test_cpu_time_of_children_counts_once_all_programs_train(script, tmp_path: Path):
     (tmp_path / "busy.py").write_text(BUSY)
-    command = [sys.executable, str(tmp_path / "busy.py")]
-    running = script["Running"](script["Program"]("busy", command, printed, tmp_path), tmp_path)
-    yield running
-    running.end()
-
-
-def test_a_block_counts_cpu_time_of_children_and_what_is_stopped_stands_still(busy, tmp_path):
-    rate = busy.block(0.4)
-    assert rate == pytest.approx(2000, rel=0.3)
-    time.sleep(0.2)  # what was under way when it was stopped
-    stands = printed(tmp_path, (tmp_path / "output.txt").read_text())
-    time.sleep(0.5)
-    assert printed(tmp_path, (tmp_path / "output.txt").read_text()) == stands
-    busy.block(0.1)
-    assert printed(tmp_path, (tmp_path / "output.txt").read_text()) > stands
+    running = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        command = [sys.executable, str(tmp_path / "busy.py")]
+        program = script["Program"](name, command, printed, tmp_path)
+        running.append(script["Running"](program, tmp_path / name))
+    try:
+        script["measure"](running, 2, 0.5)
+    finally:
+        for one in running:
+            one.end()
+    for one in running:
+        assert len(one.program.rates) >= 2
+        assert one.program.rates == pytest.approx([2000] * len(one.program.rates), rel=0.5)
 
 
 def test_a_program_that_ends_is_named_with_its_last_words(script, tmp_path: Path):
     command = [sys.executable, "-c", "raise SystemExit('no such spec')"]
     running = script["Running"](script["Program"]("nobody", command, printed, tmp_path), tmp_path)
     with pytest.raises(ConfigurationError, match=r"nobody ended with exit code 1(.|\n)*no such sp"):
-        running.block(0.1)
+        script["measure"]([running], 1, 0.1)
     running.end()
 
 
@@ -81,15 +77,15 @@ def test_frames_are_those_of_all_sessions(script, tmp_path: Path):
     assert script["slm_frames"](tmp_path, said) == 16_000
 
 
-def test_ratios_are_of_blocks_side_by_side(script, tmp_path: Path):
+def test_the_ratio_is_of_medians(script, tmp_path: Path):
     ours, theirs = (script["Program"](name, [], printed, tmp_path) for name in ("envlab", "peer"))
-    ours.rates, theirs.rates = [100.0, 900.0, 2000.0], [100.0, 300.0, 500.0]
+    ours.rates, theirs.rates = [100.0, 900.0, 2000.0], [100.0, 300.0, 5000.0]
     assert script["table"]([ours, theirs]).splitlines()[2:] == [
-        "| envlab | 900 |  |",
-        "| peer | 300 | 3.00 (1.00 to 4.00) |",
+        "| envlab | 900 (100 to 2,000) |  |",
+        "| peer | 300 (100 to 5,000) | 3.00 |",
     ]
 
 
 def test_a_checkout_that_is_not_there_is_refused_in_a_sentence(script, tmp_path: Path):
-    with pytest.raises(ConfigurationError, match="There is no folder .*nowhere. Give the folder"):
+    with pytest.raises(ConfigurationError, match=r"There is no folder .*nowhere\. Give the"):
         script["main"](["allenact", str(tmp_path / "nowhere"), "--python", sys.executable])
