@@ -26,7 +26,9 @@ REMEDIES = {
     f"first start.{_HOUSES}",
     "allenact": "AllenAct: run a file inside a checkout of it, or pip install --no-deps "
     "allenact==0.5.4 allenact_plugins==0.5.4",
-    "babyai": "BabyAI: pip install --no-deps git+https://github.com/Lucaweihs/babyai.git",
+    # Its default branch installs without babyai.rl; AllenAct's requirements pin this commit.
+    "babyai": "BabyAI: pip install --no-deps "
+    "git+https://github.com/Lucaweihs/babyai.git@0b450eeb3a2dc7116c67900d51391986bdbb84cd",
     "clip": "CLIP: pip install --no-deps git+https://github.com/openai/CLIP.git ftfy regex",
     "gym_minigrid": "gym-minigrid: pip install --no-deps gym-minigrid==1.0.3",
     "habitat": "the Habitat simulator, which has no release for this Python. envlab's own PointNav "

@@ -1,0 +1,91 @@
+"""The comparison with peers' programs: whose frames and CPU time count, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.errors import ConfigurationError
+from tests.launcher import ROOT
+
+BUSY = """
+import subprocess, sys, time
+if len(sys.argv) == 1:
+    child = subprocess.Popen([sys.executable, __file__, "child"], stdout=sys.stdout)
+    child.wait()
+for frames in range(1, 1000):
+    end = time.process_time() + 0.05
+    while time.process_time() < end:
+        pass
+    print("frames", 100 * frames, flush=True)
+"""
+"""100 frames for each 0.05 s of CPU time, 2,000 a second, in a process that it has started."""
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts/benchmarks/compare_programs.py"))
+
+
+def printed(folder: Path, output: str) -> int:
+    words = output.split("\n")[:-1]
+    return int(words[-1].split()[1]) if words else 0
+
+
+def test_cpu_time_of_children_counts_once_all_programs_train(script, tmp_path: Path):
+    (tmp_path / "busy.py").write_text(BUSY)
+    running = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        command = [sys.executable, str(tmp_path / "busy.py")]
+        program = script["Program"](name, command, printed, tmp_path)
+        running.append(script["Running"](program, tmp_path / name))
+    try:
+        script["measure"](running, 2, 0.5)
+    finally:
+        for one in running:
+            one.end()
+    for one in running:
+        assert len(one.program.rates) >= 2
+        assert one.program.rates == pytest.approx([2000] * len(one.program.rates), rel=0.5)
+
+
+def test_a_program_that_ends_is_named_with_its_last_words(script, tmp_path: Path):
+    command = [sys.executable, "-c", "raise SystemExit('no such spec')"]
+    running = script["Running"](script["Program"]("nobody", command, printed, tmp_path), tmp_path)
+    with pytest.raises(ConfigurationError, match=r"nobody ended with exit code 1(.|\n)*no such sp"):
+        script["measure"]([running], 1, 0.1)
+    running.end()
+
+
+def test_frames_are_those_of_all_sessions(script, tmp_path: Path):
+    for place, frames in {"": 500, "sessions/0": 300, "sessions/1": 400}.items():
+        (folder := tmp_path / "run" / place).mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps({"frames": one}) for one in (100, frames)]
+        (folder / "metrics.jsonl").write_text("\n".join([*lines, '{"fra']))
+    assert script["our_frames"](tmp_path, "") == 700
+    said = (
+        "12:00 | INFO | a | Trial 0 session 0 spec_t0_s0 [train]\nepi: 3  frame: 2000  t: 4\n"
+        "12:01 | INFO | a | Trial 0 session 1 spec_t0_s1 [train]\nepi: 3  frame: 1.2e+04  t: 4\n"
+        "12:02 | INFO | a | Trial 0 session 0 spec_t0_s0 [train]\nepi: 3  frame: 4000  t: 4\n"
+    )
+    assert script["slm_frames"](tmp_path, said) == 16_000
+
+
+def test_the_ratio_is_of_medians(script, tmp_path: Path):
+    ours, theirs = (script["Program"](name, [], printed, tmp_path) for name in ("envlab", "peer"))
+    ours.rates, theirs.rates = [100.0, 900.0, 2000.0], [100.0, 300.0, 5000.0]
+    assert script["table"]([ours, theirs]).splitlines()[2:] == [
+        "| envlab | 900 (100 to 2,000) |  |",
+        "| peer | 300 (100 to 5,000) | 3.00 |",
+    ]
+
+
+def test_a_checkout_that_is_not_there_is_refused_in_a_sentence(script, tmp_path: Path):
+    with pytest.raises(ConfigurationError, match=r"There is no folder .*nowhere\. Give the"):
+        script["main"](["allenact", str(tmp_path / "nowhere"), "--python", sys.executable])
