@@ -35,8 +35,12 @@ TIMEOUT_S = 300
 RUNS = "runs"
 FOLDERS = ("demos", "tutorials", "benchmarking", "configs", "data")
 """What programs of a checkout read."""
-BUDGET = {"max_steps": 800, "evo_steps": 400, "max_episodes": 1, "learning_delay": 100}
-"""What budgets become in a program's text; of a data set, a thousand steps are read."""
+BUDGET = {
+    **{"max_steps": 800, "evo_steps": 400, "max_episodes": 1, "learning_delay": 100},
+    **{"block_steps": 4, "agent_warm_up": 2, "memory_size": 1000},
+}
+"""What budgets become in the text of a program or of a curriculum's lesson; of a data set, a
+thousand steps are read."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,7 @@ def shortened(text: str) -> str:
     """Return a program with a budget of a few hundred steps."""
     for name, value in BUDGET.items():
         text = re.sub(rf"\b({name}\"?\s*[=:]\s*)[\d_]+", rf"\g<1>{value}", text, flags=re.I)
+    text = re.sub(r"(n_blocks = .* else )\d+", r"\g<1>1", text)
     return re.sub(r"(dataset_length = ).*", r"\g<1>1000", text)
 
 
@@ -119,6 +124,8 @@ def programs(checkout: Path) -> Iterator[tuple[str, str]]:
         for name in FOLDERS:
             if (checkout / name).is_dir():
                 shutil.copytree(checkout / name, root / name)
+        for lesson in root.rglob("lesson*.yaml"):
+            lesson.write_text(shortened(lesson.read_text()))
         files = sorted(f for name in FOLDERS for f in (root / name).rglob("*.py"))
         for file in files:
             text = file.read_text()
@@ -180,6 +187,8 @@ def table_of_programs(name: str, found: Sequence[tuple[str, str]]) -> str:
 def plain(text: str) -> str:
     """Return a sentence that fits into a table."""
     text = re.sub(r"/\S*/(?=(demos|tutorials|benchmarking)/)", "", text)  # scratch folders
+    text = re.sub(r"^\S+\.py, line \d+, (?=imports)", "", text)
+    text = re.sub(r"^The program fails in \S+, (line \d+ \(.*\))\. Correct.*", r"fails in \1", text)
     return re.sub(r"\s+", " ", text).replace("|", "\\|")
 
 

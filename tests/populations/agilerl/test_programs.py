@@ -87,6 +87,16 @@ def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     assert found[0][2] == found[1][2]
 
 
+def test_a_program_of_several_agents_runs_on_two_processes_and_in_step(tmp_path: Path):
+    module = ["-m", "envlab_populations.agilerl", str(HERE / "program_of_crews.py")]
+    code, output = run(torchrun(2, *module), tmp_path)
+    assert code == 0, output
+    found = re.findall(r"weights (\[[^]]*\]) saw (\S+) fitness (\[[^]]*\])", output)
+    assert len(found) == 2, output
+    assert (found[0][0], found[0][2]) == (found[1][0], found[1][2])
+    assert found[0][1] != found[1][1]
+
+
 def test_a_missing_script_is_one_sentence(capsys: pytest.CaptureFixture[str]):
     assert main(["no.py"]) == 2
     assert "There is no script 'no.py'" in capsys.readouterr().err
