@@ -1,4 +1,4 @@
-"""What get-up tasks share: MuJoCo Playground's Go1Getup, with its numbers.
+"""The common part of get-up tasks: MuJoCo Playground's Go1Getup, with its numbers.
 
 Differs from MuJoCo Playground:
 
@@ -89,7 +89,7 @@ class CriticCfg(PolicyCfg):
 
 @dataclass(kw_only=True)
 class ObservationsCfg:
-    """What the policy sees, and what the critic does."""
+    """The policy's group, and the critic's."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     critic: CriticCfg = field(default_factory=CriticCfg)

@@ -1,4 +1,4 @@
-"""What two-legged robots change in :class:`VelocityEnvCfg`. The numbers are Isaac Lab 2.3's."""
+"""Changes of two-legged robots to :class:`VelocityEnvCfg`. The numbers are Isaac Lab 2.3's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from envlab.envs import SceneEntityCfg, SimulationCfg, default, mdp
 from envlab.envs.managers import EventTermCfg, RewardTermCfg
 from envlab.envs.terms import reward
-from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg, rough_observations
 from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
     CommandsCfg,
     EventsCfg,
-    ObservationsCfg,
     RewardsCfg,
     TerminationsCfg,
     VelocityEnvCfg,
@@ -119,25 +117,3 @@ class BipedEnvCfg(VelocityEnvCfg):
     commands: CommandsCfg = default(velocity_commands(lin_vel_x=(0.0, 1.0), lin_vel_y=(0.0, 0.0)))
     events: EventsCfg = field(default_factory=BipedEventsCfg)
     terminations: TerminationsCfg = default(TerminationsCfg(base_contact=base_contact(TORSO)))
-
-
-@dataclass(kw_only=True)
-class RoughGroundCfg:
-    """What a biped's task has on rough ground. Its scene is the robot's."""
-
-    sim: SimulationCfg = default(biped_sim("xpos", "xquat"))  # where the torso is
-    observations: ObservationsCfg = default(rough_observations(TORSO))
-    curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
-
-
-@dataclass(kw_only=True)
-class PlayRoughGroundCfg:
-    """Robots walk straight on for 40 s, without noise, pushes and curriculum."""
-
-    episode_length_s: float = 40.0
-    observations: ObservationsCfg = default(rough_observations(TORSO, noise=False))
-    commands: CommandsCfg = default(
-        velocity_commands(lin_vel_x=(1.0, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0))
-    )
-    events: EventsCfg = default(NO_PUSHES)
-    curriculum: CurriculumCfg | None = None

@@ -1,4 +1,4 @@
-"""What mjlab 1.6.0's velocity tasks share on flat ground, with its numbers.
+"""The common part of mjlab 1.6.0's velocity tasks on flat ground, with its numbers.
 
 A robot's task derives from :class:`MjlabVelocityEnvCfg` and names its own bodies. Terms to which
 mjlab gives a weight of 0 for a robot are left out, but for ``air_time``: small batches learn to
@@ -35,7 +35,7 @@ FEET = SceneEntityCfg("feet")
 TOUCHES = SceneEntityCfg("contact_forces")
 """The feet in the contact sensor: the models have net forces of no other bodies."""
 STEPPING = {"command_name": "twist", "command_threshold": 0.05}
-"""What rewards of steps ask of the command, in m/s and rad/s."""
+"""Steps count for rewards while the command is faster than this, in m/s and rad/s."""
 
 
 def sensors(*names: str) -> SceneEntityCfg:
@@ -139,7 +139,7 @@ class CriticCfg(PolicyCfg):
 
 @dataclass(kw_only=True)
 class ObservationsCfg:
-    """What the policy sees, and what the critic does."""
+    """The policy's group, and the critic's."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     critic: CriticCfg = field(default_factory=CriticCfg)

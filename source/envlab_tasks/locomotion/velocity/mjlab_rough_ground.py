@@ -1,4 +1,4 @@
-"""What mjlab 1.6.0's velocity tasks share on rough ground: a scan of it, levels, and its edge.
+"""The common part of mjlab 1.6.0's velocity tasks on rough ground: a scan, levels, and an edge.
 
 Differs from mjlab 1.6.0:
 
@@ -100,7 +100,7 @@ class RoughCriticCfg(CriticCfg, RoughPolicyCfg):
 
 @dataclass(kw_only=True)
 class RoughObservationsCfg(ObservationsCfg):
-    """What the policy sees, and what the critic does."""
+    """The policy's group, and the critic's."""
 
     policy: PolicyCfg = field(default_factory=RoughPolicyCfg)
     critic: CriticCfg = field(default_factory=RoughCriticCfg)
@@ -111,7 +111,7 @@ NO_NOISE = RoughObservationsCfg(policy=RoughPolicyCfg(enable_corruption=False))
 
 @dataclass(kw_only=True)
 class RoughCurriculumCfg(CurriculumCfg):
-    """Who walks far gets harder ground; commands get faster."""
+    """Robots that walk far get harder ground; commands get faster."""
 
     terrain_levels: CurriculumTermCfg | None = default(
         CurriculumTermCfg(func=mdp.terrain_levels_vel, params={"command_name": "twist"})

@@ -1,9 +1,9 @@
-"""What velocity tasks on rough ground share: a scan of the ground, and a curriculum over it.
+"""The common part of velocity tasks on rough ground: a scan of it, and a curriculum over it.
 
 Differs from Isaac Lab 2.3.2:
 
-- The variants to play have no curriculum; there ``terrain_levels`` goes on among tiles that are not
-  ordered by difficulty.
+- The variants to play have no curriculum; Isaac Lab's keep ``terrain_levels``, although their tiles
+  are not ordered by difficulty.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class RoughPolicyCfg(PolicyCfg):
 
 @dataclass(kw_only=True)
 class CurriculumCfg:
-    """Who walks far gets harder ground."""
+    """Robots that walk far get harder ground."""
 
     terrain_levels: CurriculumTermCfg | None = default(
         CurriculumTermCfg(func=mdp.terrain_levels_vel)

@@ -1,4 +1,4 @@
-"""What Unitree's small quadrupeds, Go1 and Go2, change in :class:`VelocityEnvCfg`: Isaac Lab 2.3's.
+"""Changes of Go1 and Go2, Unitree's small quadrupeds, to :class:`VelocityEnvCfg`: Isaac Lab 2.3's.
 
 The numbers are the same for both; a robot names its base.
 """

@@ -1,4 +1,4 @@
-"""What all velocity tasks share: Isaac Lab 2.3's ``LocomotionVelocityRoughEnvCfg`` on flat ground.
+"""The common part of velocity tasks: Isaac Lab 2.3's ``LocomotionVelocityRoughEnvCfg`` on a plane.
 
 A robot's task derives from :class:`VelocityEnvCfg`, names its own bodies, and changes numbers.
 """
@@ -96,7 +96,7 @@ def external_wrench(body_names: str) -> EventTermCfg:
 
 
 def base_contact(body_names: str) -> TerminationTermCfg:
-    """Return the failure that more than 1 N act on a body that is not to touch."""
+    """Return the failure of touching something, with more than 1 N, with a body that must not."""
     return termination(mdp.illegal_contact, sensor_cfg=in_contact(body_names), threshold=1.0)
 
 

@@ -153,7 +153,7 @@ class CriticCfg(ObservationGroupCfg):
 
 @dataclass(kw_only=True)
 class ObservationsCfg:
-    """What the policy sees, and what the critic does."""
+    """The policy's group, and the critic's."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     critic: CriticCfg = field(default_factory=CriticCfg)
@@ -270,7 +270,7 @@ class G1TrackingPlayEnvCfg(G1TrackingEnvCfg):
 
 @dataclass(kw_only=True)
 class BlindPolicyCfg(PolicyCfg):
-    """What needs no state estimation."""
+    """Without the terms that need state estimation."""
 
     motion_anchor_pos_b: ObservationTermCfg | None = None
     base_lin_vel: ObservationTermCfg | None = None

@@ -1,4 +1,4 @@
-"""What ANYmal D changes in :class:`VelocityEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
+"""Changes of ANYmal D to :class:`VelocityEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
 
 Differs from Isaac Lab 2.3.2:
 

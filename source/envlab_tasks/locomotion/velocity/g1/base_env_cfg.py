@@ -1,4 +1,4 @@
-"""What G1 changes in :class:`BipedEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's."""
+"""Changes of G1 to :class:`BipedEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's."""
 
 from __future__ import annotations
 

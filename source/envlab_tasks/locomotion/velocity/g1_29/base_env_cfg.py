@@ -1,4 +1,4 @@
-"""What the 29-joint G1 changes in :class:`MjlabVelocityEnvCfg`, on any ground; mjlab 1.6.0's.
+"""Changes of the 29-joint G1 to :class:`MjlabVelocityEnvCfg`, on any ground; mjlab 1.6.0's.
 
 Differs from mjlab 1.6.0:
 

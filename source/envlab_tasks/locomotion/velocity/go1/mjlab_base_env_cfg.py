@@ -1,4 +1,4 @@
-"""What Go1 changes in :class:`MjlabVelocityEnvCfg`, on any ground, with mjlab 1.6.0's numbers.
+"""Changes of Go1 to :class:`MjlabVelocityEnvCfg`, on any ground, with mjlab 1.6.0's numbers.
 
 Differs from mjlab 1.6.0:
 

@@ -1,4 +1,4 @@
-"""What Go2 changes in :class:`SmallQuadrupedEnvCfg`, on any ground. Numbers are Isaac Lab 2.3's.
+"""Changes of Go2 to :class:`SmallQuadrupedEnvCfg`, on any ground. Numbers are Isaac Lab 2.3's.
 
 Differs from Isaac Lab 2.3.2:
 

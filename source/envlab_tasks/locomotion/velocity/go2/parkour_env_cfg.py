@@ -1,8 +1,8 @@
 """Envlab-Velocity-Parkour{,-Blind,-Depth}-Unitree-Go2-v0: gaps, hurdles and steps across the way.
 
-Robots start in the middle of a tile and are told to go along x, over two obstacles to its end; who
-arrives gets a harder tile, and has success. Obstacles are those of two papers on parkour, see
-:mod:`envlab.envs.terrain.parkour`; rewards and all else are those of
+Robots start in the middle of a tile, with the command to walk along x, over two obstacles, to its
+end. Those that arrive have succeeded, and start on a harder tile next. Obstacles are those of two
+papers on parkour, see :mod:`envlab.envs.terrain.parkour`; rewards and all else are those of
 Isaac-Velocity-Rough-Unitree-Go2-v0, so that students of both have the same network.
 """
 

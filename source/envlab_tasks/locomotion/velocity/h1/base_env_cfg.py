@@ -1,4 +1,4 @@
-"""What H1 changes in :class:`BipedEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
+"""Changes of H1 to :class:`BipedEnvCfg`, on any ground. The numbers are Isaac Lab 2.3's.
 
 Differs from Isaac Lab 2.3.2:
 

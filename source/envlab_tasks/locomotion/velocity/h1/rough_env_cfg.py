@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from envlab.envs import SceneCfg, default
 from envlab.envs.terrain import TerrainCfg
-from envlab_tasks.locomotion.velocity.biped_env_cfg import PlayRoughGroundCfg, RoughGroundCfg
+from envlab_tasks.locomotion.velocity.biped_rough_ground import PlayRoughGroundCfg, RoughGroundCfg
 from envlab_tasks.locomotion.velocity.h1.base_env_cfg import MODEL, H1EnvCfg
 from envlab_tasks.locomotion.velocity.rough_ground import few_tiles, full_terrains
 

@@ -110,7 +110,7 @@ class CriticCfg(PolicyCfg):
 
 @dataclass(kw_only=True)
 class ObservationsCfg:
-    """What the policy sees, and what the critic does."""
+    """The policy's group, and the critic's."""
 
     policy: PolicyCfg = field(default_factory=PolicyCfg)
     critic: CriticCfg = field(default_factory=CriticCfg)

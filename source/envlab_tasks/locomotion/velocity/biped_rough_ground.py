@@ -1,0 +1,44 @@
+"""A biped's task on rough ground, but for the scene, which is the robot's: Isaac Lab 2.3's.
+
+The classes come before the robot's own among a configuration's bases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from envlab.envs import SimulationCfg, default
+from envlab_tasks.locomotion.velocity.biped_env_cfg import (
+    NO_PUSHES,
+    TORSO,
+    biped_sim,
+    velocity_commands,
+)
+from envlab_tasks.locomotion.velocity.rough_ground import CurriculumCfg, rough_observations
+from envlab_tasks.locomotion.velocity.velocity_env_cfg import (
+    CommandsCfg,
+    EventsCfg,
+    ObservationsCfg,
+)
+
+
+@dataclass(kw_only=True)
+class RoughGroundCfg:
+    """A scan around the torso, and a curriculum."""
+
+    sim: SimulationCfg = default(biped_sim("xpos", "xquat"))  # where the torso is
+    observations: ObservationsCfg = default(rough_observations(TORSO))
+    curriculum: CurriculumCfg | None = field(default_factory=CurriculumCfg)
+
+
+@dataclass(kw_only=True)
+class PlayRoughGroundCfg:
+    """Robots walk straight on for 40 s, without noise, pushes and curriculum."""
+
+    episode_length_s: float = 40.0
+    observations: ObservationsCfg = default(rough_observations(TORSO, noise=False))
+    commands: CommandsCfg = default(
+        velocity_commands(lin_vel_x=(1.0, 1.0), lin_vel_y=(0.0, 0.0), heading=(0.0, 0.0))
+    )
+    events: EventsCfg = default(NO_PUSHES)
+    curriculum: CurriculumCfg | None = None
