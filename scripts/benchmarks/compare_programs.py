@@ -123,7 +123,6 @@ class Running:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, program.paths)),
             "OMP_NUM_THREADS": "1",
-            "OUTPUT": str(scratch),
         }
         with self._output.open("w") as output:
             self._process = psutil.Popen(
