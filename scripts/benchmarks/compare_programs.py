@@ -123,7 +123,6 @@ class Running:
             **os.environ,
             "PYTHONPATH": os.pathsep.join(map(str, program.paths)),
             "OMP_NUM_THREADS": "1",
-            "OUTPUT": str(scratch),
         }
         with self._output.open("w") as output:
             self._process = psutil.Popen(
@@ -248,7 +247,8 @@ def slm_lab(checkout: Path, python: Path, scratch: Path) -> list[Program]:
     spec = scratch / "spec.json"
     spec.write_text(json.dumps({"a3c_cartpole": SPEC}))
     ours = f"{OURS} lab run {spec} a3c_cartpole train"
-    own = f"{python} -m slm_lab.cli.main {spec} a3c_cartpole train"
+    seen = os.path.relpath(spec, checkout / "slm_lab/spec")  # where SLM-Lab looks for all of them
+    own = f"{python} -m slm_lab.cli.main {seen} a3c_cartpole train"
     return [
         Program("envlab", ours.split(), our_frames, scratch / "0", [ROOT, ROOT / "source"]),
         Program("SLM-Lab", own.split(), slm_frames, checkout, [checkout]),

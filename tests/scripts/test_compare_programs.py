@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -33,8 +34,8 @@ def script() -> dict[str, Any]:
 
 
 def printed(folder: Path, output: str) -> int:
-    words = output.split("\n")[:-1]
-    return int(words[-1].split()[1]) if words else 0
+    found = re.findall(r"frames (\d+)\n", output)
+    return int(found[-1]) if found else 0
 
 
 def test_cpu_time_of_children_counts_once_all_programs_train(script, tmp_path: Path):
@@ -56,9 +57,9 @@ def test_cpu_time_of_children_counts_once_all_programs_train(script, tmp_path: P
 
 
 def test_a_program_that_ends_is_named_with_its_last_words(script, tmp_path: Path):
-    command = [sys.executable, "-c", "raise SystemExit('no such spec')"]
+    command = [sys.executable, "-c", "raise SystemExit('no spec')"]
     running = script["Running"](script["Program"]("nobody", command, printed, tmp_path), tmp_path)
-    with pytest.raises(ConfigurationError, match=r"nobody ended with exit code 1(.|\n)*no such sp"):
+    with pytest.raises(ConfigurationError, match=r"nobody ended with exit code 1(.|\n)*no spec"):
         script["measure"]([running], 1, 0.1)
     running.end()
 

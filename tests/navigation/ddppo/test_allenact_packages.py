@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from envlab.training.launch import train
 from envlab_navigation.ddppo import experiment_file
 from envlab_navigation.ddppo.allenact import gym_stand_in, packages
 from envlab_navigation.ddppo.experiment_file import load_experiment
+from tests.launcher import ROOT
 from tests.trained import metrics_of, only_run
 
 PEERS = ("allenact", "allenact_plugins", "gym", "gym_minigrid", "babyai", "torchvision", "projects")
@@ -281,6 +283,14 @@ def test_missing_simulator_is_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     text = f"{EXPERIMENT}\nimport ai2thor.controller\n"
     with pytest.raises(ConfigurationError, match=r"needs AI2-THOR .* of Unity .* own|houses"):
         load_experiment(write(tmp_path, text, "thor_experiment.py"), allenact=True)
+
+
+def test_missing_part_of_babyai_names_the_commit_that_has_it(tmp_path: Path) -> None:
+    """The default branch installs without ``babyai.rl``, and cannot be imported."""
+    commit = "babyai.git@0b450eeb3a2dc7116c67900d51391986bdbb84cd"
+    with pytest.raises(ConfigurationError, match=re.escape(commit)):
+        packages.refuse_missing(tmp_path / "mine.py", "babyai.rl")
+    assert commit in (ROOT / "docs/from_allenact.md").read_text()
 
 
 @needs("allenact", "attr")
