@@ -280,6 +280,7 @@ def allenact_frames(folder: Path, output: str) -> int:
 def slm_frames(folder: Path, output: str) -> int:
     """Return the frames of all sessions that SLM-Lab's log names."""
     last: dict[str, int] = {}
+    output = re.sub(r"\x1b\[[\d;]*m", "", output)  # its colours
     report = r"session (\d+) \S+ \[train\](.*?)(?=\bINFO\b|\Z)"
     for session, said in re.findall(report, output, re.DOTALL):
         if found := re.search(r"\bframe: *([\d.e+]+)", said):

@@ -35,7 +35,7 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 # What stands in a command, and why the command is not run then; the first that matches counts.
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
-    r"/allenact/|minigrid_tutorial|slm_lab/spec": "needs a checkout",
+    r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
     r"\.\.\.|LIBRARY|SPEC": "not complete",
     # Commands that a sentence names alone, of those that want more words.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|cluster \w+)$": "not complete",

@@ -70,10 +70,10 @@ def test_frames_are_those_of_all_sessions(script, tmp_path: Path):
         lines = [json.dumps({"frames": one}) for one in (100, frames)]
         (folder / "metrics.jsonl").write_text("\n".join([*lines, '{"fra']))
     assert script["our_frames"](tmp_path, "") == 700
-    said = (
-        "12:00 | INFO | a | Trial 0 session 0 spec_t0_s0 [train]\nepi: 3  frame: 2000  t: 4\n"
-        "12:01 | INFO | a | Trial 0 session 1 spec_t0_s1 [train]\nepi: 3  frame: 1.2e+04  t: 4\n"
-        "12:02 | INFO | a | Trial 0 session 0 spec_t0_s0 [train]\nepi: 3  frame: 4000  t: 4\n"
+    colours = "12:00\x1b[0m | \x1b[1mINFO\x1b[0m | a | Trial 0"
+    said = "".join(
+        f"{colours} session {session} spec_t0_s{session} [train]\nepi: 3  frame:{frames}  t: 4\n"
+        for session, frames in ((0, "2.00e+03"), (1, "1.20e+04"), (0, "4.00e+03"))
     )
     assert script["slm_frames"](tmp_path, said) == 16_000
 
