@@ -117,11 +117,9 @@ def test_a_policy_does_what_the_bare_player_does(
 def test_a_visitor_sees_it_walk_and_commands_it(
     address: str, browser: api.Browser, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    kept = request.config.getoption("--screenshots")
-    pictures = Path(kept or tmp_path) / "browser"
-    size = (1000, 640) if kept else (500, 320)  # a CPU draws each pixel of each frame
+    pictures = Path(request.config.getoption("--screenshots") or tmp_path) / "browser"
     requests: list[str] = []
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+    page = browser.new_page(viewport={"width": 1000, "height": 640})
     page.set_default_timeout(120_000)
     page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{address}index.html#{GO2}_rsl_rl")
