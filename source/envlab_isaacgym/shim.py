@@ -109,7 +109,7 @@ def offer_absent() -> None:
     Only the launcher does. What is taken from such a module says what is missing when it is used.
     """
     for module, name in _ABSENT.items():
-        if importlib.util.find_spec(module) is None:
+        if module not in sys.modules and importlib.util.find_spec(module) is None:
             sys.modules[module] = types.ModuleType(module)
             setattr(sys.modules[module], name, _absent(module))
 

@@ -94,6 +94,11 @@ def environment(library: str, algorithm: str) -> Any:
         return task.make(merge(load_env_cfg(task), scene, "env"), context=context)
     if algorithm == "amp":
         return MotionEnv(context)
+    if algorithm in ("maddpg", "matd3"):
+        crew = {"environment": "tests.populations.evolution.meeting"}
+        task = get_task("gym:envlab_populations.crew:PettingZoo-v0")
+        cfg = merge(load_env_cfg(task), {"kwargs": crew, "seed": 1}, "env")
+        return task.make(cfg, num_envs=NUM_ENVS, context=context, seed=1)
     is_choice = algorithm in ("dqn", "ddqn", "cem", "a2c_discrete")
     space = spaces.Discrete(4) if is_choice else spaces.Box(-SCALE, SCALE, (2,), np.float32)
     return ScriptedEnv(num_envs=NUM_ENVS, space=space, num_obs=3)
