@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -71,33 +72,38 @@ def prepare(
     scaling = scale(session, context)
     seed_everything(cfg.seed)
     context.progress.mark("reset")
-    if session.population_cfg.size:
-        env, learner = make_population(scaling.session, context, build)
-    else:
-        env = make_env(session, context)
-        learner = build(scaling.session, env, context)
-    seed_everything(cfg.seed + context.rank)
-    if resumed is not None:
-        if "population" in resumed["model"] and not session.population_cfg.size:
-            raise CheckpointError(
-                "The checkpoint is of a population of "
-                f"{resumed['model']['population']['size']}. Resume it with --population_size, or "
-                "choose a checkpoint of a single learner."
-            )
-        learner.load_models(scaling.fit(resumed))
-    frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
-    if learner.frame_budget is not None:  # an iteration has at least one step of all environments
-        frames_per_iteration = env.num_envs * context.world_size
-    return Prepared(
-        session=session,
-        scaling=scaling,
-        cfg=cfg,
-        env=env,
-        learner=learner,
-        total_iterations=total_iterations(
-            cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
-        ),
-    )
+    with contextlib.ExitStack() as undone:
+        if session.population_cfg.size:
+            env, learner = make_population(scaling.session, context, build)
+            undone.callback(env.close)
+        else:
+            env = make_env(session, context)
+            undone.callback(env.close)  # whose workers would live until the error is collected
+            learner = build(scaling.session, env, context)
+        seed_everything(cfg.seed + context.rank)
+        if resumed is not None:
+            if "population" in resumed["model"] and not session.population_cfg.size:
+                raise CheckpointError(
+                    "The checkpoint is of a population of "
+                    f"{resumed['model']['population']['size']}. Resume it with --population_size, "
+                    "or choose a checkpoint of a single learner."
+                )
+            learner.load_models(scaling.fit(resumed))
+        frames_per_iteration = cfg.num_steps_per_env * env.num_envs * context.world_size
+        if learner.frame_budget is not None:  # an iteration has a step of all environments or more
+            frames_per_iteration = env.num_envs * context.world_size
+        prepared = Prepared(
+            session=session,
+            scaling=scaling,
+            cfg=cfg,
+            env=env,
+            learner=learner,
+            total_iterations=total_iterations(
+                cfg.max_iterations, flags.max_frames, frames_per_iteration, resumed
+            ),
+        )
+        undone.pop_all()
+    return prepared
 
 
 def make_population(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 from gymnasium import spaces
 
@@ -98,6 +100,22 @@ def test_rsl_rl_trains_numbers_and_refuses_choices(tmp_path, monkeypatch, capsys
     assert main(["train", "rsl_rl", "--task=gym:Pendulum-v1", *small]) == 0
     assert main(["train", "rsl_rl", CARTPOLE, *small]) == 2
     assert "rsl_rl knows real numbers only" in capsys.readouterr().err
+
+
+def test_workers_end_with_a_run_that_cannot_begin(tmp_path, monkeypatch):
+    """Also where nothing collects the error, which holds the environments."""
+    monkeypatch.chdir(tmp_path)
+    this, gc_was_on = psutil.Process(), gc.isenabled()
+    before = set(this.children())
+    gc.disable()
+    try:
+        words = ["--device=cpu", "--num_envs=4", "env.num_workers=2"]
+        assert main(["train", "rsl_rl", CARTPOLE, *words]) == 2
+        left = [one.cmdline() for one in set(this.children()) - before]
+    finally:
+        if gc_was_on:
+            gc.enable()
+    assert not [words for words in left if "envlab.host.worker:main" in words]
 
 
 @pytest.mark.slow
