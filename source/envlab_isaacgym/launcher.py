@@ -170,7 +170,7 @@ def _port(values: Mapping[str, str]) -> int:
     given = values.get("--viz_port", str(PORT))
     if "--viz_port" in values and "--viz" not in values:
         raise ConfigurationError(f"--viz_port is {given}, but has no effect without --viz web.")
-    if not given.isdigit() or not 0 <= int(given) < 2**16:
+    if not given.isdigit() or int(given) >= 2**16:
         raise ConfigurationError(f"--viz_port is {given!r}, but must be a number from 0 to 65535.")
     return int(given)
 

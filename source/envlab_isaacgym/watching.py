@@ -64,7 +64,7 @@ class Watching:
         self.port: int | None = None
         self._title = ""
         self._viewer: Viewer | None = None
-        self._model: Any = None
+        self._shown: tuple[Any, ...] = ()
 
     def want(self, kind: str, port: int, title: str) -> None:
         """Have the next world that is stepped shown.
@@ -91,20 +91,17 @@ class Watching:
         """
         assert self.port is not None
         model = world.physics.flushed().model
-        if self._viewer is None or self._shape(model) != self._model:
+        shown = world, model.nq, model.nbody, model.ngeom
+        if self._viewer is None or shown != self._shown:
             self.close()
             make = viewer_class(KINDS[0])
             self._viewer = make(Watched(world), title=self._title, port=self.port, is_played=True)
-            self._model = self._shape(model)
+            self._shown = shown
         self._viewer.after_step()
         if not self._viewer.is_open:
             self.close()
             self.port = None
             raise SystemExit(0)
-
-    @staticmethod
-    def _shape(model: Any) -> tuple[int, ...]:
-        return model.nq, model.nbody, model.ngeom
 
     def close(self) -> None:
         """End the page."""

@@ -17,6 +17,7 @@ import torch
 from envlab_isaacgym import gymapi
 from envlab_isaacgym import watching as module
 from envlab_isaacgym.launcher import main
+from envlab_isaacgym.shim import _ABSENT, offer_absent
 from envlab_isaacgym.watching import Watched, watching
 from tests.isaacgym.worlds import SLIDER, World, urdf
 from tests.launcher import ROOT
@@ -93,6 +94,30 @@ def test_a_visitor_sees_the_steps_and_ends_the_script(tmp_path: Path, page: type
     assert shown.is_closed
     world.run(1)  # what a script does at its end is not shown
     assert len(page.shown) == 1
+
+
+def test_a_script_that_makes_another_world_has_it_shown(tmp_path: Path, page: type[Page]):
+    for count in (1, 2):
+        sliders(tmp_path).run(1)
+        assert len(page.shown) == count
+    assert page.shown[0].is_closed
+    assert not page.shown[1].is_closed
+
+
+def test_the_first_rank_alone_is_watched(page: type[Page], monkeypatch: pytest.MonkeyPatch):
+    watching.port = None
+    monkeypatch.setattr(module, "launched_rank", lambda: 1)
+    watching.want("web", 8088, "legged_gym/play.py")
+    assert watching.port is None
+
+
+def test_what_is_absent_is_offered_in_each_start(monkeypatch: pytest.MonkeyPatch):
+    for name in _ABSENT:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for _ in range(2):
+        offer_absent()
+    for name in _ABSENT:
+        monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.mark.parametrize(("apart", "lie_apart"), [(0.0, False), (2.0, True)])
