@@ -44,6 +44,13 @@ _OF_JOINTS = (
     *(mdp.joint_pos, mdp.joint_pos_rel, mdp.joint_pos_limit_normalized),
     *(mdp.joint_vel, mdp.joint_vel_rel),
 )
+_OF_FEET: dict[Any, tuple[float, ...]] = {
+    mdp.foot_height: (1.0,),
+    mdp.foot_air_time: (1.0,),
+    mdp.foot_contact: (1.0,),
+    mdp.foot_contact_forces: VECTOR,  # in the world's axes, whose mirror is the plane y = 0, too
+}
+"""Signs of the columns that each foot has."""
 _SENSOR = mujoco.mjtSensor
 _VECTOR_SENSORS = {
     int(_SENSOR.mjSENS_FORCE): VECTOR,
@@ -179,6 +186,9 @@ class Mirror:
             return in_place(*signs)
         if func in _OF_JOINTS:
             return self.joints(params["asset_cfg"].joint_names)
+        if func in _OF_FEET:
+            feet = params["feet_cfg" if "feet_cfg" in params else "sensor_cfg"]
+            return _of_bodies(self._env.sim.model, feet.body_names, _OF_FEET[func])
         if func is mdp.last_action:
             return self.actions
         if func is mdp.height_scan:
@@ -288,6 +298,26 @@ def _of_grid(cfg: RayCasterCfg) -> Reflection:
             "not symmetric about y = 0. Leave the symmetry out, or move the grid."
         )
     return Reflection(places.tolist(), [1.0] * len(places))
+
+
+def _of_bodies(model: mujoco.MjModel, names: list[str], signs: tuple[float, ...]) -> Reflection:
+    """Return the reflection of columns of bodies, which come from those at the mirrored places."""
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    roots = {name: _root(model, data, model.body(name).id) for name in names}
+    at = {name: (data.body(name).xpos - place) @ turn for name, (place, turn) in roots.items()}
+    places: list[int] = []
+    for name in names:
+        errors = [float(np.abs(at[other] * np.array(VECTOR) - at[name]).max()) for other in names]
+        partner = int(np.argmin(errors))
+        if errors[partner] > TOLERANCE:
+            raise ConfigurationError(
+                f"The body {name!r} has no mirror image among {', '.join(names)}: none stands "
+                f"within {TOLERANCE} m of it in the model's reference pose. Leave the symmetry "
+                "out, or make the model symmetric."
+            )
+        places += [partner * len(signs) + i for i in range(len(signs))]
+    return Reflection(places, list(signs) * len(names))
 
 
 def _of_sensors(model: mujoco.MjModel, asset: SceneEntity) -> Reflection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -104,10 +105,12 @@ def environment(library: str, algorithm: str) -> Any:
     return ScriptedEnv(num_envs=NUM_ENVS, space=space, num_obs=3)
 
 
-def made(library: str, algorithm: str) -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
+def made(
+    library: str, algorithm: str, env: Any
+) -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     """Return a learner; and what acts in the current state, in training and in evaluation."""
     torch.manual_seed(0)
-    env, context = environment(library, algorithm), DistributedContext.single("cpu")
+    context = DistributedContext.single("cpu")
     found = get_library("skrl" if library == "skrl_jax" else library)
     session = SimpleNamespace(
         agent_cfg=agent_cfg(library, algorithm),
@@ -152,8 +155,8 @@ def test_no_library_is_left_out():
 def test_actions_vary_in_training_and_not_in_evaluation(library: str, algorithm: str):
     if library == "skrl_jax":
         pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
-    _, act, evaluate = made(library, algorithm)
-    with torch.no_grad():
+    with contextlib.closing(environment(library, algorithm)) as env, torch.no_grad():
+        _, act, evaluate = made(library, algorithm, env)
         first, second = plain(act()).copy(), plain(act()).copy()
         assert not np.array_equal(first, second)
         np.testing.assert_array_equal(plain(evaluate()), plain(evaluate()))
@@ -162,7 +165,7 @@ def test_actions_vary_in_training_and_not_in_evaluation(library: str, algorithm:
 def agent_of(library: str, algorithm: str) -> Any:
     if library == "skrl_jax":
         pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
-    learner, _, _ = made(library, algorithm)
+    learner, _, _ = made(library, algorithm, environment(library, algorithm))
     return learner.members[0].agent if library == "evolution" else learner.agent
 
 
@@ -209,6 +212,6 @@ def test_sac_tunes_its_entropy_to_minus_the_number_of_actions(library: str, algo
 
 def test_fast_sac_tunes_its_entropy_to_that_of_a_small_deviation():
     """Of 0.15 for each of two actions: ln(0.15) + 0.5 ln(2 pi e) = -0.478182."""
-    learner, _, _ = made("fast_sac", "soft")
+    learner, _, _ = made("fast_sac", "soft", environment("fast_sac", "soft"))
     assert learner.critics.log_temperature.requires_grad
     assert learner._target_entropy == pytest.approx(2 * -0.478182, abs=1e-5)

@@ -57,6 +57,7 @@ class FootSensor(SensorTerm):
     """See :class:`FootSensorCfg`; rows are environments, columns feet.
 
     Attributes:
+        body_names: The bodies of the sites, in their order.
         peak_heights: Greatest height since a foot last touched down, in m.
         landing_heights: That height where a foot touches down in this step, else 0.
     """
@@ -68,7 +69,7 @@ class FootSensor(SensorTerm):
         robot = resolve_entity(entity, model, env.device)
         self._sites, self._root = robot.site_ids, robot.root_body
         sites = [model.site(name).id for name in cfg.site_names]
-        self._body_names = [model.body(model.site_bodyid[site]).name for site in sites]
+        self.body_names = [model.body(model.site_bodyid[site]).name for site in sites]
         self._bodies = torch.tensor(
             np.asarray(model.site_bodyid)[sites], dtype=torch.int64, device=env.device
         )
@@ -131,11 +132,11 @@ class FootSensor(SensorTerm):
                     f"A foot sensor needs the contact sensor {self._contact_name!r}, but "
                     f"env.sensors has {', '.join(manager.active_terms)}."
                 )
-            selected = SceneEntityCfg(self._contact_name, body_names=self._body_names)
+            selected = SceneEntityCfg(self._contact_name, body_names=self.body_names)
             contacts: ContactBodies = manager.get_term(self._contact_name).select(selected)
-            if contacts.body_names != self._body_names:
+            if contacts.body_names != self.body_names:
                 raise ConfigurationError(
-                    f"site_names of a foot sensor are on {', '.join(self._body_names)}; give them "
+                    f"site_names of a foot sensor are on {', '.join(self.body_names)}; give them "
                     f"in the order of the contact sensor: {', '.join(contacts.body_names)}."
                 )
             self._contacts = contacts
