@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -95,6 +96,42 @@ def test_a_program_of_several_agents_runs_on_two_processes_and_in_step(tmp_path:
     assert len(found) == 2, output
     assert (found[0][0], found[0][2]) == (found[1][0], found[1][2])
     assert found[0][1] != found[1][1]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("name", "steps", "generations", "more"),
+    [
+        ("off_policy", 120, 2, ""),
+        ("on_policy", 128, 2, ""),
+        ("offline", 80, 2, ""),
+        ("custom_network", 160, 2, "networks ['20-12 elu', '20-12 elu']"),
+        ("multi_agent", 80, 2, ""),
+        ("multi_frequency", 128, 2, "again 32"),
+        ("skills", 80, 2, ""),
+        ("of_0_1", 120, 2, ""),
+    ],
+)
+def test_a_program_of_each_kind_trains(
+    name: str,
+    steps: int,
+    generations: int,
+    more: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(HERE / f"peer_files/{name}.py")]) == 0
+    output = capsys.readouterr().out
+    assert more in output
+    found = re.search(r"^steps (\[.*\]) fitness (\[.*\])$", output, re.MULTILINE)
+    assert found, output
+    counts, fitness = map(ast.literal_eval, found.groups())
+    assert set(counts) == {steps}
+    assert len(fitness) == generations
+    assert all(np.isfinite(row).all() for row in fitness)
 
 
 def test_a_missing_script_is_one_sentence(capsys: pytest.CaptureFixture[str]):
