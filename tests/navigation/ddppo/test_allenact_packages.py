@@ -270,6 +270,15 @@ def test_houses_are_for_files_that_need_no_more(line: str, expected: bool, tmp_p
     assert packages.needs_packages(Path(write(tmp_path, line))) is expected
 
 
+def test_a_base_beside_the_experiment_counts_as_its_own(tmp_path: Path) -> None:
+    path = Path(write(tmp_path, "import math\nfrom base import Base\n"))
+    write(tmp_path, "import peer_experiment\nfrom more.bases import Base\n", "base.py")
+    assert not packages.needs_packages(path)
+    (tmp_path / "more").mkdir()
+    write(tmp_path, "import gym", "more/bases.py")
+    assert packages.needs_packages(path)
+
+
 def test_missing_allenact_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "allenact", raising=False)
     monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: None)

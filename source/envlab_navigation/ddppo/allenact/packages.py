@@ -8,6 +8,7 @@ import importlib.util
 import logging
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -51,24 +52,48 @@ videos of its own and files of demonstrations. MoviePy 2 has no ``editor`` any m
 def needs_packages(path: Path) -> bool:
     """Return whether a file names more of AllenAct than ``houses`` has.
 
+    What it imports from beside itself, as a base of several experiments, counts as its own.
+
     Raises:
         ConfigurationError: If it is not Python.
     """
+    waiting, seen = [path], {path}
+    while waiting:
+        tree = _parsed(waiting.pop())
+        if any(_names_more(node) for node in ast.walk(tree)):
+            return True
+        for module in _imported(tree):
+            beside = path.parent / f"{module.replace('.', '/')}.py"
+            if beside not in seen and beside.is_file():
+                seen.add(beside)
+                waiting.append(beside)
+    return False
+
+
+def _parsed(path: Path) -> ast.Module:
     try:
-        tree = ast.parse(path.read_text())
+        return ast.parse(path.read_text())
     except (SyntaxError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"{path} is not Python ({error}). Name the file of an experiment."
         ) from None
+
+
+def _names_more(node: ast.AST) -> bool:
+    """Return whether a statement imports what only AllenAct's packages have."""
+    if isinstance(node, ast.ImportFrom) and node.module and _is_peer(node.module):
+        known = SURFACE.get(node.module, {})
+        named = {name.name for name in node.names if name.name not in known}
+        return any(f"{node.module}.{name}" not in SURFACE for name in named)
+    return isinstance(node, ast.Import) and any(_is_peer(name.name) for name in node.names)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and _is_peer(node.module):
-            known = SURFACE.get(node.module, {})
-            named = {name.name for name in node.names if name.name not in known}
-            if any(f"{node.module}.{name}" not in SURFACE for name in named):
-                return True
-        if isinstance(node, ast.Import) and any(_is_peer(name.name) for name in node.names):
-            return True
-    return False
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
 
 
 def _is_peer(module: str) -> bool:

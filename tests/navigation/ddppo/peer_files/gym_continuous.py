@@ -45,7 +45,7 @@ class Continuous(ExperimentConfig):
         return TrainingPipeline(
             named_losses={"ppo": PPO(clip_param=0.2, value_loss_coef=0.5, entropy_coef=0.0)},
             pipeline_stages=[PipelineStage(loss_names=["ppo"], max_stage_steps=256)],
-            optimizer_builder=Builder(optim.Adam, dict(lr=1e-3)),
+            optimizer_builder=Builder(optim.Adam, {"lr": 1e-3}),
             lr_scheduler_builder=Builder(LambdaLR, {"lr_lambda": LinearDecay(steps=512)}),
             num_mini_batch=4,
             update_repeats=3,

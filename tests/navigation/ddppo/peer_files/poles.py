@@ -116,7 +116,7 @@ class Poles(ExperimentConfig):
         return TrainingPipeline(
             named_losses=named_losses,
             pipeline_stages=stages,
-            optimizer_builder=Builder(optim.Adam, dict(lr=0.01)),
+            optimizer_builder=Builder(optim.Adam, {"lr": 0.01}),
             **{
                 "num_mini_batch": 2,
                 "update_repeats": 2,

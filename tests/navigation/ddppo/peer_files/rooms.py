@@ -52,7 +52,7 @@ class Rooms(ExperimentConfig):
         return TrainingPipeline(
             named_losses=named_losses,
             pipeline_stages=stages,
-            optimizer_builder=Builder(optim.Adam, dict(lr=0.002)),
+            optimizer_builder=Builder(optim.Adam, {"lr": 0.002}),
             num_mini_batch=1,
             update_repeats=2,
             max_grad_norm=0.5,

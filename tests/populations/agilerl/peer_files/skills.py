@@ -5,9 +5,8 @@ from agilerl.components.replay_buffer import ReplayBuffer
 from agilerl.hpo.mutation import Mutations
 from agilerl.hpo.tournament import TournamentSelection
 from agilerl.training.train_off_policy import train_off_policy
-from agilerl.utils.utils import create_population
+from agilerl.utils.utils import create_population, make_skill_vect_envs
 from agilerl.wrappers.learning import Skill
-from agilerl.utils.utils import make_skill_vect_envs
 
 
 class Centred(Skill):
