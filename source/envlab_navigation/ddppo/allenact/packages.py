@@ -10,7 +10,7 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from envlab.errors import ConfigurationError
 from envlab_navigation.ddppo.allenact import gym_stand_in
@@ -47,6 +47,13 @@ _UNUSED: dict[str, tuple[str, ...]] = {
 }
 """Imported by AllenAct or BabyAI, with these names, for what does not take place here: logging,
 videos of its own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
+
+
+class _Instructions:
+    """BabyAI's reader of instructions, where it is not installed."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise ConfigurationError(f"The words of missions need {REMEDIES['babyai']}.")
 
 
 def needs_packages(path: Path) -> bool:
@@ -116,6 +123,8 @@ def prepare_packages(path: Path) -> None:
             module = sys.modules[name] = types.ModuleType(name)
             module.__path__ = []
             vars(module).update(dict.fromkeys(contents))
+    if _is_missing("babyai"):
+        _stand_in_for_babyai()
     _complete_torchvision()
     if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is None:
         refuse_missing(path, "allenact")
@@ -156,6 +165,17 @@ def _forget_other_projects(root: Path) -> None:
     if found is not None and str(root) not in str(list(getattr(found, "__path__", []))):
         for name in [name for name in sys.modules if name.partition(".")[0] == "projects"]:
             del sys.modules[name]
+
+
+def _stand_in_for_babyai() -> None:
+    """Let AllenAct's MiniGrid be imported, which has only the words of missions from BabyAI.
+
+    Other modules of BabyAI are missing as before.
+    """
+    for name in ("babyai", "babyai.utils", "babyai.utils.format"):
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = []
+    vars(module)["InstructionsPreprocessor"] = _Instructions
 
 
 def _complete_torchvision() -> None:

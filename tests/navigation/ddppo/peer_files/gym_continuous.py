@@ -47,7 +47,7 @@ class Continuous(ExperimentConfig):
             pipeline_stages=[PipelineStage(loss_names=["ppo"], max_stage_steps=256)],
             optimizer_builder=Builder(optim.Adam, {"lr": 1e-3}),
             lr_scheduler_builder=Builder(LambdaLR, {"lr_lambda": LinearDecay(steps=512)}),
-            num_mini_batch=4,
+            num_mini_batch=2,
             update_repeats=3,
             max_grad_norm=0.5,
             num_steps=64,

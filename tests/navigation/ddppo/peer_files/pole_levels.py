@@ -69,6 +69,6 @@ class PoleLevels(Poles):
     def training_pipeline(cls, **kwargs):
         ppo = PPO(entropy_method_name="conditional_entropy", **PPOConfig)
         return cls.pipeline(
-            {"imitation": Imitation(), "ppo": ppo},
+            {"imitation": Imitation(cls.SENSORS[1]), "ppo": ppo},
             [PipelineStage(loss_names=["imitation", "ppo"], max_stage_steps=384)],
         )
