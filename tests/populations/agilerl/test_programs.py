@@ -18,7 +18,7 @@ from envlab_populations.agilerl import environments, names
 from envlab_populations.agilerl.launcher import _results_of_select, main
 from envlab_populations.agilerl.networks import DummyEvolvable, MakeEvolvable
 from envlab_populations.agilerl.selection import create_population, single_spaces
-from tests.launcher import run, torchrun
+from tests.launcher import ROOT, run, torchrun
 
 HERE = Path(__file__).parent
 
@@ -86,6 +86,19 @@ def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     assert found[0][0] == found[1][0]
     assert found[0][1] != found[1][1]
     assert found[0][2] == found[1][2]
+
+
+@pytest.mark.long
+def test_accelerates_own_launcher_runs_a_program(tmp_path: Path):
+    pytest.importorskip("accelerate", reason="Accelerate is not installed")
+    config = ROOT / "scripts/reinforcement_learning/evolution/accelerate.yaml"
+    launcher = ["accelerate", "launch", "--config_file", config, "--num_processes=2"]
+    module = ["-m", "envlab_populations.agilerl", HERE / "program.py", tmp_path]
+    code, output = run([*launcher, *module], tmp_path)
+    assert code == 0, output
+    found = re.findall(r"rank (\d) weights (\[[^]]*\])", output)
+    assert sorted(rank for rank, _ in found) == ["0", "1"], output
+    assert found[0][1] == found[1][1]
 
 
 def test_a_program_of_several_agents_runs_on_two_processes_and_in_step(tmp_path: Path):

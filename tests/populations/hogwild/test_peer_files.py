@@ -40,7 +40,7 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind(
-        *("version_3.json", "reinforce_cartpole", 400, "gym:CartPole-v1"),
+        *("version_3.json", "reinforce_cartpole", 400, "gym:CartPole-v0"),
         {"algorithm": "reinforce", "num_episodes": 2, "net.activation": "selu"},
     ),
     Kind(
