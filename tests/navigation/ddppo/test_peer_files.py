@@ -86,6 +86,10 @@ def parts(record: dict[str, Any]) -> set[str]:
         pytest.param("pole_groups", 384, [{"groups"}] * 6, id="groups of actions"),
         pytest.param("pole_levels", 384, [{"imitation", "ppo"}] * 6, id="actions of levels"),
         pytest.param("pole_preprocessor", 256, [{"ppo"}] * 4, id="preprocessor"),
+        pytest.param(
+            *("pole_auxiliary", 256, [{"ppo", "inverse", "cpca", "entropy"}] * 4),
+            id="auxiliary tasks",
+        ),
         pytest.param("gym_continuous", 256, [{"ppo"}] * 2, id="Box2D"),
         pytest.param("room_a2c", 256, [{"a2c"}] * 4, id="A2C"),
         pytest.param("room_mixed", 256, [{"ppo", "imitation"}] * 4, id="PPO and imitation"),
