@@ -167,8 +167,8 @@ class HogwildCfg(BasicAgentCfg):
     log_alpha_max: float = 2.0
     """Largest logarithm of the temperature, of CrossQ; the least is -5."""
     action_policy: Literal["epsilon_greedy", "boltzmann"] = "epsilon_greedy"
-    """How DQN explores; for ``boltzmann``, ``exploration_scheduler`` is the temperature by which
-    values are divided to be logarithms of probabilities."""
+    """How DQN and SARSA explore; for ``boltzmann``, ``exploration_scheduler`` is the temperature by
+    which values are divided to be logarithms of probabilities."""
     optimizer: Literal[tuple(OPTIMIZERS)] = "adam"  # type: ignore[valid-type]
     """torch's optimizer of all networks."""
     optimizer_settings: dict[str, Any] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class HogwildCfg(BasicAgentCfg):
                         f"agent.{path}.{name} is set, but {self.algorithm} has no such setting."
                         f"{did_you_mean(name, known)}"
                     )
-        if self.action_policy == "boltzmann" and self.algorithm not in ("dqn", "ddqn"):
+        if self.action_policy == "boltzmann" and self.algorithm not in ("dqn", "ddqn", SARSA):
             raise ConfigurationError(
                 f"agent.action_policy is 'boltzmann', but {self.algorithm} has no values of "
                 "actions to choose by: leave it out, or train dqn."

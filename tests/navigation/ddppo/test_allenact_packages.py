@@ -7,6 +7,7 @@ versions from 2020, so that it is installed by hand, without them (docs/from_all
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import re
 import sys
@@ -270,6 +271,15 @@ def test_houses_are_for_files_that_need_no_more(line: str, expected: bool, tmp_p
     assert packages.needs_packages(Path(write(tmp_path, line))) is expected
 
 
+def test_a_base_beside_the_experiment_counts_as_its_own(tmp_path: Path) -> None:
+    path = Path(write(tmp_path, "import math\nfrom base import Base\n"))
+    write(tmp_path, "import peer_experiment\nfrom more.bases import Base\n", "base.py")
+    assert not packages.needs_packages(path)
+    (tmp_path / "more").mkdir()
+    write(tmp_path, "import gym", "more/bases.py")
+    assert packages.needs_packages(path)
+
+
 def test_missing_allenact_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "allenact", raising=False)
     monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: None)
@@ -293,6 +303,24 @@ def test_missing_part_of_babyai_names_the_commit_that_has_it(tmp_path: Path) -> 
     assert commit in (ROOT / "docs/from_allenact.md").read_text()
 
 
+def test_minigrid_does_without_babyai_but_for_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "babyai"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(packages, "_is_missing", lambda name: name == "babyai")
+    monkeypatch.setattr(packages, "_complete_torchvision", lambda: None)
+    monkeypatch.setitem(sys.modules, "allenact", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "allenact.utils.system", SimpleNamespace())
+    packages.prepare_packages(tmp_path / "mine.py")
+    words = importlib.import_module("babyai.utils.format")
+    with pytest.raises(ConfigurationError, match=r"words of missions need BabyAI: pip install"):
+        words.InstructionsPreprocessor("vocabulary", load_vocab_from="here")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("babyai.bot")
+    _forget({"babyai", "babyai.utils", "babyai.utils.format"})
+
+
 @needs("allenact", "attr")
 def test_experts_teach_and_stages_follow(tmp_path: Path) -> None:
     """AllenAct's network, sensors, tasks and losses, in its two stages; each half of them."""
@@ -308,7 +336,7 @@ def test_experts_teach_and_stages_follow(tmp_path: Path) -> None:
     assert records[-1]["learning_rate"] == pytest.approx(0.01 * (1 - 704 / 1024))
 
 
-@needs("allenact", "attr", "gym_minigrid", "babyai")
+@needs("allenact", "attr", "gym_minigrid")
 def test_minigrid_is_learned_from_its_expert(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         assert train("ddppo", [write(tmp_path, MINIGRID, "rooms.py"), *SMALL]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from envlab_populations.agilerl import environments, names
 from envlab_populations.agilerl.launcher import _results_of_select, main
 from envlab_populations.agilerl.networks import DummyEvolvable, MakeEvolvable
 from envlab_populations.agilerl.selection import create_population, single_spaces
-from tests.launcher import run, torchrun
+from tests.launcher import ROOT, run, torchrun
 
 HERE = Path(__file__).parent
 
@@ -87,6 +88,19 @@ def test_a_program_runs_on_two_processes_and_in_step(tmp_path: Path):
     assert found[0][2] == found[1][2]
 
 
+@pytest.mark.long
+def test_accelerates_own_launcher_runs_a_program(tmp_path: Path):
+    pytest.importorskip("accelerate", reason="Accelerate is not installed")
+    config = ROOT / "scripts/reinforcement_learning/evolution/accelerate.yaml"
+    launcher = ["accelerate", "launch", "--config_file", config, "--num_processes=2"]
+    module = ["-m", "envlab_populations.agilerl", HERE / "program.py", tmp_path]
+    code, output = run([*launcher, *module], tmp_path)
+    assert code == 0, output
+    found = re.findall(r"rank (\d) weights (\[[^]]*\])", output)
+    assert sorted(rank for rank, _ in found) == ["0", "1"], output
+    assert found[0][1] == found[1][1]
+
+
 def test_a_program_of_several_agents_runs_on_two_processes_and_in_step(tmp_path: Path):
     module = ["-m", "envlab_populations.agilerl", str(HERE / "program_of_crews.py")]
     code, output = run(torchrun(2, *module), tmp_path)
@@ -95,6 +109,42 @@ def test_a_program_of_several_agents_runs_on_two_processes_and_in_step(tmp_path:
     assert len(found) == 2, output
     assert (found[0][0], found[0][2]) == (found[1][0], found[1][2])
     assert found[0][1] != found[1][1]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize(
+    ("name", "steps", "generations", "more"),
+    [
+        ("off_policy", 120, 2, ""),
+        ("on_policy", 128, 2, ""),
+        ("offline", 80, 2, ""),
+        ("custom_network", 160, 2, "networks ['20-12 elu', '20-12 elu']"),
+        ("multi_agent", 80, 2, ""),
+        ("multi_frequency", 128, 2, "again 32"),
+        ("skills", 80, 2, ""),
+        ("of_0_1", 120, 2, ""),
+    ],
+)
+def test_a_program_of_each_kind_trains(
+    name: str,
+    steps: int,
+    generations: int,
+    more: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([str(HERE / f"peer_files/{name}.py")]) == 0
+    output = capsys.readouterr().out
+    assert more in output
+    found = re.search(r"^steps (\[.*\]) fitness (\[.*\])$", output, re.MULTILINE)
+    assert found, output
+    counts, fitness = map(ast.literal_eval, found.groups())
+    assert set(counts) == {steps}
+    assert len(fitness) == generations
+    assert all(np.isfinite(row).all() for row in fitness)
 
 
 def test_a_missing_script_is_one_sentence(capsys: pytest.CaptureFixture[str]):

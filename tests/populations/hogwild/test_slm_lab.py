@@ -294,9 +294,11 @@ def boltzmann(start: float, end: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", ["DQN", "DoubleDQN"])
+@pytest.mark.parametrize("name", ["DQN", "DoubleDQN", "SARSA"])
 def test_boltzmann_draws_actions_by_their_values_over_the_temperature(name: str):
-    agent = trained(changed(DQN, algorithm={"name": name, **boltzmann(2.0, 0.5)})).agent
+    memory = {"name": "OnPolicyBatchReplay"} if name == "SARSA" else {}
+    spec = changed(DQN, algorithm={"name": name, **boltzmann(2.0, 0.5)}, memory=memory)
+    agent = trained(spec).agent
     last = agent.q_network.net[-1]
     with torch.no_grad():
         last.weight.zero_()

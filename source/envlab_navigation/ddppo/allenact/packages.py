@@ -8,8 +8,9 @@ import importlib.util
 import logging
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from envlab.errors import ConfigurationError
 from envlab_navigation.ddppo.allenact import gym_stand_in
@@ -48,27 +49,58 @@ _UNUSED: dict[str, tuple[str, ...]] = {
 videos of its own and files of demonstrations. MoviePy 2 has no ``editor`` any more."""
 
 
+class _Instructions:
+    """BabyAI's reader of instructions, where it is not installed."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise ConfigurationError(f"The words of missions need {REMEDIES['babyai']}.")
+
+
 def needs_packages(path: Path) -> bool:
     """Return whether a file names more of AllenAct than ``houses`` has.
+
+    What it imports from beside itself, as a base of several experiments, counts as its own.
 
     Raises:
         ConfigurationError: If it is not Python.
     """
+    waiting, seen = [path], {path}
+    while waiting:
+        tree = _parsed(waiting.pop())
+        if any(_names_more(node) for node in ast.walk(tree)):
+            return True
+        for module in _imported(tree):
+            beside = path.parent / f"{module.replace('.', '/')}.py"
+            if beside not in seen and beside.is_file():
+                seen.add(beside)
+                waiting.append(beside)
+    return False
+
+
+def _parsed(path: Path) -> ast.Module:
     try:
-        tree = ast.parse(path.read_text())
+        return ast.parse(path.read_text())
     except (SyntaxError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"{path} is not Python ({error}). Name the file of an experiment."
         ) from None
+
+
+def _names_more(node: ast.AST) -> bool:
+    """Return whether a statement imports what only AllenAct's packages have."""
+    if isinstance(node, ast.ImportFrom) and node.module and _is_peer(node.module):
+        known = SURFACE.get(node.module, {})
+        named = {name.name for name in node.names if name.name not in known}
+        return any(f"{node.module}.{name}" not in SURFACE for name in named)
+    return isinstance(node, ast.Import) and any(_is_peer(name.name) for name in node.names)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and _is_peer(node.module):
-            known = SURFACE.get(node.module, {})
-            named = {name.name for name in node.names if name.name not in known}
-            if any(f"{node.module}.{name}" not in SURFACE for name in named):
-                return True
-        if isinstance(node, ast.Import) and any(_is_peer(name.name) for name in node.names):
-            return True
-    return False
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
 
 
 def _is_peer(module: str) -> bool:
@@ -91,6 +123,8 @@ def prepare_packages(path: Path) -> None:
             module = sys.modules[name] = types.ModuleType(name)
             module.__path__ = []
             vars(module).update(dict.fromkeys(contents))
+    if _is_missing("babyai"):
+        _stand_in_for_babyai()
     _complete_torchvision()
     if "allenact" not in sys.modules and importlib.util.find_spec("allenact") is None:
         refuse_missing(path, "allenact")
@@ -131,6 +165,17 @@ def _forget_other_projects(root: Path) -> None:
     if found is not None and str(root) not in str(list(getattr(found, "__path__", []))):
         for name in [name for name in sys.modules if name.partition(".")[0] == "projects"]:
             del sys.modules[name]
+
+
+def _stand_in_for_babyai() -> None:
+    """Let AllenAct's MiniGrid be imported, which has only the words of missions from BabyAI.
+
+    Other modules of BabyAI are missing as before.
+    """
+    for name in ("babyai", "babyai.utils", "babyai.utils.format"):
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = []
+    vars(module)["InstructionsPreprocessor"] = _Instructions
 
 
 def _complete_torchvision() -> None:

@@ -1,0 +1,154 @@
+"""Experiment files of AllenAct, each of another kind, written as its users write them: they train.
+
+AllenAct's packages are those that are installed; what is missing is installed from PyPI for these
+tests alone, as docs/from_allenact.md has it. BabyAI is not on PyPI.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envlab.training.launch import train
+from tests.launcher import ROOT
+from tests.navigation.ddppo.test_allenact_packages import SMALL, clean, needs  # noqa: F401
+from tests.trained import manifest_of, metrics_of, only_run
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+FILES = Path(__file__).parent / "peer_files"
+PACKAGES = {
+    "allenact": "allenact==0.5.4",
+    "allenact_plugins": "allenact_plugins==0.5.4",
+    "attr": "attrs",
+    "cv2": "opencv-python-headless",
+    "gym_minigrid": "gym-minigrid==1.0.3",
+    "torchvision": "torchvision",
+}
+INSTALLING_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def _packages(clean: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:  # noqa: F811
+    """Make AllenAct's packages importable; skip where PyPI cannot be reached."""
+    missing = [PACKAGES[name] for name in PACKAGES if importlib.util.find_spec(name) is None]
+    folder = tmp_path_factory.mktemp("packages")
+    if missing:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--retries=1"]
+        words = [*pip, f"--constraint={ROOT / 'constraints.txt'}", f"--target={folder}", *missing]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=INSTALLING_S)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"PyPI had not given {', '.join(missing)} after {INSTALLING_S:.0f} s")
+        if done.returncode != 0:
+            errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+            pytest.skip(f"pip cannot install {', '.join(missing)}: {errors[-1:]}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield
+    for name in ("poles", "rooms"):  # which experiments import from beside them
+        sys.modules.pop(name, None)
+
+
+def trained(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, *words: str
+) -> tuple[Path, list[dict[str, Any]]]:
+    """Train an experiment to its end; return its run directory and its records."""
+    monkeypatch.chdir(folder)
+    assert train("ddppo", [str(FILES / f"{name}.py"), *SMALL, *words]) == 0
+    run = only_run(folder)
+    records = metrics_of(run)
+    assert manifest_of(run)["status"] == "finished"
+    for record in records:
+        losses = record["losses"].values()
+        assert losses
+        assert all(loss is not None and math.isfinite(loss) for loss in losses)
+    return run, records
+
+
+def parts(record: dict[str, Any]) -> set[str]:
+    """Return which of the experiment's losses a record has."""
+    return {name.partition("/")[0] for name in record["losses"]} - {"grad_norm"}
+
+
+@pytest.mark.usefixtures("_packages")
+@pytest.mark.parametrize(
+    ("name", "frames", "losses"),
+    [
+        pytest.param("pole_stages", 384, [{"value"}] * 2 + [{"ppo"}] * 2, id="stages"),
+        pytest.param("pole_groups", 384, [{"groups"}] * 6, id="groups of actions"),
+        pytest.param("pole_levels", 384, [{"imitation", "ppo"}] * 6, id="actions of levels"),
+        pytest.param("pole_preprocessor", 256, [{"ppo"}] * 4, id="preprocessor"),
+        pytest.param(
+            *("pole_auxiliary", 256, [{"ppo", "inverse", "cpca", "entropy"}] * 4),
+            id="auxiliary tasks",
+        ),
+        pytest.param("gym_continuous", 256, [{"ppo"}] * 2, id="Box2D"),
+        pytest.param("room_a2c", 256, [{"a2c"}] * 4, id="A2C"),
+        pytest.param("room_mixed", 256, [{"ppo", "imitation"}] * 4, id="PPO and imitation"),
+    ],
+)
+def test_an_experiment_learns_from_its_losses(
+    name: str,
+    frames: int,
+    losses: list[set[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    _, records = trained(tmp_path, monkeypatch, name)
+    assert records[-1]["frames"] == frames
+    assert [parts(record) for record in records] == losses
+
+
+@pytest.mark.usefixtures("_packages")
+@pytest.mark.parametrize(
+    ("name", "shares"),
+    [
+        pytest.param("room_bc", [1.0] * 8, id="behaviour cloning"),
+        pytest.param("room_dagger", [1.0, 0.75, 0.5, 0.25, 0.0, 0.0], id="DAgger, then PPO"),
+        pytest.param(
+            *("babyai_object", [1.0, 0.75, 0.5, 0.25]), id="BabyAI", marks=needs("babyai")
+        ),
+    ],
+)
+def test_an_expert_acts_for_its_share(
+    name: str, shares: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _, records = trained(tmp_path, monkeypatch, name)
+    assert [record["details"]["teacher_forcing"] for record in records] == shares
+    assert records[-1]["frames"] == 64 * len(shares)
+    forced = [record for record in records if record["details"]["stage"] == 0]
+    assert all("imitation/expert_cross_entropy" in record["losses"] for record in forced)
+    assert [parts(record) for record in records[len(forced) :]] == [{"ppo"}] * (
+        len(records) - len(forced)
+    )
+
+
+@pytest.mark.usefixtures("_packages")
+def test_a_learning_rate_falls_in_lines_beside_validation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run, records = trained(tmp_path, monkeypatch, "pole_ppo")
+    # From 1 to a half in 128 steps, and to nothing in 256 more; as rollouts of 64 begin.
+    factors = [1.0, 0.75, 0.5, 0.375, 0.25, 0.125]
+    assert [one["learning_rate"] for one in records] == pytest.approx([0.01 * f for f in factors])
+    lines = (run / "validation.jsonl").read_text().splitlines()
+    assert json.loads(lines[-1])["frames"] == records[-1]["frames"] == 384
+
+
+@pytest.mark.usefixtures("_packages")
+def test_arguments_make_an_experiment_one_of_mujoco(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    given = json.dumps({"name": "HalfCheetah-v2", "actions": 6})
+    run, records = trained(tmp_path, monkeypatch, "gym_continuous", f"--config_kwargs={given}")
+    assert "Gym-HalfCheetah-v2" in str(run)
+    assert records[-1]["frames"] == 256
+    assert records[-1]["learning_rate"] == pytest.approx(1e-3 * 0.75)

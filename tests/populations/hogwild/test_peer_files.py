@@ -1,0 +1,175 @@
+"""Spec files of SLM-Lab, each of another kind, written as its users write them: they train.
+
+Most run in the mode ``dev``, which fails by itself where a parameter was not changed, or to what is
+no number.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from envlab.cli import main
+from envlab.config import load_yaml
+from envlab_populations.hogwild import atari
+from envlab_populations.hogwild.baseline import BASELINES
+from tests.trained import manifest_of, metrics_of, only_run
+
+FILES = Path(__file__).parent / "peer_files"
+needs_ale = pytest.mark.skipif(not atari.has_ale(), reason="ale-py is not installed: extra atari")
+
+
+class Kind(NamedTuple):
+    """A spec, and what becomes of it."""
+
+    file: str
+    name: str
+    frames: int
+    """Of all sessions, at the end."""
+    task: str
+    honoured: Mapping[str, Any]
+    """What makes it special, by path in the run's ``params/agent.yaml``."""
+    mode: str = "dev"
+    settings: Sequence[str] = ()
+
+
+KINDS = (
+    Kind(
+        *("version_3.json", "reinforce_cartpole", 400, "gym:CartPole-v0"),
+        {"algorithm": "reinforce", "num_episodes": 2, "net.activation": "selu"},
+    ),
+    Kind(
+        *("version_3.json", "a3c_nstep_cartpole", 400, "gym:CartPole-v1"),
+        {"algorithm": "a2c", "distributed": "synced", "num_sessions": 2, "num_steps_per_env": 5},
+        mode="train",
+    ),
+    Kind(
+        *("version_3.json", "sac_roboschool", 200, "gym:Hopper-v5"),
+        {"algorithm": "sac", "replay.use_cer": True, "settings.polyak": 0.01},
+    ),
+    Kind(
+        *("policies.json", "a2c_gae_lunar", 400, "gym:LunarLander-v3"),
+        {"algorithm": "a2c", "settings.gae_lambda": 0.9, "critic_learning_rate": 0.005},
+    ),
+    Kind(
+        *("policies.json", "a2c_recurrent", 320, "gym:CartPole-v1"),
+        {"net.recurrent": "lstm", "net.sequence_length": 3, "optimizer": "rmsprop"},
+    ),
+    Kind(
+        *("policies.json", "ppo_sil_cartpole", 384, "gym:CartPole-v1"),
+        {"algorithm": "ppo", "imitation.num_batches": 2, "imitation.policy_loss_scale": 0.8},
+    ),
+    Kind(
+        *("values.json", "dqn_per_cartpole", 400, "gym:CartPole-v1"),
+        {"algorithm": "dqn", "replay.alpha": 0.6, "net.dueling": True, "loss": "huber"},
+    ),
+    Kind(
+        *("values.json", "vanilla_dqn_boltzmann", 300, "gym:Acrobot-v1"),
+        {"algorithm": "dqn", "action_policy": "boltzmann", "settings.target_update_interval": 1},
+    ),
+    Kind(
+        *("values.json", "sarsa_boltzmann_cartpole", 320, "gym:CartPole-v1"),
+        {"algorithm": "sarsa", "action_policy": "boltzmann", "clip_grad_norm": 0.4},
+    ),
+    Kind(
+        *("version_5.yaml", "ppo_pendulum", 800, "gym:Pendulum-v1"),
+        {"optimizer": "adamw", "normalize_rewards": True, "settings.mini_batches": 5},
+    ),
+    Kind(
+        *("version_5.yaml", "ppo_arc", 256, "gym:CartPole-v1"),
+        {"net.layers": [24, "layer_norm", "silu", 12, "tanh"], "net.critic_layers": [40, "relu"]},
+    ),
+    Kind(
+        *("version_5.yaml", "crossq_pendulum", 300, "gym:Pendulum-v1"),
+        {
+            "algorithm": "crossq",
+            "policy_delay": 2,
+            "net.critic_layers": [20, "batch_renorm", "relu"],
+        },
+    ),
+    Kind(
+        *("version_5.yaml", "async_sac_halfcheetah", 400, "gym:HalfCheetah-v4"),
+        {"algorithm": "sac", "distributed": "shared", "num_sessions": 2},
+        mode="train",
+    ),
+    Kind(
+        *("version_5.yaml", "sac_acrobot", 300, "gym:Acrobot-v1"),
+        {"algorithm": "sac", "settings.rewards_shaper_scale": 0.5},
+    ),
+)
+CONVOLUTIONS = ([4, 8, 4, 0, 1], "relu", [4, 4, 2, 0, 1], "relu")
+GAMES = (
+    Kind(
+        *("values.json", "ddqn_pong", 120, f"gym:{atari.__name__}:SLM-Lab/Pong-v5"),
+        {
+            "algorithm": "ddqn",
+            "net.layers": [[4, 8, 4, 0, 1], "relu", [4, 4, 2, 0, 1], "relu", 16, "relu"],
+        },
+    ),
+    Kind(
+        *("policies.json", "ppo_shared_game", 96, f"gym:{atari.__name__}:SLM-Lab/Breakout-v5"),
+        {"algorithm": "ppo", "net.shared": True, "net.policy_gain": 0.01},
+        settings=("env=ALE/Breakout-v5",),
+    ),
+)
+
+
+def at(values: Any, path: str) -> Any:
+    """Return what lies at a dotted path."""
+    for key in path.split("."):
+        values = values[key]
+    return values
+
+
+def without_baseline(task: str) -> None:
+    """Keep what a random policy returns: to measure it takes longer than these runs."""
+    BASELINES.parent.mkdir(parents=True)
+    BASELINES.write_text(json.dumps({task: 0.0}))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pytest.param(kind, id=kind.name) for kind in KINDS),
+        *(pytest.param(kind, id=kind.name, marks=needs_ale) for kind in GAMES),
+    ],
+)
+def test_a_spec_trains_as_it_says(kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    without_baseline(kind.task)
+    settings = [word for pair in kind.settings for word in ("-s", pair)]
+    assert main(["lab", "run", str(FILES / kind.file), kind.name, kind.mode, *settings]) == 0
+    run = only_run(tmp_path)
+    records, agent = metrics_of(run), load_yaml(run / "params/agent.yaml")
+    assert manifest_of(run)["status"] == "finished"
+    assert manifest_of(run)["task"] == kind.task
+    assert records[-1]["frames"] == kind.frames
+    # Not "Policy / Standard deviation", which skrl tells of discrete actions, too, as no number.
+    losses = [loss for name, loss in records[-1]["losses"].items() if name.startswith("Loss")]
+    assert losses
+    assert all(loss is not None and math.isfinite(loss) for loss in losses)
+    assert {path: at(agent, path) for path in kind.honoured} == kind.honoured
+
+
+@pytest.mark.long
+def test_a_search_trains_with_values_of_its_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("optuna", reason="needs optuna: pip install -e '.[lab]'")
+    monkeypatch.chdir(tmp_path)
+    without_baseline("gym:CartPole-v1")
+    assert main(["lab", "run", str(FILES / "values.json"), "dqn_search", "search"]) == 0
+    trials = [path.parent for path in tmp_path.glob("logs/*/*/*/trials/*/run.json")]
+    assert len(trials) == 2
+    for trial in trials:
+        agent = load_yaml(trial / "params/agent.yaml")
+        assert metrics_of(trial)[-1]["frames"] == 200
+        assert 0.9 <= agent["settings"]["discount_factor"] <= 0.95
+        assert agent["net"]["hidden_layers"] in ([12], [20])
+        assert 1e-4 <= agent["settings"]["learning_rate"] <= 5e-4
+    (found,) = tmp_path.glob("logs/*/*/*/trial_data_dict.json")
+    assert len(json.loads(found.read_text())) == 2
