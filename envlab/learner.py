@@ -161,6 +161,9 @@ class Learner(abc.ABC):
         """Return whether training may end before its budget does: the same on all ranks."""
         return False
 
+    def close(self) -> None:
+        """Close the environments that it has beside those it was built for."""
+
 
 class Player(Protocol):
     """A trained policy."""

@@ -123,6 +123,7 @@ def dry_run(session: Session, context: DistributedContext, *, defaults: Session)
         footprint = scales[0].weigh(prepared.learner)
         return _plan(prepared, context, footprint, defaults)
     finally:
+        prepared.learner.close()
         prepared.env.close()
 
 

@@ -158,8 +158,8 @@ class Training:
             self._curves.add(curve.step, curve.scalars)
 
     def close(self) -> None:
-        """Close the progress line, the video, the viewer and the curves."""
-        for part in (*self._watchers, self._line, self._curves):
+        """Close the progress line, the video, the viewer, the curves and the learner."""
+        for part in (*self._watchers, self._line, self._curves, self._learner):
             if part is not None:
                 part.close()
 

@@ -80,6 +80,7 @@ def prepare(
             env = make_env(session, context)
             undone.callback(env.close)  # whose workers would live until the error is collected
             learner = build(scaling.session, env, context)
+            undone.callback(learner.close)
         seed_everything(cfg.seed + context.rank)
         if resumed is not None:
             if "population" in resumed["model"] and not session.population_cfg.size:

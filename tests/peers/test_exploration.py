@@ -106,11 +106,11 @@ def environment(library: str, algorithm: str) -> Any:
 
 
 def made(
-    library: str, algorithm: str, env: Any
+    library: str, algorithm: str, env: Any = None
 ) -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
     """Return a learner; and what acts in the current state, in training and in evaluation."""
     torch.manual_seed(0)
-    context = DistributedContext.single("cpu")
+    env, context = env or environment(library, algorithm), DistributedContext.single("cpu")
     found = get_library("skrl" if library == "skrl_jax" else library)
     session = SimpleNamespace(
         agent_cfg=agent_cfg(library, algorithm),
@@ -165,7 +165,7 @@ def test_actions_vary_in_training_and_not_in_evaluation(library: str, algorithm:
 def agent_of(library: str, algorithm: str) -> Any:
     if library == "skrl_jax":
         pytest.importorskip("flax", reason="skrl on JAX needs jax and flax")
-    learner, _, _ = made(library, algorithm, environment(library, algorithm))
+    learner, _, _ = made(library, algorithm)
     return learner.members[0].agent if library == "evolution" else learner.agent
 
 
@@ -212,6 +212,6 @@ def test_sac_tunes_its_entropy_to_minus_the_number_of_actions(library: str, algo
 
 def test_fast_sac_tunes_its_entropy_to_that_of_a_small_deviation():
     """Of 0.15 for each of two actions: ln(0.15) + 0.5 ln(2 pi e) = -0.478182."""
-    learner, _, _ = made("fast_sac", "soft", environment("fast_sac", "soft"))
+    learner, _, _ = made("fast_sac", "soft")
     assert learner.critics.log_temperature.requires_grad
     assert learner._target_entropy == pytest.approx(2 * -0.478182, abs=1e-5)

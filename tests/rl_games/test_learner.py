@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,12 @@ from tests.trained import Pair, launch_pair, metrics_of, on_one_thread
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("rl_games")
-    scratch = set(Path(tempfile.gettempdir()).glob("envlab_rl_games_*"))
-    found = launch_pair(folder, torchrun(2, Path(__file__).with_name("worker.py"), folder), JOBS)
-    assert set(Path(tempfile.gettempdir()).glob("envlab_rl_games_*")) <= scratch
+    scratch = tmp_path_factory.mktemp("scratch")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(scratch))
+        command = torchrun(2, Path(__file__).with_name("worker.py"), folder)
+        found = launch_pair(folder, command, JOBS)
+    assert not list(scratch.glob("envlab_rl_games_*"))
     return found
 
 

@@ -229,6 +229,9 @@ class EvolutionLearner(Learner):
     def is_finished(self, record: IterationRecord) -> bool:
         return self._was_fit
 
+    def close(self) -> None:
+        self._eval_env.close()
+
     def model_state(self) -> dict[str, Any]:
         members = self._met if self._is_shared else [member.state() for member in self.members]
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -227,7 +228,9 @@ def test_a_folder_is_answered_with_what_it_holds(written, tmp_path):
         prepare("train", [f"--agilerl={tmp_path}"])
 
 
-def test_a_file_of_several_agents_trains(written, tmp_path, monkeypatch, capsys):
+def test_a_file_of_several_agents_trains(written, tmp_path, monkeypatch, capsys, request):
+    request.addfinalizer(gc.enable)
+    gc.disable()  # all workers are to end by being closed, not by being collected
     monkeypatch.chdir(tmp_path)
     words = [written(SEVERAL), "--headless", "--device=cpu", "--max_frames=400"]
     assert train("evolution", words) == 0
