@@ -233,7 +233,7 @@ def test_a_file_of_several_agents_trains(written, tmp_path, monkeypatch, capsys,
     gc.disable()  # all workers are to end by being closed, not by being collected
     monkeypatch.chdir(tmp_path)
     words = [written(SEVERAL), "--headless", "--device=cpu", "--max_frames=400"]
-    assert train("evolution", words) == 0
+    assert train("evolution", [*words, "env.num_workers=2"]) == 0
     assert "agents act by numbers" in capsys.readouterr().err
     values = load_yaml(only_run(tmp_path) / "params/agent.yaml")
     rates = values["agent"]["learning_rate"], values["agent"]["critic_learning_rate"]
