@@ -58,6 +58,9 @@ class VectorEnv(BatchedEnv):
     cfg: EnvCfg
     _renderer: mujoco.Renderer | None = None
     _recording: Recording | None = None
+    _is_outdated = False
+    is_rehearsing = False
+    """Whether steps are made only to be recorded, and will be taken back."""
 
     @property
     def physics_dt(self) -> float:
@@ -124,6 +127,10 @@ class VectorEnv(BatchedEnv):
             "terrain": None if self.terrain is None else self.terrain.state(),
             "task": self._task_state(),
         }
+
+    def record_anew(self) -> None:
+        """Have steps recorded anew from the next one on, since they read other numbers then."""
+        self._is_outdated = True
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         if self._recording is not None:
@@ -266,6 +273,9 @@ class VectorEnv(BatchedEnv):
         recording = self._recording
         if recording is None:
             return super()._transition()
+        if self._is_outdated:
+            recording.forget()
+            self._is_outdated = False
         with self._branches():
             if self._is_compiled and not recording.is_made:
                 self._record_ahead(recording)
@@ -300,12 +310,13 @@ class VectorEnv(BatchedEnv):
             name: one for name, one in vars(self).items() if not isinstance(one, torch.Tensor)
         }
         del others["_log_names"], others["_latest_log"]  # the recording's own, as those tensors
+        self.is_rehearsing = True
         with Undo() as undo:
             while not recording.is_made:
                 self.random.advance()
                 self.common_step_counter += 1
                 self._run_recorded(recording)
-        self._recording = None
+        self._recording, self.is_rehearsing = None, False
         self.set_state(state)  # without that what was recorded is forgotten
         undo.restore()
         self.__dict__.update(others)

@@ -24,6 +24,7 @@ from envlab.envs import (
 from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
 from envlab.errors import ConfigurationError, SimulationError
 from envlab.sim import host
+from tests.envs.managers import test_curriculum
 from tests.envs.sliders import CTRL_PUSH, DT, MODEL, PUSH, make_cfg, rank, terms
 from tests.tasks.test_every_task import assert_equal, draw_actions, make_brief, record
 
@@ -250,6 +251,15 @@ def test_trials_leave_no_trace(kind, mode):
     rewards_of(plain, mode)
     plain.reset(seed=3)
     assert torch.equal(rewards_of(env, mode), rewards_of(plain, mode))
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_what_a_curriculum_changes_is_recorded_anew():
+    env, other = test_curriculum.staged(compile=True), test_curriculum.staged(compile=True)
+    assert test_curriculum.rewards_of(env, 3) == pytest.approx([1, 1, 3])
+    other.set_state(env.state())
+    for one in (env, other):
+        assert test_curriculum.rewards_of(one, 5) == pytest.approx([3, 6, 6, 25, 25])
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -20,7 +20,7 @@ class CurriculumTermCfg(FunctionTermCfg):
     """``func(env, mask, **params)`` runs in every step, before ``mask`` is reset.
 
     The mask may be empty. What it returns, a number or a 0-d tensor, is logged as
-    ``Curriculum/<term>``; None is not.
+    ``Curriculum/<term>``, and a dict of such by name as ``Curriculum/<term>/<name>``; None is not.
     """
 
 
@@ -49,16 +49,20 @@ class CurriculumManager:
             except Exception as error:
                 name_term(error, "curriculum", name)
                 raise
-            if value is None:
-                continue
-            name = f"Curriculum/{name}"
-            if name not in self._values:  # on the device, at one address for life
-                with torch.inference_mode(False):
-                    self._values[name] = torch.zeros((), device=self._device)
-            if isinstance(value, torch.Tensor):
-                self._values[name].copy_(value)
-            else:
-                self._values[name].fill_(value)
+            if isinstance(value, dict):
+                for part, number in value.items():
+                    self._note(f"Curriculum/{name}/{part}", number)
+            elif value is not None:
+                self._note(f"Curriculum/{name}", value)
+
+    def _note(self, name: str, value: Any) -> None:
+        if name not in self._values:  # on the device, at one address for life
+            with torch.inference_mode(False):
+                self._values[name] = torch.zeros((), device=self._device)
+        if isinstance(value, torch.Tensor):
+            self._values[name].copy_(value)
+        else:
+            self._values[name].fill_(value)
 
     def log(self) -> dict[str, torch.Tensor]:
         """Return the terms' latest values, 0-d."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ class FunctionTermCfg(TermCfg):
     """Keyword arguments; a :class:`SceneEntityCfg` arrives as the :class:`SceneEntity` it names."""
 
 
-def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> Callable[..., Any]:
+def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> functools.partial[Any]:
     """Return ``term.func`` with ``env`` and its parameters filled in, scene entities looked up.
 
     Args:
@@ -38,13 +38,8 @@ def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> Calla
     Raises:
         ConfigurationError: If the parameters do not fit the function.
     """
+    check_names(term.func, term.params)
     signature = inspect.signature(term.func)
-    unknown = set(term.params) - set(signature.parameters)
-    if unknown:
-        raise ConfigurationError(
-            f"The term function {term.func.__name__} has no parameter {sorted(unknown)[0]!r}; "
-            f"it has {', '.join(list(signature.parameters)[1:]) or 'none'}."
-        )
     needed = [
         name
         for name, parameter in list(signature.parameters.items())[1:]
@@ -65,6 +60,21 @@ def bind(term: FunctionTermCfg, env: VectorEnv, sensors: SensorManager) -> Calla
         for name, value in (defaults | term.params).items()
     }
     return functools.partial(term.func, env, **params)
+
+
+def check_names(func: Callable[..., Any], names: Iterable[str]) -> None:
+    """Refuse names that are no parameters of a term's function.
+
+    Raises:
+        ConfigurationError: With the first of them.
+    """
+    parameters = inspect.signature(func).parameters
+    unknown = set(names) - set(parameters)
+    if unknown:
+        raise ConfigurationError(
+            f"The term function {func.__name__} has no parameter {sorted(unknown)[0]!r}; "
+            f"it has {', '.join(list(parameters)[1:]) or 'none'}."
+        )
 
 
 def _look_up(cfg: SceneEntityCfg, env: VectorEnv, sensors: SensorManager) -> Any:

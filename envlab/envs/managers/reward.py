@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from envlab.envs.managers.function_term import FunctionTermCfg, bind, check_shapes
+from envlab.envs.managers.function_term import (
+    FunctionTermCfg,
+    bind,
+    check_names,
+    check_shapes,
+)
 from envlab.envs.managers.sensor import SensorManager
 from envlab.envs.managers.term import terms_of
 from envlab.envs.masks import clear
@@ -34,6 +40,9 @@ class RewardManager:
         """Names of the terms."""
         self._log_names = [f"Episode_Reward/{name}" for name in terms]
         self._functions = [bind(term, env, sensors) for term in terms.values()]
+        self._initial = list(self._functions)
+        self._new_params: dict[str, dict[str, Any]] = {}
+        """Those that a curriculum has changed, by term."""
         self._weights = [float(term.weight) for term in terms.values()]
         per_step = [weight * env.step_dt for weight in self._weights]
         self._scales = torch.tensor(per_step, device=env.device).reshape(-1, 1)
@@ -89,15 +98,47 @@ class RewardManager:
         self._weights[self._index(name)] = weight
         self._scales[self._index(name), 0] = weight * self._env.step_dt
 
+    def get_params(self, name: str) -> dict[str, Any]:
+        """Return the parameters that a term is given now, by name."""
+        return dict(self._functions[self._index(name)].keywords)
+
+    def check_params(self, name: str, params: Iterable[str]) -> None:
+        """Refuse names that are no parameters of a term; see :meth:`set_params`."""
+        check_names(self._functions[self._index(name)].func, params)
+
+    def set_params(self, name: str, params: Mapping[str, Any]) -> None:
+        """Change parameters of a term, as a curriculum does; they count from the next step.
+
+        Args:
+            name: The term.
+            params: Numbers, text, and lists of these.
+
+        Raises:
+            ConfigurationError: If there is no such term, or its function has no such parameter.
+        """
+        self.check_params(name, params)
+        index = self._index(name)
+        bound = self._functions[index]
+        merged = {**bound.keywords, **params}
+        if self._env.is_rehearsing or merged == bound.keywords:
+            return
+        self._functions[index] = functools.partial(bound.func, *bound.args, **merged)
+        self._new_params[name] = {**self._new_params.get(name, {}), **params}
+        self._env.record_anew()
+
     def state(self) -> dict[str, Any]:
         """Return what must survive a resume."""
         return {
+            "params": self._new_params,
             "weights": dict(zip(self.active_terms, self._weights, strict=True)),
             "episode_sums": self._episode_sums.cpu().clone(),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
+        self._functions, self._new_params = list(self._initial), {}
+        for name, params in state["params"].items():
+            self.set_params(name, params)
         for name, weight in state["weights"].items():
             self.set_weight(name, weight)
         self._episode_sums.copy_(state["episode_sums"])

@@ -17,7 +17,11 @@ from envlab.envs.mdp.contacts import (
     sliding_speeds,
     undesired_contacts,
 )
-from envlab.envs.mdp.curriculums import commands_vel, modify_reward_weight
+from envlab.envs.mdp.curriculums import (
+    commands_vel,
+    modify_reward_weight,
+    reward_curriculum,
+)
 from envlab.envs.mdp.differential_ik_action import DifferentialInverseKinematicsActionCfg, OffsetCfg
 from envlab.envs.mdp.ema_action import EMAJointPositionToLimitsActionCfg
 from envlab.envs.mdp.events import (
@@ -264,6 +268,7 @@ __all__ = [
     "reset_joints_within_limits_range",
     "reset_root_state_uniform",
     "reset_to_fallen_state",
+    "reward_curriculum",
     "robot_body_ori_b",
     "robot_body_pos_b",
     "root_ang_vel_w",

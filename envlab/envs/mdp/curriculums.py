@@ -24,6 +24,49 @@ def modify_reward_weight(
     return env.reward_manager.get_weight(term_name)
 
 
+def reward_curriculum(
+    env: ManagerEnv, mask: torch.Tensor, reward_name: str, stages: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """Change a reward's weight and parameters in stages, as mjlab 1.6.0's.
+
+    Args:
+        env: The environment.
+        mask: Environments whose episodes end, bool ``(num_envs,)``; not needed.
+        reward_name: The reward's term.
+        stages: In the order of their steps. Each has ``step``, after as many steps of the
+            environment it counts, and any of ``weight`` and ``params``; what it does not have
+            stays as it was.
+
+    Returns:
+        Weight and parameters, as far as stages change them and they are numbers.
+
+    Raises:
+        ConfigurationError: If there is no such reward or parameter, or stages have other keys or
+            are in another order.
+    """
+    rewards = env.reward_manager
+    weight, params = rewards.get_weight(reward_name), rewards.get_params(reward_name)
+    named: dict[str, Any] = {}
+    previous = 0
+    for stage in stages:
+        _check_keys(stage, "a reward", ("weight", "params"))
+        if stage["step"] < previous:
+            raise ConfigurationError(
+                f"A stage of the reward {reward_name!r} at step {stage['step']} stands after one "
+                f"at step {previous}. Put stages in the order of their steps."
+            )
+        previous = stage["step"]
+        named |= stage.get("params", {})
+        if env.common_step_counter >= previous:
+            weight = stage.get("weight", weight)
+            params |= stage.get("params", {})
+    rewards.check_params(reward_name, named)
+    rewards.set_weight(reward_name, weight)
+    rewards.set_params(reward_name, {name: params[name] for name in named if name in params})
+    numbers = {name: params.get(name) for name in named} | {"weight": weight}
+    return {name: float(one) for name, one in numbers.items() if isinstance(one, int | float)}
+
+
 def commands_vel(
     env: ManagerEnv,
     mask: torch.Tensor,
@@ -57,7 +100,8 @@ def commands_vel(
         )
     reached: dict[str, Any] = {}
     for stage in velocity_stages:
-        _check_stage(stage)
+        _check_keys(stage, "velocities", _VELOCITIES)
+        check_bounds([stage[name] for name in _VELOCITIES if name in stage])
         if env.common_step_counter >= stage["step"]:
             reached |= stage
     reached.pop("step", None)
@@ -65,14 +109,13 @@ def commands_vel(
     return term.ranges.lin_vel_x[1]
 
 
-_STAGE_KEYS = ("step", "lin_vel_x", "lin_vel_y", "ang_vel_z")
+_VELOCITIES = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
 
 
-def _check_stage(stage: Mapping[str, Any]) -> None:
-    unknown = [name for name in stage if name not in _STAGE_KEYS]
+def _check_keys(stage: Mapping[str, Any], owner: str, known: Sequence[str]) -> None:
+    unknown = [name for name in stage if name not in ("step", *known)]
     if unknown or "step" not in stage:
         wrong = f"has the key {unknown[0]!r}" if unknown else "has no 'step'"
         raise ConfigurationError(
-            f"A stage of velocities {wrong}; it has step and any of {', '.join(_STAGE_KEYS[1:])}."
+            f"A stage of {owner} {wrong}; it has step and any of {', '.join(known)}."
         )
-    check_bounds([stage[name] for name in _STAGE_KEYS[1:] if name in stage])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from envlab.envs import mdp
+from envlab.envs import ManagerEnv, mdp
 from envlab.envs.managers import CurriculumTermCfg, RewardTermCfg
 from envlab.errors import ConfigurationError
 from tests.envs.sliders import make_env, push, terms
@@ -53,6 +53,66 @@ def test_modify_reward_weight_waits_for_its_steps():
     assert rewards[11:] == pytest.approx([0.3] * 11)
     logged = [float(info["log"]["Curriculum/harder"]) for *_, info in history if info["num_ended"]]
     assert logged == [1.0, 3.0]
+
+
+STAGES = [
+    {"step": 2, "params": {"factor": 3.0}},
+    {"step": 4, "weight": 2.0},
+    {"step": 6, "weight": 1.0, "params": {"factor": 5.0, "kind": "squared"}},
+]
+
+
+def scaled(env, factor: float, kind: str = "plain") -> torch.Tensor:
+    value = torch.full((env.num_envs,), factor)
+    return value.square() if kind == "squared" else value
+
+
+def staged(stages=STAGES, **sim) -> ManagerEnv:
+    """Return an environment whose reward is 1 per second, and then as the stages say."""
+    params = {"reward_name": "scaled", "stages": stages}
+    return make_env(
+        1,
+        sim=sim,
+        rewards=terms(scaled=RewardTermCfg(func=scaled, weight=1.0, params={"factor": 1.0})),
+        curriculum=terms(harder=CurriculumTermCfg(func=mdp.reward_curriculum, params=params)),
+    )
+
+
+def rewards_of(env: ManagerEnv, steps: int) -> list[float]:
+    return [push(env, 0.0)[1].item() * 10.0 for _ in range(steps)]
+
+
+def test_a_reward_changes_in_stages():
+    """A step's own reward is that of the stage before."""
+    env = staged()
+    assert rewards_of(env, 8) == pytest.approx([1, 1, 3, 3, 6, 6, 25, 25])
+    log = {name: float(value) for name, value in env.curriculum_manager.log().items()}
+    assert log == {"Curriculum/harder/weight": 1.0, "Curriculum/harder/factor": 5.0}
+
+
+def test_a_stage_outlives_a_resume():
+    env, other = staged(), staged()
+    rewards_of(env, 3)
+    rewards_of(other, 7)
+    other.set_state(env.state())
+    assert rewards_of(other, 4) == pytest.approx([3, 6, 6, 25])
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        (
+            [{"step": 1, "wait": 2.0}],
+            "reward has the key 'wait'; it has step and any of weight",
+        ),
+        ([{"weight": 2.0}], "A stage of a reward has no 'step'"),
+        ([{"step": 9, "params": {"faktor": 1.0}}], "scaled has no parameter 'faktor'; it has fact"),
+        ([{"step": 9}, {"step": 3}], "'scaled' at step 3 stands after one at step 9"),
+    ],
+)
+def test_stages_that_do_not_fit_are_refused_in_the_first_step(stages, sentence: str):
+    with pytest.raises(ConfigurationError, match=sentence):
+        push(staged(stages), 0.0)
 
 
 def test_modify_reward_weight_of_an_unknown_term_is_refused():
