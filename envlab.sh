@@ -232,21 +232,40 @@ enter() {
     unset PYTHONHOME
 }
 
-# Runs every check even after one has failed, so that one run reports everything. $1: --all, or none.
+# Runs every check even after one has failed, so that one run reports everything: what looks at the
+# sources beside the tests, whose output comes first. $1: --all, or none.
 run_all_checks() {
-    local check failed=""
+    local scratch others
+    # Without compiled files, each of the hundreds of processes that tests start would compile envlab.
+    unset PYTHONDONTWRITEBYTECODE
+    scratch=$(mktemp -d)
+    run_checks "$scratch/failed" "ruff check ." "ruff format --check ." mypy \
+        "lint-imports --no-logo" >"$scratch/output" 2>&1 &
+    others=$!
+    # shellcheck disable=SC2064 # as they are now
+    trap "kill $others 2>/dev/null; rm -rf -- '$scratch'" EXIT
     # Three workers keep two cores busy, as tests wait for processes.
-    local tests="python -m pytest -n 3 --dist loadfile --no-loadscope-reorder"
-    tests="$tests --max-worker-restart=0 --durations=10${1:+ $1}"
-    for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo" "$tests"; do
-        say "$check"
-        $check || failed="$failed${failed:+, }$check"
-    done
-    if [ -n "$failed" ]; then
-        say "failed: $failed"
+    run_checks "$scratch/failed_tests" "python -m pytest -n 3 --dist loadfile \
+--no-loadscope-reorder --max-worker-restart=0 --durations=10${1:+ $1}"
+    wait "$others"
+    cat -- "$scratch/output"
+    cat -- "$scratch/failed_tests" >>"$scratch/failed"
+    if [ -s "$scratch/failed" ]; then
+        say "failed: $(paste -sd, "$scratch/failed" | sed 's/,/, /g')"
         exit 1
     fi
     say "all checks passed"
+}
+
+# Runs commands one after the other, and writes those that fail into the file $1.
+run_checks() {
+    local check failed=$1
+    shift
+    : >"$failed"
+    for check in "$@"; do
+        say "$check"
+        $check || printf '%s\n' "$check" >>"$failed"
+    done
 }
 
 root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")

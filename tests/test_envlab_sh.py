@@ -324,11 +324,11 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
         stub.chmod(0o755)
     everything = run(checkout, "test")
     assert everything.stdout.splitlines() == [
-        "ruff check .",
-        "ruff format --check .",
-        "mypy",
-        "lint-imports --no-logo",
         "pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0 --durations=10",
+        *("envlab: ruff check .", "ruff check ."),
+        *("envlab: ruff format --check .", "ruff format --check ."),
+        *("envlab: mypy", "mypy"),
+        *("envlab: lint-imports --no-logo", "lint-imports --no-logo"),
     ]
     assert everything.returncode == 1
     assert everything.stderr.endswith("failed: ruff check ., ruff format --check .\n")
