@@ -30,7 +30,9 @@ from envlab.distributed.ranks import meeting_point, read_ranks
 from envlab.distributed.rendezvous import REACH_S, meet
 from envlab.distributed.timeouts import STARTUP_TIMEOUT_S
 from envlab.errors import DeviceError, EnvlabError, LaunchError
+from envlab.late_compiler import import_compiler_late
 
+import_compiler_late()
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

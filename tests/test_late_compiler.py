@@ -1,0 +1,63 @@
+"""torch's compiler is imported by what compiles, and is then as it always was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LATE = "from envlab.late_compiler import import_compiler_late; import_compiler_late()\n"
+IS_LOADED = "'torch._dynamo.symbolic_convert' in sys.modules"
+STEP = """
+import sys, torch, tensordict
+layer = torch.nn.Linear(2, 1)
+optimizer = torch.optim.Adam(layer.parameters())
+def step():
+    optimizer.zero_grad()
+    layer(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+step()
+"""
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("library", ["fast_sac", "rsl_rl", "skrl"])
+def test_a_training_does_not_import_it(library: str, tmp_path: Path):
+    words = [
+        *("train", library, "--task=Isaac-Cartpole-v0", "--headless", "--device=cpu"),
+        *("--num_envs=8", "--max_iterations=1", f"--log_dir={tmp_path}"),
+    ]
+    code = f"import sys; from envlab.cli import main; main({words}); print({IS_LOADED})"
+    assert run(code).splitlines()[-1] == "False"
+
+
+def test_without_it_any_step_of_an_optimizer_would():
+    assert run(f"{STEP}print({IS_LOADED})") == "True"
+    assert run(f"{LATE}{STEP}print({IS_LOADED})") == "False"
+
+
+def test_what_was_marked_and_left_unwrapped_is_as_torch_has_it():
+    """Also tensordict's functions, which are marked while it is imported."""
+    look = """
+from torch._dynamo import trace_rules
+from torch.optim import Optimizer
+step()
+allowed = len(trace_rules._allowed_callable_ids.function_ids)
+wrapped = [
+    Optimizer.zero_grad.__wrapped__.__dynamo_disable is not Optimizer.zero_grad.__wrapped__,
+    Optimizer.add_param_group.__wrapped__ in vars(torch._dynamo).values(),
+]
+compiled = torch.compile(lambda x: x.sin() + 1.0, backend="eager")
+print(allowed, wrapped, float(compiled(torch.zeros(()))))
+print(torch._dynamo is sys.modules["torch._dynamo"], torch._dynamo.utils.__name__, type(torch._dynamo).__name__, torch._dynamo.__file__)
+"""
+    assert run(LATE + STEP + look) == run(STEP + look)
