@@ -58,6 +58,7 @@ wrapped = [
 ]
 compiled = torch.compile(lambda x: x.sin() + 1.0, backend="eager")
 print(allowed, wrapped, float(compiled(torch.zeros(()))))
-print(torch._dynamo is sys.modules["torch._dynamo"], torch._dynamo.utils.__name__, type(torch._dynamo).__name__, torch._dynamo.__file__)
+print(torch._dynamo is sys.modules["torch._dynamo"])
+print(torch._dynamo.utils.__name__, type(torch._dynamo).__name__, torch._dynamo.__file__)
 """
     assert run(LATE + STEP + look) == run(STEP + look)
