@@ -137,7 +137,7 @@ class RewardManager:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
         self._functions, self._new_params = list(self._initial), {}
-        for name, params in state["params"].items():
+        for name, params in state.get("params", {}).items():  # missing before 0.2
             self.set_params(name, params)
         for name, weight in state["weights"].items():
             self.set_weight(name, weight)
