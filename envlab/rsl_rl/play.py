@@ -12,6 +12,7 @@ from torch import nn
 from envlab.distributed.context import DistributedContext
 from envlab.envs import BatchedEnv
 from envlab.envs.wrappers.rsl_rl import pack
+from envlab.errors import ConfigurationError
 from envlab.rsl_rl.learner import RslRlLearner
 from envlab.training.export import ChannelsFirst, export_policy, export_steps
 from envlab.training.session import Session
@@ -34,6 +35,13 @@ class RslRlPlayer:
 
     def act(self, obs: dict[str, torch.Tensor]) -> torch.Tensor:
         if self._model.is_recurrent:  # nothing is remembered of another episode
+            rows = len(next(iter(obs.values())))
+            if rows != self._env.num_envs:
+                raise ConfigurationError(
+                    f"This policy remembers what it has seen of {self._env.num_envs} environments, "
+                    f"but is given observations of {rows}. Load it with num_envs={rows}, and step "
+                    "its own env."
+                )
             self._model.reset((self._env.episode_length_buf == 0).to(self._device))
         actions = self._model(pack(obs).to(self._device))
         return self._clipped(actions.to(self._env.device))

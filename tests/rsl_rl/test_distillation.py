@@ -21,7 +21,7 @@ from envlab.config import load_yaml
 from envlab.distributed.context import DistributedContext
 from envlab.envs import ManagerEnv
 from envlab.envs.wrappers.rsl_rl import pack
-from envlab.errors import CheckpointError
+from envlab.errors import CheckpointError, ConfigurationError
 from envlab.libraries import get_library
 from envlab.registry import get_task, load_agent_values
 from envlab.rsl_rl.cfg import DistillationCfg, RslRlCfg
@@ -175,6 +175,13 @@ def test_a_student_forgets_the_episode_before(recurrent: Path, tmp_path: Path):
         expected = fresh.act(obs)
     assert torch.allclose(actions[0], expected[0])
     assert not torch.allclose(actions[1], expected[1])
+
+
+def test_a_policy_with_a_memory_refuses_other_environments(recurrent: Path):
+    player, env = player_of(recurrent)
+    words = rf"of {env.num_envs} environments, but is given observations of 3\. Load it with num_e"
+    with pytest.raises(ConfigurationError, match=words):
+        player.act({"policy": torch.zeros(3, 4)})
 
 
 def test_a_policy_with_a_memory_is_exported_as_a_step(recurrent: Path, tmp_path: Path):
