@@ -66,7 +66,10 @@ def test_a_term_is_of_the_kind_it_is_used_as(name: str, kinds: list[str]):
 def test_terms_are_chosen_by_kind_and_word(capsys):
     assert cli.main(["terms", "curricula", "--json"]) == 0
     names = [term["name"] for term in json.loads(capsys.readouterr().out)]
-    assert names == ["mdp.commands_vel", "mdp.modify_reward_weight", "mdp.terrain_levels_vel"]
+    assert names == [
+        *("mdp.commands_vel", "mdp.modify_reward_weight", "mdp.reward_curriculum"),
+        "mdp.terrain_levels_vel",
+    ]
     assert cli.main(["terms", "--keyword=FORCE on any"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "TERMINATIONS",
