@@ -260,19 +260,24 @@ def _check_inputs(path: Path, cfg: Mapping[str, Any]) -> None:
     import onnx
 
     inputs = onnx.load(str(path)).graph.input
+    names = [one.name for one in inputs]
     images = [one.name for one in inputs if len(one.type.tensor_type.shape.dim) == 4]
     if images:
         raise NotDeployable(
             f"The policy sees images ({', '.join(images)}), and deploy.py, which has no camera, "
             "cannot draw them. Run policy.onnx in a controller of your own."
         )
+    if "h_in" in names:
+        raise NotDeployable(
+            f"The policy has a memory ({', '.join(names)}), which deploy.py does not keep. Run "
+            "policy.onnx, one step of it, in a controller of your own."
+        )
     width = inputs[0].type.tensor_type.shape.dim[-1].dim_value
     size = sum(term["size"] for term in cfg["observations"].values())
-    if [one.name for one in inputs] != ["obs"] or width != size:
+    if names != ["obs"] or width != size:
         raise NotDeployable(
-            f"The policy takes {', '.join(one.name for one in inputs)} with {width} values, but "
-            f"the observation group 'policy' has {size}: only policies without memory, on that "
-            "group alone, can be described."
+            f"The policy takes {', '.join(names)} with {width} values, but the observation group "
+            f"'policy' has {size}: only policies on that group alone can be described."
         )
 
 

@@ -168,3 +168,11 @@ def test_a_player_without_a_camera_says_so(exported: tuple[Path, str], capsys):
     told = capsys.readouterr().err
     assert "takes depth, h_in beside obs, which this player cannot give" in told
     assert told.count("\n") == 1
+
+
+def test_a_memory_that_the_player_would_not_keep_is_named(tmp_path: Path, monkeypatch, capsys):
+    task = "--task=Envlab-Velocity-Rough-Blind-Unitree-Go2-v0"
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", "rsl_rl", task, "--checkpoint=pretrained", "--device=cpu"]) == 0
+    said = capsys.readouterr().out
+    assert "No deploy.yaml: The policy has a memory (obs, h_in), which deploy.py does not" in said
