@@ -116,12 +116,12 @@ class RewardManager:
         Raises:
             ConfigurationError: If there is no such term, or its function has no such parameter.
         """
-        self.check_params(name, params)
         index = self._index(name)
         bound = self._functions[index]
         merged = {**bound.keywords, **params}
-        if self._env.is_rehearsing or merged == bound.keywords:
+        if merged == bound.keywords or self._env.is_rehearsing:
             return
+        self.check_params(name, params)
         self._functions[index] = functools.partial(bound.func, *bound.args, **merged)
         self._new_params[name] = {**self._new_params.get(name, {}), **params}
         self._env.record_anew()
@@ -137,7 +137,7 @@ class RewardManager:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore what :meth:`state` returned."""
         self._functions, self._new_params = list(self._initial), {}
-        for name, params in state.get("params", {}).items():  # missing before 0.2
+        for name, params in state.get("params", {}).items():  # runs of 0.1.0 have none
             self.set_params(name, params)
         for name, weight in state["weights"].items():
             self.set_weight(name, weight)

@@ -33,9 +33,9 @@ def reward_curriculum(
         env: The environment.
         mask: Environments whose episodes end, bool ``(num_envs,)``; not needed.
         reward_name: The reward's term.
-        stages: In the order of their steps. Each has ``step``, after as many steps of the
-            environment it counts, and any of ``weight`` and ``params``; what it does not have
-            stays as it was.
+        stages: In the order of their steps. Each has ``step``, the number of the environment's
+            steps after which it applies, and any of ``weight`` and ``params``; what it does not
+            have stays as it was.
 
     Returns:
         Weight and parameters, as far as stages change them and they are numbers.
@@ -60,7 +60,8 @@ def reward_curriculum(
         if env.common_step_counter >= previous:
             weight = stage.get("weight", weight)
             params |= stage.get("params", {})
-    rewards.check_params(reward_name, named)
+    if not named.keys() <= params.keys():  # also those of stages that are still to come
+        rewards.check_params(reward_name, named)
     rewards.set_weight(reward_name, weight)
     rewards.set_params(reward_name, {name: params[name] for name in named if name in params})
     numbers = {name: params.get(name) for name in named} | {"weight": weight}
