@@ -36,7 +36,8 @@ PROGRAMS = r"python|envlab|\./envlab\.sh|pip|pytest|docker|tensorboard|apt-get|s
 SKIPPED = {
     r"isaacgym check PATH|legged_gym/logs|--agilerl|_populations.agilerl": "needs a checkout",
     r"/allenact/|minigrid_tutorial|slm_lab/spec|compare_programs": "needs a checkout",
-    r"\.\.\.|LIBRARY|SPEC": "not complete",
+    r"\.\.\.|LIBRARY|SPEC|<run>": "not complete",
+    r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
     # Commands that a sentence names alone, of those that want more words.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|cluster \w+)$": "not complete",
     r"warm --task ID$": "not complete",
