@@ -39,7 +39,9 @@ AGENT_SUFFIX = "_cfg_entry_point"
 _ISAAC_LAB_3 = {
     "IsaacContrib-": "Isaac-",
     "-Reorient-": "-Repose-",
-    "-UnitreeGo2": "-Unitree-Go2",
+    "-UnitreeGo": "-Unitree-Go",
+    "-AnymalD": "-Anymal-D",
+    "-Open-Drawer-Franka-Direct": "-Franka-Cabinet-Direct",
     "-Pendulum-MARL-": "-Cart-Double-Pendulum-",
     "-Shadow-Handover-": "-Shadow-Hand-Over-",
 }

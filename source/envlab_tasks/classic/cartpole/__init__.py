@@ -1,80 +1,46 @@
 """Balance a pole on a cart that is pushed along a rail."""
 
-import gymnasium
+from envlab_tasks.registration import register
 
-_AGENTS = f"{__name__}.agents"
-
-gymnasium.register(
-    id="Isaac-Cartpole-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.cartpole_env_cfg:CartpoleEnvCfg",
-        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
-        "rsl_rl_distillation_cfg_entry_point": f"{_AGENTS}:rsl_rl_distillation_cfg.yaml",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart (manager-based).",
-    },
+register(
+    __name__,
+    "Isaac-Cartpole-v0",
+    "cartpole_env_cfg:CartpoleEnvCfg",
+    "Balance a pole on a cart (manager-based).",
+    rsl_rl_distillation="rsl_rl_distillation_cfg",
 )
-
-gymnasium.register(
-    id="Isaac-Cartpole-Direct-v0",
-    entry_point=f"{__name__}.cartpole_direct_env:CartpoleDirectEnv",
-    vector_entry_point=f"{__name__}.cartpole_direct_env:CartpoleDirectEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.cartpole_direct_env:CartpoleDirectEnvCfg",
-        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_direct_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_direct_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart; the episode ends if the pole falls (direct).",
-    },
+register(
+    __name__,
+    "Isaac-Cartpole-Direct-v0",
+    "cartpole_direct_env:CartpoleDirectEnvCfg",
+    "Balance a pole on a cart; the episode ends if the pole falls (direct).",
+    env=".cartpole_direct_env:CartpoleDirectEnv",
+    agents="{}_direct_ppo_cfg",
 )
-
-gymnasium.register(
-    id="Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
-    entry_point=f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnv",
-    vector_entry_point=f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleDiscreteEnvCfg",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_discrete_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_discrete_ppo_cfg.yaml",
-        "skrl_dqn_cfg_entry_point": f"{_AGENTS}:skrl_dqn_cfg.yaml",
-        "description": "Balance a pole on a cart by choosing one of three forces.",
-    },
+register(
+    __name__,
+    "Isaac-Cartpole-Showcase-Box-Discrete-Direct-v0",
+    "cartpole_showcase_env:CartpoleDiscreteEnvCfg",
+    "Balance a pole on a cart by choosing one of three forces.",
+    env=".cartpole_showcase_env:CartpoleDiscreteEnv",
+    libraries=["rl_games", "skrl"],
+    agents="{}_discrete_ppo_cfg",
+    skrl_dqn="skrl_dqn_cfg",
 )
-
-gymnasium.register(
-    id="Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
-    entry_point=f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnv",
-    vector_entry_point=f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.cartpole_showcase_env:CartpoleMultiDiscreteEnvCfg",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_multidiscrete_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_multidiscrete_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart by choosing a strength and a direction.",
-    },
+register(
+    __name__,
+    "Isaac-Cartpole-Showcase-Box-MultiDiscrete-Direct-v0",
+    "cartpole_showcase_env:CartpoleMultiDiscreteEnvCfg",
+    "Balance a pole on a cart by choosing a strength and a direction.",
+    env=".cartpole_showcase_env:CartpoleMultiDiscreteEnv",
+    libraries=["rl_games", "skrl"],
+    agents="{}_multidiscrete_ppo_cfg",
 )
-
-gymnasium.register(
-    id="Isaac-Cartpole-Depth-Camera-Direct-v0",
-    entry_point=f"{__name__}.cartpole_camera_env:CartpoleDepthCameraEnv",
-    vector_entry_point=f"{__name__}.cartpole_camera_env:CartpoleDepthCameraEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.cartpole_camera_env:CartpoleDepthCameraEnvCfg",
-        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_camera_ppo_cfg.yaml",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_camera_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_camera_ppo_cfg.yaml",
-        "description": "Balance a pole on a cart, observed by depth images.",
-    },
+register(
+    __name__,
+    "Isaac-Cartpole-Depth-Camera-Direct-v0",
+    "cartpole_camera_env:CartpoleDepthCameraEnvCfg",
+    "Balance a pole on a cart, observed by depth images.",
+    env=".cartpole_camera_env:CartpoleDepthCameraEnv",
+    agents="{}_camera_ppo_cfg",
 )

@@ -1,35 +1,18 @@
 """Run on two legs towards a far target."""
 
-import gymnasium
+from envlab_tasks.registration import register
 
-_AGENTS = f"{__name__}.agents"
-
-gymnasium.register(
-    id="Isaac-Humanoid-v0",
-    entry_point="envlab.envs:ManagerEnv",
-    vector_entry_point="envlab.envs:ManagerEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.humanoid_env_cfg:HumanoidEnvCfg",
-        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_ppo_cfg.yaml",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_ppo_cfg.yaml",
-        "description": "Run on two legs (manager-based).",
-    },
+register(
+    __name__,
+    "Isaac-Humanoid-v0",
+    "humanoid_env_cfg:HumanoidEnvCfg",
+    "Run on two legs (manager-based).",
 )
-
-gymnasium.register(
-    id="Isaac-Humanoid-Direct-v0",
-    entry_point=f"{__name__}.humanoid_direct_env:HumanoidDirectEnv",
-    vector_entry_point=f"{__name__}.humanoid_direct_env:HumanoidDirectEnv",
-    disable_env_checker=True,
-    order_enforce=False,
-    kwargs={
-        "env_cfg_entry_point": f"{__name__}.humanoid_direct_env:HumanoidDirectEnvCfg",
-        "rsl_rl_cfg_entry_point": f"{_AGENTS}:rsl_rl_direct_ppo_cfg.yaml",
-        "rl_games_cfg_entry_point": f"{_AGENTS}:rl_games_direct_ppo_cfg.yaml",
-        "skrl_cfg_entry_point": f"{_AGENTS}:skrl_direct_ppo_cfg.yaml",
-        "description": "Run on two legs, without sensing contact forces at the feet (direct).",
-    },
+register(
+    __name__,
+    "Isaac-Humanoid-Direct-v0",
+    "humanoid_direct_env:HumanoidDirectEnvCfg",
+    "Run on two legs, without sensing contact forces at the feet (direct).",
+    env=".humanoid_direct_env:HumanoidDirectEnv",
+    agents="{}_direct_ppo_cfg",
 )

@@ -1,21 +1,20 @@
 """A quadruped that trots by velocity commands: Boston Dynamics Spot."""
 
-import gymnasium
+from envlab_tasks.registration import register
 
-for _play, _description in (
-    ("", "A quadruped, Spot, follows fast velocity commands at a trot on cobblestones."),
-    ("Play", "Spot on few tiles, with few robots, for playing."),
-):
-    gymnasium.register(
-        id=f"Isaac-Velocity-Flat-Spot{_play and '-' + _play}-v0",
-        entry_point="envlab.envs:ManagerEnv",
-        vector_entry_point="envlab.envs:ManagerEnv",
-        disable_env_checker=True,
-        order_enforce=False,
-        kwargs={
-            "env_cfg_entry_point": f"{__name__}.flat_env_cfg:SpotFlat{_play}EnvCfg",
-            "rsl_rl_cfg_entry_point": f"{__name__}.agents:rsl_rl_flat_ppo_cfg.yaml",
-            "skrl_cfg_entry_point": f"{__name__}.agents:skrl_flat_ppo_cfg.yaml",
-            "description": _description,
-        },
-    )
+register(
+    __name__,
+    "Isaac-Velocity-Flat-Spot-v0",
+    "flat_env_cfg:SpotFlatEnvCfg",
+    "A quadruped, Spot, follows fast velocity commands at a trot on cobblestones.",
+    libraries=["rsl_rl", "skrl"],
+    agents="{}_flat_ppo_cfg",
+)
+register(
+    __name__,
+    "Isaac-Velocity-Flat-Spot-Play-v0",
+    "flat_env_cfg:SpotFlatPlayEnvCfg",
+    "Spot on few tiles, with few robots, for playing.",
+    libraries=["rsl_rl", "skrl"],
+    agents="{}_flat_ppo_cfg",
+)
