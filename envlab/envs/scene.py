@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,21 +43,30 @@ class SceneCfg:
     """Generated ground in place of the floor; null: the floor."""
 
 
-def build_model(cfg: SceneCfg, dt: float | None = None) -> mujoco.MjModel:
+_FRAMES = {"body_ipos", "body_iquat"}
+"""Fields with which a body's centre of mass may leave its frame."""
+
+
+def build_model(
+    cfg: SceneCfg, dt: float | None = None, model_fields: Iterable[str] = ()
+) -> mujoco.MjModel:
     """Compile the scene of ``cfg``.
 
     Args:
         cfg: The scene.
         dt: Physics time step in seconds; None: the file's.
+        model_fields: Fields of the model that will change; see ``SimulationCfg.model_fields``.
 
     Raises:
         SimulationError: If its model is missing or MuJoCo refuses it.
         ConfigurationError: For joints that do not exist.
     """
-    return build_spec(cfg, dt)[1]
+    return build_spec(cfg, dt, model_fields)[1]
 
 
-def build_spec(cfg: SceneCfg, dt: float | None = None) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
+def build_spec(
+    cfg: SceneCfg, dt: float | None = None, model_fields: Iterable[str] = ()
+) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
     """Return the scene of ``cfg``, and what it compiles to; see :func:`build_model`."""
     path = find_model(cfg.model)
     spec = read_spec(path)
@@ -72,12 +82,20 @@ def build_spec(cfg: SceneCfg, dt: float | None = None) -> tuple[mujoco.MjSpec, m
         add_surroundings(spec, compile_spec(spec, path))
     if cfg.terrain is not None:
         add_terrain(spec, cfg.terrain)
+    if not _FRAMES.isdisjoint(model_fields):
+        allow_moved_centres(spec)
     add_sky(spec)
     model = compile_spec(spec, path)
     if cfg.init_state is not None or cfg.actuators:
         set_home(spec, model, cfg.init_state)
         model = compile_spec(spec, path)
     return spec, model
+
+
+def allow_moved_centres(spec: mujoco.MjSpec) -> None:
+    """Keep MuJoCo from compiling lone bodies so that their centre of mass must be their origin."""
+    for body in spec.bodies:
+        body.simple = 0
 
 
 def load_model(source: str) -> mujoco.MjModel:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
+from envlab.envs.scene import allow_moved_centres
 from envlab.errors import ConfigurationError, SimulationError
+from envlab_isaacgym.assets import Asset
 from envlab_isaacgym.colliders import Colliders
 from envlab_isaacgym.enums import AXIS_TRANSLATION
 from envlab_isaacgym.parameters import UNLIMITED
@@ -32,15 +34,15 @@ def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> 
         with_fields: Model fields to have rows of even where all environments are alike.
 
     Raises:
-        ConfigurationError: If there is no environment, or they do not have the same actors.
+        ConfigurationError: If there is no environment, or an actor of another build in one.
         SimulationError: If MuJoCo cannot compile the model.
     """
-    _check_alike(sim.envs)
+    check_alike(sim.envs)
     template = sim.envs[0]
     spec = _empty_spec(sim)
     colliders = Colliders(spec, template)
     _add_ground(spec, sim, colliders)
-    names = [_attach(spec, number, actor) for number, actor in enumerate(template.actors)]
+    names = [_attach(spec, number, sim.envs) for number in range(len(template.actors))]
     for number, actor in enumerate(template.actors):
         colliders.filter(number, actor)
         _add_drives(spec, number, actor)
@@ -64,16 +66,36 @@ def build_scene(sim: Sim, with_fields: Iterator[str] | tuple[str, ...] = ()) -> 
     return scene
 
 
-def _check_alike(envs: list[Env]) -> None:
+def check_alike(envs: list[Env]) -> None:
+    """Refuse environments that one model cannot stand for; see :func:`build_scene`."""
     if not envs:
         raise ConfigurationError("The simulation has no environments. Call create_env first.")
-    first = [(actor.asset, actor.name) for actor in envs[0].actors]
+    first = envs[0].actors
     for env in envs:
-        if [(actor.asset, actor.name) for actor in env.actors] != first:
+        if len(env.actors) != len(first):
             raise ConfigurationError(
-                f"Environment {env.index} has other actors than environment 0, but all must have "
-                "the same assets in the same order: there is one MuJoCo model for all."
+                f"Environment {env.index} has {len(env.actors)} actors, environment 0 has "
+                f"{len(first)}, but there is one MuJoCo model for all: create the same in each."
             )
+        for actor, other in zip(env.actors, first, strict=True):
+            if actor.asset is not other.asset and _build(actor.asset) != _build(other.asset):
+                raise ConfigurationError(
+                    f"Actor {actor.name!r} of environment {env.index} is {actor.asset.name!r}, "
+                    f"that of environment 0 is {other.asset.name!r}, but there is one MuJoCo model "
+                    "for all: the two may differ in sizes, masses and places, not in their joints, "
+                    "in kinds and numbers of their shapes, or in meshes."
+                )
+
+
+def _build(asset: Asset) -> tuple[object, ...]:
+    """Return what actors in one place must have in common in all environments."""
+    model = asset.model
+    joints = (model.jnt_type, model.jnt_bodyid, model.jnt_pos.round(9), model.jnt_axis.round(9))
+    shapes = (model.geom_type, model.geom_bodyid, model.geom_contype, model.geom_conaffinity)
+    meshes = (model.mesh_vert, model.mesh_face)
+    values = (model.body_parentid, *joints, *shapes, *meshes)
+    is_light = asset.options.disable_gravity
+    return (is_light, model.ntendon, len(asset.force_sensors), *(v.tobytes() for v in values))
 
 
 def _empty_spec(sim: Sim) -> mujoco.MjSpec:
@@ -88,10 +110,12 @@ def _empty_spec(sim: Sim) -> mujoco.MjSpec:
     return spec
 
 
-def _attach(spec: mujoco.MjSpec, number: int, actor: Actor) -> str:
+def _attach(spec: mujoco.MjSpec, number: int, envs: list[Env]) -> str:
     """Join an actor's asset to the scene; return the prefix of its names."""
-    prefix = f"{number}/"
+    prefix, actor = f"{number}/", envs[0].actors[number]
     copied = actor.asset.spec.copy()
+    if any(env.actors[number].bodies is not actor.asset.bodies for env in envs):
+        allow_moved_centres(copied)
     body = spec.worldbody.add_frame().attach_body(copied.worldbody.first_body(), prefix, "")
     body.pos, body.quat = np.asarray(actor.pose.p), actor.pose.r.wxyz
     if actor.asset.options.disable_gravity:

@@ -15,7 +15,7 @@ import torch
 from envlab.distributed.limits import usable_threads
 from envlab.distributed.ranks import launched_local_world_size
 from envlab.sim.simulation import Simulation, SimulationCfg, create_simulation
-from envlab_isaacgym.composition import build_scene
+from envlab_isaacgym.composition import build_scene, check_alike
 from envlab_isaacgym.drives import StiffDrives
 from envlab_isaacgym.dynamics import ForceSensors, Jacobian, MassMatrix
 from envlab_isaacgym.enums import DofDriveMode
@@ -46,6 +46,7 @@ class Physics(Settings):
     """A simulation of a world, which is made when something first needs it."""
 
     def __init__(self, sim: Sim) -> None:
+        check_alike(sim.envs)
         super().__init__(sim)
         self._built: set[str] = set()
         self._was_pushed = self._is_stale = False

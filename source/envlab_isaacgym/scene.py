@@ -1,7 +1,8 @@
 """A model of a world, and the model fields that the properties of its actors become.
 
-Every environment has the same actors, so there is one model; masses, frictions, gains and the like
-that differ are rows of model fields, ``(num_envs, ...)``, rather than copies of the model.
+Every environment has actors of the same build, so there is one model; sizes, masses, frictions,
+gains and the like that differ are rows of model fields, ``(num_envs, ...)``, rather than copies of
+the model.
 """
 
 from __future__ import annotations
@@ -118,17 +119,41 @@ def _drive_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
     yield "jnt_range", limits
 
 
-def _body_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield masses and inertias of bodies whose properties are not those of their assets."""
-    model, count = scene.model, len(sim.envs)
-    fields = {
-        name: np.repeat(getattr(model, name)[None], count, axis=0)
-        for name in ("body_mass", "body_ipos", "body_inertia")
-    }
+def _of_assets(sim: Sim, scene: Scene, name: str) -> np.ndarray:
+    """Return a field of bodies or shapes, with what each environment's own assets have in it."""
+    values = np.repeat(getattr(scene.model, name)[None], len(sim.envs), axis=0)
     first = 0
     for number, actor in enumerate(sim.envs[0].actors):
-        usual = actor.asset.bodies
+        bodies = scene.bodies[first : first + len(actor.asset.body_names)]
+        first += len(bodies)
         for env in sim.envs:
+            asset = env.actors[number].asset
+            if asset is actor.asset:
+                continue
+            own = np.array([asset.model.body(body).id for body in asset.body_names])
+            places = np.array(bodies)
+            if name.startswith("geom_"):
+                own, places = _shapes_of(asset.model, own), _shapes_of(scene.model, places)
+            elif name in ("body_pos", "body_quat"):  # the root's is where the actor stands
+                own, places = own[1:], places[1:]
+            values[env.index, places] = getattr(asset.model, name)[own]
+    return values
+
+
+def _shapes_of(model: mujoco.MjModel, bodies: np.ndarray) -> np.ndarray:
+    """Return the ids of the shapes of bodies, body by body."""
+    ranges = zip(model.body_geomadr[bodies], model.body_geomnum[bodies], strict=True)
+    return np.concatenate([np.arange(first, first + count) for first, count in ranges])
+
+
+def _body_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield masses and inertias of bodies, which actors may have of their own."""
+    names = ("body_mass", "body_ipos", "body_inertia", "body_iquat")
+    fields = {name: _of_assets(sim, scene, name) for name in names}
+    first = 0
+    for number, actor in enumerate(sim.envs[0].actors):
+        for env in sim.envs:
+            usual = env.actors[number].asset.bodies
             given, scale = env.actors[number].bodies, env.actors[number].scale
             if given is usual and scale == 1.0:
                 continue
@@ -140,15 +165,14 @@ def _body_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
                     fields["body_inertia"][env.index, body] *= mass / old.mass * scale**2
                 if new.com != old.com or scale != 1.0:
                     fields["body_ipos"][env.index, body] = np.asarray(new.com) * scale
-        first += len(usual)
+        first += len(actor.asset.bodies)
     yield from fields.items()
 
 
 def _root_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
     """Yield where fixed actors stand; those that float have it in their state."""
-    model, count = scene.model, len(sim.envs)
-    positions = np.repeat(model.body_pos[None], count, axis=0)
-    rotations = np.repeat(model.body_quat[None], count, axis=0)
+    positions = _of_assets(sim, scene, "body_pos")
+    rotations = _of_assets(sim, scene, "body_quat")
     for number, root in enumerate(scene.roots):
         if scene.free_joints[number] < 0:
             poses: list[Transform] = [env.actors[number].pose for env in sim.envs]
@@ -159,12 +183,11 @@ def _root_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _size_values(sim: Sim, scene: Scene) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield sizes of shapes, which ``set_actor_scale`` changes."""
+    """Yield sizes and places of shapes; ``set_actor_scale`` changes them."""
+    yield "geom_quat", _of_assets(sim, scene, "geom_quat")
     scales = np.array([[actor.scale for actor in env.actors] for env in sim.envs])
-    if (scales == 1.0).all():
-        return
     for name in ("geom_size", "geom_pos"):
-        values = np.repeat(getattr(scene.model, name)[None], len(sim.envs), axis=0)
+        values = _of_assets(sim, scene, name)
         for number, root in enumerate(scene.roots):
             shapes = scene.model.geom_bodyid == root
             values[:, shapes] *= scales[:, number, None, None]

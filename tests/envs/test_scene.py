@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import mujoco
+import numpy as np
 import pytest
 import torch
 
@@ -114,6 +115,23 @@ def test_a_robot_that_moves_freely_gets_floor_light_and_camera(tmp_path):
     assert forward @ to_robot / (to_robot @ to_robot) ** 0.5 == pytest.approx(1.0, abs=1e-6)
     mujoco.mj_step(model, data, 1000)
     assert 0.0 < data.qpos[2] < 0.5  # it lies on the floor
+
+
+@pytest.mark.parametrize("field", ["body_ipos", "body_iquat"])
+def test_where_the_mass_of_a_lone_body_lies_can_change(tmp_path, field):
+    """MuJoCo would compile it for a mass at its origin, and refuse another."""
+    cube = (
+        '<mujoco><worldbody><body name="cube"><freejoint/><geom type="box" size=".1 .2 .3"/>'
+        "</body></worldbody></mujoco>"
+    )
+    (tmp_path / "cube.xml").write_text(cube)
+    model = build_model(SceneCfg(model=str(tmp_path / "cube.xml")), model_fields=[field])
+    data, inertia = mujoco.MjData(model), np.zeros((6, 6))
+    getattr(model, field)[1, -1] = 0.05
+    mujoco.mj_setConst(model, data)
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, inertia)
+    assert np.count_nonzero(inertia.round(6)) > 6  # an axis moves another
 
 
 @pytest.mark.parametrize(

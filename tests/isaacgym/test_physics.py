@@ -264,6 +264,33 @@ def test_masses_differ_between_environments_in_one_model():
     torch.testing.assert_close(speeds, torch.tensor([2.0, 1.0]) * 0.005)
 
 
+def test_a_centre_of_mass_may_lie_elsewhere_in_an_environment():
+    """hora moves those of its cylinders: MuJoCo takes the inertia of lone bodies to be central."""
+    assets = []
+
+    def fill(world: World, env: gymapi.Env) -> None:
+        assets[:] = assets or [box(world)]
+        actor = world.gym.create_actor(env, assets[0], pose(0, 0, 1), "box", env.index, 0)
+        props = world.gym.get_actor_rigid_body_properties(env, actor)
+        props[0].com.y = 0.02 * env.index
+        world.gym.set_actor_rigid_body_properties(env, actor, props)
+
+    world = World(2, fill, gravity=0.0)
+    forces = torch.tensor([[16.0, 0.0, 0.0]]).repeat(2, 1)
+    places = world.refreshed("actor_root_state")[:, 0, :3].contiguous()
+    world.gym.apply_rigid_body_force_at_pos_tensors(
+        world.sim,
+        gymtorch.unwrap_tensor(forces),
+        gymtorch.unwrap_tensor(places),
+        gymapi.ENV_SPACE,
+    )
+    world.run(1)
+    spins = world.refreshed("actor_root_state")[:, 0, 12]
+    inertia = 8.0 * 0.2**2 / 6
+    expected = torch.tensor([0.0, 16.0 * 0.02 / inertia * 0.005])
+    torch.testing.assert_close(spins, expected, atol=1e-5, rtol=0)
+
+
 def test_forces_act_in_the_local_frame_and_at_points():
     world = boxes(1, gravity=0.0)
     states = world.acquired("actor_root_state").clone()
@@ -386,13 +413,52 @@ def test_heightfields_hold_what_falls_on_them():
     torch.testing.assert_close(heights_reached, torch.tensor([0.1, 0.6]), atol=1e-2, rtol=0)
 
 
-def test_bodies_of_different_kinds_in_environments_are_refused():
-    def fill(world: World, env: gymapi.Env) -> None:
-        world.gym.create_actor(env, box(world, 0.1 + env.index), pose(), "box", 0, 0)
+def test_actors_of_one_build_may_have_a_size_and_weight_of_their_own_in_each_environment():
+    sizes, densities = torch.tensor([0.2, 0.6, 0.4]), torch.tensor([1000.0, 200.0, 1000.0])
+    masses = densities * sizes**3
 
-    world = World(2, fill)
-    with pytest.raises(ConfigurationError, match="Environment 1 has other actors"):
-        world.run(1)
+    def fill(world: World, env: gymapi.Env) -> None:
+        asset = box(world, float(sizes[env.index]), float(densities[env.index]))
+        world.gym.create_actor(env, asset, pose(0, 0, 0.5), f"box {env.index}", env.index, 0)
+
+    world = World(3, fill, ground=1.0)
+    world.run(400)
+    heights = world.refreshed("actor_root_state")[:, 0, 2]
+    torch.testing.assert_close(heights, sizes / 2, atol=2e-3, rtol=0)
+    weights = world.refreshed("net_contact_force")[:, 0, 2]
+    torch.testing.assert_close(weights, masses * 9.81, atol=0, rtol=2e-3)
+
+    world = World(3, fill, gravity=0.0)
+    torques = torch.tensor([[0.0, 0.0, 2.0]]).repeat(3, 1)
+    world.gym.apply_rigid_body_force_tensors(world.sim, None, gymtorch.unwrap_tensor(torques))
+    world.run(1)
+    spins = world.refreshed("actor_root_state")[:, 0, 12]
+    torch.testing.assert_close(spins, 2.0 * 0.005 * 6 / (masses * sizes**2), atol=0, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        ("create_sphere", "Actor 'thing' of environment 1 is"),
+        ("load_asset", "Actor 'thing' of environment 1 is"),
+        (None, "Environment 1 has 0 actors, environment 0 has 1"),
+    ],
+)
+def test_actors_of_another_build_are_refused(make: str | None, said: str, tmp_path):
+    def fill(world: World, env: gymapi.Env) -> None:
+        if env.index == 0:
+            asset = box(world)
+        elif make == "create_sphere":
+            asset = world.gym.create_sphere(world.sim, 0.1, gymapi.AssetOptions())
+        elif make == "load_asset":
+            name = urdf(tmp_path, *SLIDER)
+            asset = world.gym.load_asset(world.sim, str(tmp_path), name, gymapi.AssetOptions())
+        else:
+            return
+        world.gym.create_actor(env, asset, pose(), "thing", 0, 0)
+
+    with pytest.raises(ConfigurationError, match=said):
+        World(2, fill)
 
 
 def test_gpu_pipeline_without_a_gpu_is_one_sentence():
@@ -431,14 +497,14 @@ def test_scaled_actors_are_larger_and_heavier_by_their_volume():
     def fill(world: World, env: gymapi.Env) -> None:
         assets[:] = assets or [box(world)]
         actor = world.gym.create_actor(env, assets[0], pose(0, 0, 0.5), "box", env.index, 0)
-        world.gym.set_actor_scale(env, actor, np.array([(1.0, 1.5)[env.index]]))
+        world.gym.set_actor_scale(env, actor, np.array([(1.0, 2.5)[env.index]]))
 
     world = World(2, fill, ground=1.0)
     world.run(400)
     heights = world.refreshed("actor_root_state")[:, 0, 2]
-    torch.testing.assert_close(heights, torch.tensor([0.1, 0.15]), atol=2e-3, rtol=0)
+    torch.testing.assert_close(heights, torch.tensor([0.1, 0.25]), atol=2e-3, rtol=0)
     weights = world.refreshed("net_contact_force")[:, 0, 2]
-    assert float(weights[1] / weights[0]) == pytest.approx(1.5**3, rel=1e-3)
+    assert float(weights[1] / weights[0]) == pytest.approx(2.5**3, rel=1e-3)
 
 
 def test_attractors_hold_points_of_bodies_where_they_are_told():
