@@ -2,8 +2,8 @@
 
 MuJoCo reads URDF, too, but keeps the file's order of links; policies trained in Isaac Gym expect
 children sorted by name, depth first. So the file is read here: fixed joints are collapsed unless
-``dont_collapse="true"``, a mass without inertia is spread over the shapes, and a missing mesh ends
-in one sentence.
+``dont_collapse="true"``, a mass without an inertia that can be is spread over the shapes, and a
+missing mesh ends in one sentence.
 """
 
 from __future__ import annotations
@@ -171,7 +171,14 @@ def _link(element: ET.Element) -> Link:
                 float(moments.get(f"i{axes}", 0)) for axes in ("xx", "xy", "xz", "yy", "yz", "zz")
             )
             matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-            link.inertia = pose.rotation @ matrix @ pose.rotation.T
+            if np.linalg.eigvalsh(matrix)[0] > 0.0:
+                link.inertia = pose.rotation @ matrix @ pose.rotation.T
+            elif matrix.any():
+                logger.warning(
+                    "The inertia of the link %r is that of no body, as it is not positive in all "
+                    "directions. It is computed from the link's mass and shapes instead.",
+                    link.name,
+                )
     for collision in element.findall("collision"):
         geometry = collision.find("geometry")
         if geometry is not None and len(geometry):

@@ -85,6 +85,19 @@ def test_inertia_comes_from_shapes_where_the_file_has_none(tmp_path):
     assert 0 < frame.mass < 0.01
 
 
+def test_an_inertia_that_no_body_has_comes_from_shapes_too(tmp_path, caplog):
+    """AllegroKuka's fingers have such, with products of inertia larger than the moments."""
+    wrong = '<inertia ixx="7e-5" iyy="4e-5" izz="7e-5" ixy="-1e-4" ixz="6e-5" iyz="-4e-5"/>'
+    name = urdf(
+        tmp_path,
+        f'<link name="finger"><inertial><mass value="6"/>{wrong}</inertial>{BOX}</link>',
+    )
+    asset = load_asset(str(tmp_path), name, None)
+    assert asset.bodies[0].mass == pytest.approx(6.0)
+    assert asset.bodies[0].inertia.x.x == pytest.approx(6 * 0.2**2 / 6)
+    assert "inertia of the link 'finger' is that of no body" in caplog.text
+
+
 def test_dof_properties_are_those_of_the_file(tmp_path):
     limit = 'lower="-1" upper="2" effort="30" velocity="5"'
     name = urdf(
