@@ -110,11 +110,11 @@ def run(arguments: Sequence[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="envlab_isaacgym: %(message)s")
     restore_numpy_names()
     take_numbers_for_conditions()
-    if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
-        restore_seq_len()
     install()
     offer_gym()
     offer_absent()
+    if "rl_games" in script.read_text(encoding="utf-8", errors="replace"):
+        restore_seq_len()  # after gym, which rl_games of those years imports
     from envlab_isaacgym.agreement import check_launch, compare_rl_games
     from envlab_isaacgym.ranks import join_ranks, take_cpu_for_cuda
     from envlab_isaacgym.rsl_rl_1 import offer_rsl_rl_1

@@ -131,6 +131,22 @@ def test_agents_have_seq_len_and_conditions_may_be_numbers_without_torchscript(
     assert result.stdout == "4\n[0, 3]\n", result.stderr
 
 
+def test_rl_games_of_those_years_finds_gym(tmp_path):
+    """rl_games 1.1.4, which ASE and CALM want, imports gym wherever it is imported."""
+    common = tmp_path / "rl_games/common"
+    common.mkdir(parents=True)
+    for folder in (common.parent, common):
+        (folder / "__init__.py").touch()
+    (common / "a2c_common.py").write_text(
+        "import gym\nclass A2CBase:\n    seq_length = 4\n    box = gym.spaces.Box\n"
+    )
+    (tmp_path / "run.py").write_text(
+        "from rl_games.common.a2c_common import A2CBase\nprint(A2CBase().seq_len)\n"
+    )
+    result = launch("run.py", path=str(tmp_path), cwd=str(tmp_path))
+    assert (result.returncode, result.stdout) == (0, "4\n"), result.stderr
+
+
 def test_real_isaac_gym_is_never_replaced(tmp_path):
     (tmp_path / "isaacgym").mkdir()
     (tmp_path / "isaacgym" / "__init__.py").write_text("")
