@@ -40,7 +40,7 @@ SKIPPED = {
     r"Rough-Blind-Unitree-Go2-v0 --resume": "needs a run of two hours",
     # Commands that a sentence names alone, of those that want more words.
     r"^envlab (?!list|runs|doctor|terms)\w+$|^envlab (lab plot|cluster \w+)$": "not complete",
-    r"warm --task ID$": "not complete",
+    r"--task( ID)?$|--task ID\b|\bNAME\b": "not complete",
     r"distributed\.run$": "not complete",
     r"^python deploy": "runs in an exported folder; run by tests/tools/test_deploy.py",
     r"^(\./envlab\.sh (test|ruff)|python scripts/documentation)": "what CI runs",
