@@ -71,6 +71,7 @@ SHORTENED = {
     r"lab run .* search": ["-s", "env.max_frame=2000", "-s", "meta.max_trial=2"],
     r"envlab evidence run": ["--seeds=1", "--frames=4000"],
     r"play\.py|envlab play": ["--num_envs=4"],
+    r"play.* --num_episodes": ["--num_episodes=4"],
     r"^envlab random": ["--num_envs=4", "--num_steps=20"],
     r"benchmarks/throughput": ["--num_envs", "8", "--blocks=2", "--block_s=0.05"],
     # Not shorter: processor time is counted in hundredths of a second.

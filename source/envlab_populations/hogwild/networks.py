@@ -29,11 +29,13 @@ from envlab_populations.hogwild.cfg import (
     NetCfg,
 )
 
-_INITS: dict[str, Callable[[torch.Tensor], Any]] = {
+_INITS: dict[str, Callable[[torch.Tensor, float], Any]] = {
     "orthogonal": nn.init.orthogonal_,
     "xavier_uniform": nn.init.xavier_uniform_,
-    "kaiming_uniform": nn.init.kaiming_uniform_,
+    "kaiming_uniform": lambda weight, _: nn.init.kaiming_uniform_(weight),  # that of ReLU
 }
+_WITH_GAIN = ("relu", "leaky_relu", "selu", "tanh", "sigmoid")
+"""Activations that ``torch.nn.init.calculate_gain`` knows; the gain of others is 1."""
 _ACTIVATIONS = {
     "relu": nn.ReLU,
     "leaky_relu": nn.LeakyReLU,
@@ -64,9 +66,9 @@ def make_networks(
         if not cfg.net.shared:
             return Layers(shape, num_extra, num_outputs, next(nets))
         if trunks:  # the policy's have been made, whose layers they are
-            return Tail(trunks[0], num_outputs, cfg.net.value_gain, owns_trunk=False)
+            return Tail(trunks[0], num_outputs, cfg.net, owns_trunk=False)
         trunks.append(Trunk(shape, cfg.net))
-        return Tail(trunks[0], num_outputs, cfg.net.policy_gain, owns_trunk=True)
+        return Tail(trunks[0], num_outputs, cfg.net, owns_trunk=True)
 
     roles_of = "sac" if cfg.algorithm in DISCRETE.values() else cfg.skrl_algorithm
     heads = make_heads(roles_of, seen, body, device, context)
@@ -102,11 +104,7 @@ class Layers(nn.Sequential):
         self.num_features = size
         self._image = tuple(shape) if isinstance(next(iter(made), None), nn.Conv2d) else None
         self._scale = cfg.pixel_scale
-        if cfg.init != "default":
-            for layer in self.modules():
-                if isinstance(layer, nn.Linear | nn.Conv2d):
-                    _INITS[cfg.init](layer.weight)
-                    nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+        draw_weights(self, cfg)
 
     def forward(self, obs: torch.Tensor, extra: torch.Tensor | None = None) -> torch.Tensor:
         """Return outputs, ``(batch, num_outputs)``, of what ``MakeBody`` describes."""
@@ -115,6 +113,25 @@ class Layers(nn.Sequential):
             x = x.view(-1, *self._image).permute(0, 3, 1, 2) * self._scale
         outputs: torch.Tensor = super().forward(x)
         return outputs
+
+
+def draw_weights(module: nn.Module, cfg: NetCfg) -> None:
+    """Draw the weights of all layers as ``cfg.init`` says, with zero biases, as SLM-Lab 4.3 does.
+
+    The gain is that of the activation between the layers, in the last one too (``init_layers`` in
+    its ``net_util.py``).
+    """
+    if cfg.init == "default":
+        return
+    named = next((part for part in cfg.body if part in _WITH_GAIN), "linear")
+    gain = nn.init.calculate_gain(str(named))  # type: ignore[arg-type]
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d | nn.GRU):
+            for name, parameter in layer.named_parameters(recurse=False):
+                if name.startswith("weight"):
+                    _INITS[cfg.init](parameter, gain)
+                else:
+                    nn.init.zeros_(parameter)
 
 
 def _hidden_layers(
@@ -245,13 +262,13 @@ class Trunk(nn.Module):
 class Tail(nn.Module):
     """The last layer of a policy or a value, after layers that they share."""
 
-    def __init__(self, trunk: Trunk, num_outputs: int, gain: float, *, owns_trunk: bool) -> None:
+    def __init__(self, trunk: Trunk, num_outputs: int, cfg: NetCfg, *, owns_trunk: bool) -> None:
         """Make it.
 
         Args:
             trunk: The layers before.
             num_outputs: What it gives.
-            gain: Of orthogonal weights; 0: torch's own.
+            cfg: The networks, with the gains of the last layers' orthogonal weights.
             owns_trunk: Whether the trunk's parameters are among its own: among those of one alone,
                 so that an optimizer and a norm of gradients count them once.
         """
@@ -260,7 +277,8 @@ class Tail(nn.Module):
             self.trunk = trunk
         self._trunk = (trunk,)  # no module, whose parameters would be this one's
         self.out = nn.Linear(trunk.layers.num_features, num_outputs)
-        if gain:
+        draw_weights(self.out, cfg)
+        if gain := cfg.policy_gain if owns_trunk else cfg.value_gain:
             nn.init.orthogonal_(self.out.weight, gain)
             nn.init.zeros_(self.out.bias)
 

@@ -96,6 +96,54 @@ def test_policy_and_value_share_layers_which_are_computed_once(name: str, net: d
     assert len(updates) == before
 
 
+def test_a_policy_learns_what_its_convolutions_see():
+    net = CONV | {
+        "conv_hid_layers": [[8, 4, 2, 0, 1], [8, 3, 1, 0, 1]],
+        "fc_hid_layers": [32],
+        "hid_layers_activation": "relu",
+        "init_fn": "orthogonal_",
+        "shared": True,
+        "clip_grad_val": 0.5,
+        "actor_optim_spec": {"name": "Adam", "lr": 2e-3},
+    }
+    algorithm = {"name": "ActorCritic", "gamma": 0.5, "training_frequency": 20}
+    env = SEEN | {"num_envs": 8, "max_frame": 32_000}
+    learner = learner_of(changed(PPO, algorithm=algorithm, net=net, env=env))
+    screens = torch.rand(100, 12 * 12 * 4) * 0.2  # dark, and the second half bright
+    screens[50:] += 0.78
+
+    def probabilities_of_the_right_name() -> torch.Tensor:
+        with torch.no_grad():
+            odds = learner.agent.policy.net(screens).softmax(dim=-1)
+        return torch.cat((odds[:50, 0], odds[50:, 1]))
+
+    assert probabilities_of_the_right_name().mean() < 0.8
+    for number in range(200):
+        learner.iterate(number, lambda *_: None)
+    assert probabilities_of_the_right_name().min() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("activation", "gain"), [("relu", 2.0**0.5), ("tanh", 5.0 / 3.0), ("silu", 1.0)]
+)
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_weights_are_drawn_with_the_gain_of_the_activation(activation, gain, is_shared):
+    """As SLM-Lab 4.3's ``init_layers``, which draws those of the last layers likewise."""
+    net = CONV | {"hid_layers_activation": activation, "init_fn": "orthogonal_"}
+    learner = learner_of(changed(PPO, net=net | {"shared": is_shared}, env=SEEN))
+    layers = {
+        layer
+        for model in (learner.agent.policy, learner.agent.value)
+        for layer in model.modules()
+        if isinstance(layer, nn.Linear | nn.Conv2d)
+    }
+    assert len(layers) == (5 if is_shared else 8)
+    for layer in layers:
+        values = torch.linalg.svdvals(layer.weight.detach().flatten(1))
+        torch.testing.assert_close(values, torch.full_like(values, gain))
+        assert not layer.bias.any()
+
+
 def test_a_shared_layer_learns_from_the_sum_of_both_losses():
     algorithm = {"name": "ActorCritic", "val_loss_coef": 0.5, "training_frequency": 10}
     learner = learner_of(changed(PPO, algorithm=algorithm, net={"shared": True}))
