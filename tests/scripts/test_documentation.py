@@ -78,3 +78,30 @@ def test_agilerls_files_are_counted_by_what_becomes_of_them(tmp_path: Path):
     )
     with pytest.raises(ConfigurationError, match="has no configs/training"):
         list(module.rows(tmp_path / "demos"))
+
+
+def test_ids_of_isaac_lab_are_counted_without_running_its_files(tmp_path, monkeypatch, capsys):
+    tasks = tmp_path / "2.3.2/source/isaaclab_tasks/isaaclab_tasks"
+    (tasks / "test").mkdir(parents=True)
+    ids = ("Isaac-Ant-v0", "Isaac-Velocity-Flat-AnymalD", "Isaac-Lift-Cube-OpenArm-v0", "Isaac-New")
+    registrations = "".join(f"gym.register(id={task_id!r})\n" for task_id in ids)
+    (tasks / "__init__.py").write_text("raise SystemExit\n" + registrations)
+    (tasks / "test/test_tasks.py").write_text("gym.register(id='Isaac-Test-v0')\n")
+    module = load("from_isaac_lab")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{module.BEGIN}old\n{module.END}after\n")
+    monkeypatch.setattr(module, "PAGE", page)
+    assert module.main([str(tmp_path / "2.3.2"), "--verbose"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "Isaac-Ant-v0: here, by the same id"
+    before, *rows, after = page.read_text().splitlines()
+    assert (before, after) == ("before", "after")
+    counts = dict(row.strip("| ").split(" | ") for row in rows[3:-1])
+    assert {row: int(count) for row, count in counts.items() if int(count)} == {
+        "here, by the same id": 1,
+        "here, by the id of 2.3.2": 1,
+        "robots that are not here": 1,
+        "others": 1,
+        "all": 4,
+    }
+    with pytest.raises(ConfigurationError, match="no folder isaaclab_tasks"):
+        module.main([str(tasks)])
