@@ -243,7 +243,7 @@ run_all_checks() {
         "lint-imports --no-logo" >"$scratch/output" 2>&1 &
     others=$!
     # shellcheck disable=SC2064 # as they are now
-    trap "kill $others 2>/dev/null; rm -rf -- '$scratch'" EXIT
+    trap "kill $others 2>/dev/null || :; rm -rf -- '$scratch'" EXIT
     # Three workers keep two cores busy, as tests wait for processes.
     run_checks "$scratch/failed_tests" "python -m pytest -n 3 --dist loadfile \
 --no-loadscope-reorder --max-worker-restart=0 --durations=10${1:+ $1}"

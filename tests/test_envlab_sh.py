@@ -332,6 +332,11 @@ def test_the_test_command_runs_every_check_and_says_which_failed(checkout: Path)
     ]
     assert everything.returncode == 1
     assert everything.stderr.endswith("failed: ruff check ., ruff format --check .\n")
+    (checkout / ".venv/bin/ruff").write_text("#!/bin/sh\n")
+    passed = run(checkout, "test")  # the checks beside the tests have ended before these do
+    assert passed.returncode == 0
+    assert passed.stderr.endswith("all checks passed\n")
+    (checkout / ".venv/bin/ruff").write_text('#!/bin/sh\necho ruff "$@"\nexit 1\n')
     longest = run(checkout, "test", "--all")
     assert longest.stdout == everything.stdout.replace("=10", "=10 --all")
     selected = run(checkout, "test", "-k", "two words", cwd=checkout.parent)
