@@ -6,6 +6,7 @@ of a physics step, so that it is stable at any stiffness.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import mujoco
@@ -70,7 +71,7 @@ def check_alike(envs: list[Env]) -> None:
     """Refuse environments that one model cannot stand for; see :func:`build_scene`."""
     if not envs:
         raise ConfigurationError("The simulation has no environments. Call create_env first.")
-    first = envs[0].actors
+    first, build = envs[0].actors, functools.cache(_build)  # many actors share an asset
     for env in envs:
         if len(env.actors) != len(first):
             raise ConfigurationError(
@@ -78,7 +79,7 @@ def check_alike(envs: list[Env]) -> None:
                 f"{len(first)}, but there is one MuJoCo model for all: create the same in each."
             )
         for actor, other in zip(env.actors, first, strict=True):
-            if actor.asset is not other.asset and _build(actor.asset) != _build(other.asset):
+            if actor.asset is not other.asset and build(actor.asset) != build(other.asset):
                 raise ConfigurationError(
                     f"Actor {actor.name!r} of environment {env.index} is {actor.asset.name!r}, "
                     f"that of environment 0 is {other.asset.name!r}, but there is one MuJoCo model "
