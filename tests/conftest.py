@@ -85,6 +85,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in set(long)]
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        if limit and item.get_closest_marker("long"):
+            slow[item.path] += limit.args[0] / 60
     items.sort(key=lambda item: -slow[item.path])
 
 

@@ -49,7 +49,7 @@ def test_commands_are_found_with_the_scripts_they_name():
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_every_command_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert load("commands").main([f"--folder={tmp_path}"]) == 0, capsys.readouterr().out
 
