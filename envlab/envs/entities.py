@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import mujoco
+import numpy as np
 import torch
 
 from envlab.errors import ConfigurationError, did_you_mean
@@ -246,13 +247,9 @@ def _joint_columns(model: mujoco.MjModel, joints: list[int]) -> tuple[list[int],
 
 def _drivers(model: mujoco.MjModel, joints: list[int]) -> list[int]:
     """Return the actuators of joints, in the order of the joints."""
-    return [
-        i
-        for joint in joints
-        for i in range(model.nu)
-        if model.actuator_trntype[i] == mujoco.mjtTrn.mjTRN_JOINT
-        and model.actuator_trnid[i, 0] == joint
-    ]
+    of_joints = model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT
+    driven = np.where(of_joints, model.actuator_trnid[:, 0], -1)
+    return [int(i) for joint in joints for i in np.flatnonzero(driven == joint)]
 
 
 def as_index(ids: list[int], size: int, device: torch.device) -> slice | torch.Tensor:
