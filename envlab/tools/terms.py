@@ -52,6 +52,8 @@ class Term:
 
     name: str
     """As in ``mdp.NAME``, or ``module:NAME``."""
+    module: str
+    """Where its code is."""
     kinds: list[str]
     """What it may be; a function of the state may be both an observation and a reward."""
     params: dict[str, str]
@@ -119,7 +121,8 @@ def text(terms: Sequence[Term]) -> str:
                 name if default == "..." else f"{name}={default}"
                 for name, default in term.params.items()
             )
-            parts += [f"  {term.name}({params}){also}", f"      {term.summary}"]
+            place = f"  [{term.module}]" if term.name.startswith("mdp.") else ""
+            parts += [f"  {term.name}({params}){also}", f"      {term.summary}{place}"]
     return "\n".join(parts)
 
 
@@ -146,6 +149,7 @@ def find_terms() -> list[Term]:
                 continue
             term = Term(
                 name=f"mdp.{node.name}" if is_shared else f"{module}:{node.name}",
+                module=module,
                 kinds=kinds,
                 params=(
                     _params(node, tree)

@@ -6,6 +6,7 @@ so the functions here import what needs them.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
     from envlab.training.preparation import Prepared
     from envlab.training.session import Session
 
+logger = logging.getLogger(__name__)
+
 
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``train.py``; return the exit code.
 
-    The way to the loop: :func:`train_with` reads the words, :func:`run_training` composes sessions
-    and joins the other ranks, :func:`train_session` builds a session and runs its loop,
-    :meth:`envlab.training.loop.Training.run`.
+    The way to the loop: :func:`train_with` reads the words; :func:`run_training` composes sessions
+    and joins the other ranks; :func:`train_session` builds environment and learner of one, and
+    :func:`train_prepared` runs :meth:`envlab.training.loop.Training.run`.
     """
     return run_script(lambda words: train_with(get_library(library), words), arguments)
 
@@ -84,6 +87,7 @@ def run_training(
         EnvlabError: For bad input, before anything is written.
     """
     from envlab.config import expand_sweep
+    from envlab.training.agreement import check_agreement
     from envlab.training.rank import Rank
     from envlab.training.resume import continue_session
     from envlab.training.session import compose_session
@@ -97,23 +101,23 @@ def run_training(
     _check_sweep(sessions)
     directories = [] if directories is None else directories
 
-    def work(
-        number: int, session: Session, context: DistributedContext, flag: InterruptFlag
-    ) -> None:
-        def compose(params: Path | None) -> Session:
-            return compose_session(flags, session.overrides, library, params)
-
-        continued = continue_session(session, context, compose, number=number)
-        if continued is None:
-            directories.append(None)
-        elif flags.dry_run:
-            _print_dry_run(continued, context)
-        else:
-            directories.append(train_session(continued, context, flag))
-
     try:
-        with interruptible() as flag:
-            return Rank(flags, flag).run(sessions, work)
+        with interruptible() as flag, Rank(flags, flag) as rank:
+            context = rank.join()
+            with context.progress.naming_lost_peers():
+                check_agreement(sessions, context)
+                for job, session in enumerate(sessions, 1):
+                    if flags.multirun:
+                        words = " ".join(str(override.input_line) for override in session.overrides)
+                        logger.info("Run %d of %d: %s", job, len(sessions), words)
+                    continued = continue_session(session, context, number=rank.number(job))
+                    if continued is None:
+                        directories.append(None)
+                    elif flags.dry_run:
+                        _print_dry_run(continued, context)
+                    else:
+                        directories.append(train_session(continued, context, flag))
+        return rank.exit_code
     finally:
         if len(sessions) > 1 and directories and launched_rank() == 0:
             print(f"\n{sweep_table([session.swept for session in sessions], directories)}")

@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
 
 from envlab.distributed.context import DistributedContext
 from envlab.distributed.interrupt import Interrupted, InterruptFlag, Preempted
@@ -15,10 +14,8 @@ from envlab.distributed.progress import LostPeerError
 from envlab.distributed.ranks import meeting_point
 from envlab.distributed.watchdog import HUNG_EXIT_CODE, Watchdog
 from envlab.run.manifest import record_end
-from envlab.training.agreement import check_agreement
 from envlab.training.flags import Flags
 from envlab.training.requeue import requeue
-from envlab.training.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -30,49 +27,22 @@ A script may train several times. Where ``--run_id`` names the run, the number i
 
 
 class Rank:
-    """This process's part in a job, from joining the other ranks to leaving in order."""
+    """This process's part in a job: on leaving, what ended it becomes an exit code, or is raised.
+
+    Attributes:
+        exit_code: What the process ends with, if nothing was raised.
+    """
 
     def __init__(self, flags: Flags, flag: InterruptFlag) -> None:
         self._flags, self._flag = flags, flag
         self._context: DistributedContext | None = None
         self._watchdog: Watchdog | None = None
-        self._ends_well = False
+        self.exit_code = 0
 
-    def run(
-        self,
-        sessions: Sequence[Session],
-        work: Callable[[int, Session, DistributedContext, InterruptFlag], None],
-    ) -> int:
-        """Work on the sessions one after the other; return the exit code."""
-        try:
-            context = self._join()
-            with context.progress.naming_lost_peers():
-                check_agreement(sessions, context)
-                for job, session in enumerate(sessions, 1):
-                    if self._flags.multirun:
-                        words = " ".join(str(override.input_line) for override in session.overrides)
-                        logger.info("Run %d of %d: %s", job, len(sessions), words)
-                    number = next(_SESSIONS) if self._flags.run_id is None else job
-                    work(number, session, context, self._flag)
-            self._ends_well = True
-        except Interrupted as interrupted:
-            return self._stop(interrupted)
-        except LostPeerError as lost:
-            return self._stop_without(lost)
-        except Exception as error:
-            if self._flag.signal_number is not None:
-                # A peer that left first breaks a collective before our own signal is raised.
-                return self._stop(Interrupted(self._flag.signal_number))
-            self._tell_failure(error)
-            raise
-        finally:
-            if self._context is not None:
-                self._context.close(abort=not self._ends_well)
-            if self._watchdog is not None:
-                self._watchdog.close()
-        return 0
+    def __enter__(self) -> Rank:
+        return self
 
-    def _join(self) -> DistributedContext:
+    def join(self) -> DistributedContext:
         """Join the other ranks, under the eyes of a watchdog."""
         flags = self._flags
         context = self._context = DistributedContext.create(
@@ -88,13 +58,42 @@ class Rank:
         )
         return context
 
+    def number(self, job: int) -> int:
+        """Return the number of the session that a job, counted from 1, is in this process."""
+        return next(_SESSIONS) if self._flags.run_id is None else job
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        try:
+            code = self._code_of(error)
+        finally:
+            if self._context is not None:
+                self._context.close(abort=not (error is None or isinstance(error, Preempted)))
+            if self._watchdog is not None:
+                self._watchdog.close()
+        self.exit_code = code or 0
+        return code is not None
+
+    def _code_of(self, error: BaseException | None) -> int | None:
+        """Return the exit code for what ended the job; None where it is to be raised."""
+        if error is None:
+            return 0
+        if isinstance(error, Interrupted):
+            return self._stop(error)
+        if isinstance(error, LostPeerError):
+            return self._stop_without(error)
+        if isinstance(error, Exception):
+            if self._flag.signal_number is not None:
+                # A peer that left first breaks a collective before our own signal is raised.
+                return self._stop(Interrupted(self._flag.signal_number))
+            self._tell_failure(error)
+        return None
+
     def _stop(self, interrupted: Interrupted) -> int:
         """Say which signal ended the job, and have it started again where that was asked for."""
         if not isinstance(interrupted, Preempted):
             logger.warning("Interrupted: %s.", interrupted)
             return interrupted.exit_code
         self._flag.ignore_more()
-        self._ends_well = True
         assert self._context is not None
         if self._context.is_main:
             how = "Interrupted" if interrupted.signal_number == signal.SIGINT else "Preempted"

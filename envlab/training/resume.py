@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from envlab.training.population.checkpoint import dealt
 from envlab.training.session import (
     Session,
     check_origin,
+    compose_session,
     open_checkpoint,
     open_policies_of,
     open_policy_of,
@@ -35,16 +36,9 @@ from envlab.training.session import (
 
 logger = logging.getLogger(__name__)
 
-Compose = Callable[[Path | None], Session]
-"""Composes the session, from the ``params/`` of a run directory where one is given."""
-
 
 def continue_session(
-    session: Session,
-    context: DistributedContext,
-    compose: Compose,
-    *,
-    number: int,
+    session: Session, context: DistributedContext, *, number: int
 ) -> Session | None:
     """Return the session as it goes on, or None where this launch finished it before a restart.
 
@@ -53,7 +47,6 @@ def continue_session(
     Args:
         session: The session as the command line alone makes it.
         context: The process's context.
-        compose: Composes it anew.
         number: Which of the launch's sessions it is, for a sweep.
 
     Raises:
@@ -65,7 +58,7 @@ def continue_session(
     resumed = None
     if context.is_main:
         try:
-            continued = _with_policy(_go_on(session, compose, directories))
+            continued = _with_policy(_go_on(session, directories))
         except EnvlabError as error:
             found = error
         else:
@@ -144,14 +137,10 @@ def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return now["slurm"] is not None and then["slurm"] == now["slurm"] and is_requeued(os.environ)
 
 
-def _go_on(
-    session: Session,
-    compose: Compose,
-    directories: list[tuple[str, str] | None],
-) -> Session | None:
+def _go_on(session: Session, directories: list[tuple[str, str] | None]) -> Session | None:
     """Return the session with what it goes on with; None where it is finished. On rank 0."""
     if directories[0] is not None:
-        return _go_on_in(Path(directories[0][1]), session, compose)
+        return _go_on_in(Path(directories[0][1]), session)
     elsewhere = next((found for found in directories if found is not None), None)
     if elsewhere is not None:
         raise RunDirectoryError(
@@ -165,9 +154,14 @@ def _go_on(
         session, functools.partial(check_origin, session=session), tasks={session.task.id}
     )
     if session.params is None and (run / "params" / "env.yaml").is_file():
-        session = compose(run)
+        session = _compose_with(run, session)
         session.changed = changed_settings(session, run / "params")
     return dataclasses.replace(session, checkpoint=checkpoint, resumed=resumed)
+
+
+def _compose_with(run: Path, session: Session) -> Session:
+    """Return the session composed anew, from the ``params/`` of a run directory."""
+    return compose_session(session.flags, session.overrides, session.library, run)
 
 
 def changed_settings(session: Session, params: Path) -> dict[str, tuple[Any, Any]]:
@@ -207,12 +201,12 @@ def _with_policy(session: Session | None) -> Session | None:
     return dataclasses.replace(session, given_policy=policy)
 
 
-def _go_on_in(directory: Path, session: Session, compose: Compose) -> Session | None:
+def _go_on_in(directory: Path, session: Session) -> Session | None:
     """Return the session as it goes on in a run directory of this launch. On rank 0."""
     manifest = read_manifest(directory)
     params = directory / "params"
     if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):
-        session = compose(directory)
+        session = _compose_with(directory, session)
     else:
         logger.warning("There is no configuration in %s; taking the command line's.", params)
     if manifest["status"] == "finished":

@@ -74,6 +74,7 @@ def test_terms_are_chosen_by_kind_and_word(capsys):
     assert capsys.readouterr().out.splitlines() == [
         "TERMINATIONS",
         "  mdp.illegal_contact(threshold, sensor_cfg)",
-        "      Return whether the force on any of the bodies is above ``threshold``, in N.",
+        "      Return whether the force on any of the bodies is above ``threshold``, in N."
+        "  [envlab.envs.mdp.contacts]",
     ]
     assert {kind for term in LISTED.values() for kind in term.kinds} == set(KINDS)

@@ -27,7 +27,7 @@ from envlab.training.arguments import train_parser
 from envlab.training.launch import train_session
 from envlab.training.loop import Training
 from envlab.training.resume import continue_session
-from envlab.training.session import Session, compose_session
+from envlab.training.session import compose_session
 from envlab_navigation.ddppo.experiment_words import prepare
 from envlab_navigation.ddppo.objective import Gradients
 from tests.navigation.ddppo.unequal import batch_of, make_objective, share_of, terms
@@ -80,10 +80,7 @@ def train(context: DistributedContext, folder: Path, arguments: list[str], numbe
     os.chdir(folder)
     library = get_library("ddppo")
     flags, overrides = train_parser(library).parse_with_overrides(prepare("train", arguments))
-
-    def compose(params: Path | None) -> Session:
-        return compose_session(flags, overrides, library, params)
-
+    session = compose_session(flags, overrides, library)
     found: list[Any] = []
     run = Training.run
 
@@ -92,9 +89,9 @@ def train(context: DistributedContext, folder: Path, arguments: list[str], numbe
         found.append(training._learner.model_state())
 
     with mock.patch.object(Training, "run", watched_run):
-        session = continue_session(compose(None), context, compose, number=number)
-        assert session is not None
-        train_session(session, context, InterruptFlag())
+        continued = continue_session(session, context, number=number)
+        assert continued is not None
+        train_session(continued, context, InterruptFlag())
     return found[0]
 
 
