@@ -99,8 +99,8 @@ def test_a_run_on_another_node_is_not_begun_anew():
         flags=Flags(),
     )
     with pytest.raises(RunDirectoryError, match="is /logs/run on h2, but rank 0 now runs on"):
-        _go_on(session, lambda _: session, [None, ("h2", "/logs/run")])
-    assert _go_on(session, lambda _: session, [None, None]) is session
+        _go_on(session, [None, ("h2", "/logs/run")])
+    assert _go_on(session, [None, None]) is session
 
 
 def test_a_reopened_run_keeps_its_beginning_and_tells_of_the_restart():
@@ -151,15 +151,15 @@ def broken_off(trained: Path) -> Path:
     return run
 
 
-def session_of(run: Path | None) -> Session:
-    flags, overrides = train_parser(get_library("rsl_rl")).parse_with_overrides(SMALL)
-    return compose_session(flags, overrides, get_library("rsl_rl"), run)
+def session_of(*others: str) -> Session:
+    parsed = train_parser(get_library("rsl_rl")).parse_with_overrides([*SMALL, *others])
+    return compose_session(*parsed, get_library("rsl_rl"))
 
 
 def test_a_restart_goes_on_from_the_last_good_checkpoint(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
-    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
+    session = _go_on(session_of(), [("here", str(broken_off))])
     assert session is not None
     assert session.resumed is not None
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
@@ -172,17 +172,17 @@ def test_a_name_of_another_tasks_run_is_refused_even_when_that_is_finished(broke
     told = json.loads(path.read_text()) | {"status": "finished"}
     path.write_text(json.dumps(told))
     here = [("here", str(broken_off))]
-    assert _go_on(session_of(None), session_of, here) is None
+    assert _go_on(session_of(), here) is None
     path.write_text(json.dumps(told | {"task": "Isaac-Ant-v0"}))
     with pytest.raises(ConfigurationError, match="is of the task 'Isaac-Ant-v0'"):
-        _go_on(session_of(None), session_of, here)
+        _go_on(session_of(), here)
 
 
 def test_a_restart_without_the_runs_configuration_takes_the_command_lines(
     broken_off: Path, caplog: pytest.LogCaptureFixture
 ):
     shutil.rmtree(broken_off / "params")
-    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
+    session = _go_on(session_of(), [("here", str(broken_off))])
     assert session is not None
     assert session.checkpoint == broken_off / "checkpoints/model_2.pt"
     assert "taking the command line's" in caplog.text
@@ -209,13 +209,7 @@ def test_what_is_set_otherwise_than_in_the_run_is_named(broken_off: Path):
 def test_a_seed_that_is_given_counts_and_one_that_was_drawn_stays(
     broken_off: Path, given: str, taken: int
 ):
-    def with_seed(run: Path | None) -> Session:
-        flags, overrides = train_parser(get_library("rsl_rl")).parse_with_overrides(
-            [*SMALL, f"--seed={given}"]
-        )
-        return compose_session(flags, overrides, get_library("rsl_rl"), run)
-
-    session = _go_on(with_seed(None), with_seed, [("here", str(broken_off))])
+    session = _go_on(session_of(f"--seed={given}"), [("here", str(broken_off))])
     assert session is not None
     assert session.agent_cfg.seed == taken
 
@@ -225,7 +219,7 @@ def test_a_restart_without_a_good_checkpoint_begins_again_and_says_so(
 ):
     for path in (broken_off / "checkpoints").iterdir():
         path.write_bytes(b"")
-    session = _go_on(session_of(None), session_of, [("here", str(broken_off))])
+    session = _go_on(session_of(), [("here", str(broken_off))])
     assert session is not None
     assert (session.checkpoint, session.resumed) == (None, None)
     assert "The run starts again from where it began" in caplog.text
