@@ -1,1 +1,1 @@
-"""Who runs where, and what ranks must agree on; see :mod:`envlab.distributed.context`."""
+"""Which rank runs where, and what ranks must agree on; see :mod:`envlab.distributed.context`."""

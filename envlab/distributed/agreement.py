@@ -1,4 +1,4 @@
-"""What ranks say of the same thing: whether they agree, and who says what."""
+"""Comparing values over ranks: whether they agree, and which rank has which value."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from envlab.distributed.context import DistributedContext
 from envlab.errors import ConfigurationError
 
 SHOWN = 5
-"""Differences that a message names; it counts the others."""
+"""Differences that a message names; it only counts the others."""
 ABSENT = "nothing"
-"""What a rank is said to have that does not know a name."""
+"""The value that a message gives for a rank without the name."""
 
 
 def differences(context: DistributedContext, values: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return what ranks disagree in: by name, the value of each rank. Every rank must call this.
+    """Return the values that ranks disagree in, by name and rank. Every rank must call this.
 
-    One digest is exchanged, and the values only where it differs.
+    Ranks exchange one digest, and the values only if it differs.
 
     Args:
         context: The process's context.
-        values: What should be the same everywhere, as text.
+        values: Values that should be the same everywhere, as text.
     """
     text = "\n".join(f"{name}={values[name]!r}" for name in sorted(values))
     if len(set(context.gather(hashlib.sha256(text.encode()).hexdigest()))) == 1:
@@ -35,12 +35,12 @@ def differences(context: DistributedContext, values: Mapping[str, str]) -> dict[
 def require_agreement(
     context: DistributedContext, values: Mapping[str, str], sentence: str
 ) -> None:
-    """Refuse to go on where ranks disagree. Every rank must call this.
+    """Refuse to continue if ranks disagree. Every rank must call this.
 
     Args:
         context: The process's context.
-        values: What should be the same everywhere, as text.
-        sentence: What to say, with ``{found}`` for the names, their values and ranks.
+        values: Values that should be the same everywhere, as text.
+        sentence: The message, with ``{found}`` for the names, their values and ranks.
 
     Raises:
         ConfigurationError: On every rank alike.
@@ -53,7 +53,7 @@ def require_agreement(
 
 
 def name_ranks(values: Sequence[object]) -> str:
-    """Return who has which value: ``2.13.0 on ranks 0-2, 2.12.1 on rank 3``."""
+    """Return which ranks have which value: ``2.13.0 on ranks 0-2, 2.12.1 on rank 3``."""
     parts = []
     for value in dict.fromkeys(values):
         ranks = [rank for rank, other in enumerate(values) if other == value]

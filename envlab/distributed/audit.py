@@ -1,8 +1,8 @@
-"""The audit: what must be equal on all ranks is compared, and what must differ too.
+"""The audit: compares values that must be equal on all ranks, and values that must differ.
 
-A rank that drifts (an unreduced gradient, a local normaliser, a second seed offset) does not fail,
-it only learns worse. The audit digests each value on its rank (:mod:`envlab.distributed.digest`)
-and compares one digest of all; only where these differ do ranks exchange the names.
+A rank that drifts (an unreduced gradient, a local normaliser, a second seed offset) does not fail
+but learns worse. The audit digests each value on its rank (:mod:`envlab.distributed.digest`) and
+compares one digest of all values. Only if these differ do ranks exchange the names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from envlab.distributed.digest import combined, digests
 from envlab.errors import RankDivergenceError
 
 SHOWN = 5
-"""Differences that a message names; it counts the others."""
+"""Differences that a message names; it only counts the others."""
 
 
 def flatten(values: Mapping[Any, Any], prefix: str = "") -> dict[str, Any]:
@@ -39,16 +39,16 @@ def audit(
     *,
     iteration: int,
 ) -> None:
-    """Compare ranks; every rank must call this. No generator is advanced.
+    """Compare ranks without advancing any generator; every rank must call this.
 
     Args:
         context: The process's context.
         equal: Nested values that must be bit-identical on all ranks (parameters, optimizer,
-            normalisers, learning rate, counters). A NaN is equal to the same NaN; 0.0 and -0.0
+            normalisers, learning rate, counters). A NaN equals the same NaN; 0.0 and -0.0
             differ.
-        different: Values of which no two ranks may hold the same (environment streams, generators
-            that actions are sampled from).
-        iteration: Where the run is, for the message.
+        different: Values that no two ranks may share (environment streams, the generators that
+            actions are sampled from).
+        iteration: The current iteration, for the message.
 
     Raises:
         RankDivergenceError: On every rank alike, naming the values, the ranks and the iteration.
@@ -78,7 +78,7 @@ def _names(ranks: list[dict[str, str]]) -> list[str]:
 
 
 def _unequal(name: str, found: list[str | None]) -> str | None:
-    """Name the ranks that differ from the most common value (rank 0's where there is a tie)."""
+    """Name the ranks that differ from the most common value (rank 0's if there is a tie)."""
     if len(set(found)) == 1:
         return None
     usual = max(found, key=lambda value: (found.count(value), value == found[0]))

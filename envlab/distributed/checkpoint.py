@@ -1,4 +1,4 @@
-"""Checkpoint files: written whole or not at all, and read without executing code from the file."""
+"""Checkpoint files: written whole or not at all, and read without executing code in them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def save_checkpoint(
 
     Args:
         path: The file.
-        values: What it is to hold.
-        moved: Called for each piece that was written.
+        values: Its contents.
+        moved: Called after each piece is written.
 
     Raises:
         OSError: If it cannot be written, as on a full disk.
@@ -36,7 +36,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Return what :func:`save_checkpoint` wrote, on the CPU.
+    """Return the values that :func:`save_checkpoint` wrote, on the CPU.
 
     Raises:
         CheckpointError: If the file is missing, damaged, not ours, or of a newer format.
@@ -70,9 +70,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def _check_sums(path: Path) -> None:
-    """Compare a file with the check sums in it, which ``torch.load`` (2.13) does not.
+    """Compare a file with the checksums in it, which ``torch.load`` (2.13) does not do.
 
-    A flipped bit in a tensor would go unnoticed.
+    Otherwise a flipped bit in a tensor would go unnoticed.
 
     Raises:
         BadZipFile: If a part of it is damaged.

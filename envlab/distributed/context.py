@@ -1,4 +1,4 @@
-"""One object that knows where this process is: rank, device, world, seed.
+"""One object with this process's place in the job: rank, device, world, seed.
 
 The context is made once per process, before any RL library or CUDA context, because libraries
 hard-code ``nccl`` and read the launcher's variables themselves, and because memory allocated before
@@ -43,7 +43,7 @@ TIMEOUT = timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True)
 class DistributedContext:
-    """Where this process is. Build it with :meth:`create`, or :meth:`single` for one process."""
+    """This process's place in the job. Use :meth:`create`, or :meth:`single` for one process."""
 
     rank: int = 0
     """Global rank of this process."""
@@ -60,17 +60,17 @@ class DistributedContext:
     num_threads: int = 1
     """CPU threads for this process: the node's cores divided by its processes."""
     progress: Progress = field(default_factory=Progress, compare=False)
-    """What this process is doing."""
+    """The current activity of this process."""
     store: dist.Store | None = field(default=None, compare=False, repr=False)
-    """What the ranks met by. It may be this process that keeps it, for as long as this lives."""
+    """The store by which the ranks met. If this process hosts it, only as long as this lives."""
 
     def __deepcopy__(self, memo: object) -> DistributedContext:
-        """Return itself: a process has one, whatever libraries copy that refers to it."""
+        """Return itself: a process has only one, even if libraries copy objects that hold it."""
         return self
 
     @property
     def is_main(self) -> bool:
-        """Whether this process does what is done once: files, progress, messages."""
+        """Whether this process does the work that is done once: files, progress, messages."""
         return self.rank == 0
 
     @property
@@ -93,7 +93,7 @@ class DistributedContext:
             distributed: Whether ``--distributed`` was given.
             device: ``cpu``, ``cuda``, ``cuda:<index>``, or None: ``cuda`` if there is one, else
                 ``cpu``.
-            timeout_s: The watchdog's timeout; collectives wait longer, so that it speaks first.
+            timeout_s: The watchdog's timeout; collectives wait longer, so that it reports first.
 
         Raises:
             LaunchError: If ``distributed`` does not match how the process was launched.
@@ -145,10 +145,10 @@ class DistributedContext:
         return box[0]
 
     def once(self, function: Callable[[], T]) -> T:
-        """Return on every rank what ``function`` returns on rank 0, the one that calls it.
+        """Call ``function`` on rank 0 and return its result on every rank.
 
         Raises:
-            EnvlabError: On every rank, what it raised there.
+            EnvlabError: On every rank, the error raised there.
         """
         outcome: tuple[Any, EnvlabError | None] = (None, None)
         if self.is_main:
@@ -195,7 +195,7 @@ class DistributedContext:
             return gather_to_main(value, self.world_size, self.rank, moved=self.progress.mark)
 
     def scatter_from_main(self, values: Sequence[Any] | None) -> Any:
-        """Return this rank's one of ``values``: one a rank on rank 0, elsewhere ignored."""
+        """Return this rank's one of ``values``: one per rank on rank 0, ignored elsewhere."""
         if not self.is_distributed:
             assert values is not None
             return values[0]
@@ -203,9 +203,9 @@ class DistributedContext:
             return scatter_from_main(values, self.world_size, self.rank, moved=self.progress.mark)
 
     def transfer(self, value: Any, *, source: int, target: int) -> Any:
-        """Return a rank's value on another one, its tensors on the CPU; None on all others.
+        """Return a rank's value on another one, with its tensors on the CPU; None on all others.
 
-        Every rank may call this; only the two take part. The source keeps its own.
+        Every rank may call this, but only the two take part. The source keeps its value.
         """
         if self.rank not in (source, target):
             return None
@@ -216,8 +216,8 @@ class DistributedContext:
         """Leave the process group. Safe to call twice, and after an error on another rank.
 
         Args:
-            abort: Whether work may be under way that never ends. NCCL, in torch 2.13, else waits
-                for it.
+            abort: Whether work that never ends may be under way. Otherwise NCCL waits for it (torch
+                2.13).
         """
         self.progress.mark("close")
         if dist.is_initialized():
@@ -231,11 +231,11 @@ class DistributedContext:
 
 
 def leave_process_group() -> None:
-    """Destroy the process group, once its threads hold nothing of Python's any more.
+    """Destroy the process group once its threads no longer hold any Python objects.
 
-    A thread of gloo's lets go of a backward pass's collective only after that has returned, and
-    needs the interpreter for it. Destroyed right then, the group waits for the thread while it
-    holds the interpreter, for ever (torch 2.13: one in 4,000 times on two busy cores).
+    A gloo thread releases a backward pass's collective only after that has returned, and needs the
+    interpreter to do so. If destroyed right then, the group waits for the thread while holding the
+    interpreter, forever (torch 2.13: one in 4,000 times on two busy cores).
     """
     time.sleep(0.05)
     dist.destroy_process_group()
@@ -244,7 +244,7 @@ def leave_process_group() -> None:
 def _join(
     backend: str, rank: int, world_size: int, patience: timedelta, timeout_s: float
 ) -> dist.Store:
-    """Join the process group where the launcher said, and return the store that is there.
+    """Join the process group at the launcher's address, and return the store there.
 
     Args:
         backend: The group's backend.
@@ -282,7 +282,7 @@ def resolve_device(
 ) -> torch.device:
     """Return the device for a process.
 
-    Where each process sees exactly one GPU (as Slurm masks them), every rank uses its ``cuda:0``;
+    If each process sees exactly one GPU (as Slurm masks them), every rank uses its ``cuda:0``, and
     :meth:`DistributedContext.create` then checks that these are different GPUs.
 
     Raises:
@@ -318,7 +318,7 @@ def resolve_device(
 
 
 def _check_gpus_differ(device: torch.device) -> None:
-    """Refuse two ranks on one GPU; NCCL would hang or fail later with a worse message."""
+    """Refuse two ranks on one GPU, where NCCL would hang or fail later with a worse message."""
     mine = (socket.gethostname(), str(torch.cuda.get_device_properties(device).uuid))
     everyone: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, mine)

@@ -1,4 +1,4 @@
-"""The policy in torch's ``DistributedDataParallel``, fit for RL libraries.
+"""The policy in torch's ``DistributedDataParallel``, made fit for RL libraries.
 
 Checked with torch 2.13. Two DDP settings are unsafe with the models of these libraries, whose
 forward pass returns a sample that the loss does not use: ``static_graph=True`` silently never
@@ -21,16 +21,16 @@ from torch.nn.parallel import DistributedDataParallel
 class PolicyDDP(DistributedDataParallel):
     """``DistributedDataParallel`` that an RL library can use in place of its own module.
 
-    - Attributes that DDP does not have are the wrapped module's.
+    - Attributes that DDP does not have are taken from the wrapped module.
     - Without gradients (rollouts) the forward pass goes straight to the wrapped module.
     - Checkpoints have no ``module.`` prefix.
-    - Buffers are running statistics: they are pooled over ranks elsewhere, never overwritten by
-      rank 0's. They are still synchronised once, at construction.
+    - Buffers are running statistics. They are pooled over ranks elsewhere, never overwritten by
+      rank 0's, but still synchronised once, at construction.
     """
 
     def __init__(self, module: nn.Module) -> None:
         # device_ids stays None: inputs are on the device already, and DDP's input mover does not
-        # know the containers of the libraries (TensorDict).
+        # support the containers of the libraries (TensorDict).
         parameters = inspect.signature(DistributedDataParallel).parameters
         # torch 2.13 renamed broadcast_buffers.
         name = (
@@ -38,7 +38,7 @@ class PolicyDDP(DistributedDataParallel):
         )
         settings: dict[str, Any] = {"gradient_as_bucket_view": True, name: False}
         super().__init__(module, **settings)
-        # Convolutions over images of one channel, permuted, make such gradients, a few kB to copy.
+        # Convolutions over permuted images of one channel make such gradients, a few kB to copy.
         warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
 
     def __getattr__(self, name: str) -> Any:
@@ -72,7 +72,7 @@ class _ActorCritic(nn.Module):
 
 
 class JointModule:
-    """A member of a joint :class:`PolicyDDP`: calls go through DDP, all else to the raw module."""
+    """A member of a joint :class:`PolicyDDP`: calls go through DDP, the rest to the raw module."""
 
     def __init__(self, ddp: PolicyDDP, which: str) -> None:
         self.ddp = ddp
@@ -104,13 +104,13 @@ def wrap_actor_critic(actor: nn.Module, critic: nn.Module) -> tuple[JointModule,
 def wrap_model(model: nn.Module, compute_loss: Callable[[nn.Module], torch.Tensor]) -> PolicyDDP:
     """Wrap one model into DDP, with its buckets laid out by :func:`settle_buckets`.
 
-    Parameters on which the loss does not depend are frozen: DDP waits for their gradients, and an
-    optimizer passes over them either way.
+    Parameters on which the loss does not depend are frozen, because DDP would wait for their
+    gradients. An optimizer skips them either way.
 
     Args:
         model: The model.
-        compute_loss: Returns, by a forward pass of the module it is given, a number that depends on
-            every parameter that the training's loss depends on.
+        compute_loss: Returns, by a forward pass of the given module, a number that depends on every
+            parameter that the training's loss depends on.
     """
     parameters = [values for values in model.parameters() if values.requires_grad]
     gradients = torch.autograd.grad(compute_loss(model), parameters, allow_unused=True)
@@ -122,17 +122,17 @@ def wrap_model(model: nn.Module, compute_loss: Callable[[nn.Module], torch.Tenso
 
 
 def settle_buckets(ddp: PolicyDDP) -> None:
-    """Let DDP lay out its buckets for good, by a backward pass without effect.
+    """Make DDP lay out its buckets for good, by a backward pass without effect.
 
-    DDP does so after the first backward pass, in the order in which gradients came. With three
-    ranks or more the layout decides in which order a gradient is summed, so the first update after
-    a resume would differ in its last bits from the same update of an unbroken run. For this one
-    pass the module adds up its parameters, whatever inputs its forward pass takes.
+    DDP does so after the first backward pass, in the order in which gradients arrived. With three
+    or more ranks the layout decides the order in which a gradient is summed, so the first update
+    after a resume would differ in its last bits from the same update of an unbroken run. For this
+    one pass the module adds up its parameters, whatever inputs its forward pass takes.
     """
     trained = [values for values in ddp.module.parameters() if values.requires_grad]
     ddp.module.forward = lambda: torch.stack([values.sum() for values in trained]).sum()
     try:
         ddp().backward()
     finally:
-        del ddp.module.forward  # the instance's; its class has the real one
+        del ddp.module.forward  # the instance's; the class has the real one
     ddp.zero_grad(set_to_none=True)

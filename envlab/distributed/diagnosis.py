@@ -1,4 +1,4 @@
-"""Which rank is to blame when a job is stuck: a pure function of what one rank sees of all."""
+"""Which rank is to blame when a job is stuck: a pure function of one rank's view of all."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ STOPPED = "is stopped (by SIGSTOP)"
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """Why the job cannot go on."""
+    """Why the job cannot continue."""
 
     kind: str
-    """``gone`` (a process has ended), ``failed`` (a rank raised an error), after both of which the
-    peers' collectives break; ``lost`` (no answer any more), or ``stalled``."""
+    """``gone`` (a process has ended) or ``failed`` (a rank raised an error), which both break the
+    peers' collectives; ``lost`` (no longer answers), or ``stalled``."""
     guilty: dict[int, str]
-    """Why, by rank: the rest of a sentence that begins with the rank's name."""
+    """The reason by rank: the rest of a sentence that begins with the rank's name."""
     about: str = ""
-    """The sentence, where it is about no rank."""
+    """The whole sentence, if it is about no rank."""
 
     @property
     def breaks_collectives(self) -> bool:
-        """Whether the main threads of the others will learn of it by themselves."""
+        """Whether the other ranks' main threads will notice by themselves."""
         return self.kind in ("gone", "failed")
 
     def to_json(self) -> str:
-        """Return it as text."""
+        """Return it as JSON text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Diagnosis:
-        """Return what :meth:`to_json` made text of."""
+        """Return the diagnosis in the text of :meth:`to_json`."""
         values = json.loads(text)
         guilty = {int(rank): why for rank, why in values.pop("guilty").items()}
         return cls(guilty=guilty, **values)
 
     def sentence(self, sightings: Mapping[int, Sighting]) -> str:
-        """Return what happened as one sentence for each guilty rank."""
+        """Return one sentence on each guilty rank."""
         parts = [self.about] if self.about else []
         for rank, why in self.guilty.items():
             seen = sightings[rank]
@@ -62,20 +62,20 @@ def diagnose(
     store: str = "",
     store_silent_s: float = 0.0,
 ) -> Diagnosis | None:
-    """Return why the job cannot go on, or None as long as it may.
+    """Return why the job cannot continue, or None while it can.
 
-    A rank that waits in a collective is innocent while another one makes progress, and so is one
-    that is further than another that makes progress: on a GPU the host waits outside collectives.
+    A rank that waits in a collective is innocent while another rank makes progress. So is a rank
+    ahead of one that makes progress, because on a GPU the host waits outside collectives.
 
     Args:
         sightings: How ``own_rank`` sees all ranks, itself included.
-        own_rank: The rank that looks.
+        own_rank: The observing rank.
         timeout_s: How long a rank may make no progress once all have done an update.
         startup_timeout_s: The same before that, if it is longer.
-        warm_for_s: How long it is known that the first update was done. A rank that was heard last
-            before it stood still for so long at most, as far as the shorter timeout goes.
-        store: Where the store is.
-        store_silent_s: How long the store has not answered, in seconds.
+        warm_for_s: Seconds since the first update is known to be done. Under the shorter timeout, a
+            rank last heard before it counts as idle for at most this long.
+        store: Address of the store.
+        store_silent_s: Seconds since the store last answered.
     """
     is_warm = any(seen.heartbeat.is_warm for seen in sightings.values())  # iterations are in step
     if is_warm:
@@ -88,7 +88,7 @@ def diagnose(
     waiting = {
         rank
         for rank, seen in active.items()
-        if has_peers and seen.heartbeat.waits and seen.silent_s <= HICCUP_S  # else it is old news
+        if has_peers and seen.heartbeat.waits and seen.silent_s <= HICCUP_S  # else outdated
     }
     return (
         _gone(active)
@@ -101,7 +101,7 @@ def diagnose(
 
 
 def _since_warm(seen: Sighting, warm_for_s: float) -> Sighting:
-    """Return a sighting without the time in which the longer timeout held."""
+    """Return a sighting without the time to which the longer timeout applied."""
     if seen.heartbeat.is_warm:
         return seen
     silent_s = min(seen.silent_s, warm_for_s)
@@ -138,9 +138,9 @@ def _unreachable(
     store: str,
     store_silent_s: float,
 ) -> Diagnosis | None:
-    """Name processes that are stopped, and machines that do not answer while nothing goes on.
+    """Name stopped processes, and machines that do not answer while this rank is stuck.
 
-    A store that does not answer says nothing about the ranks whose news it would bring.
+    A store that does not answer is no evidence about the ranks whose heartbeats it would bring.
     """
     is_blind = store_silent_s > HICCUP_S
     goes_on = own.heartbeat.phase == "close" or own.idle_s <= patience
@@ -164,7 +164,7 @@ def _unreachable(
 
 
 def _stalled(active: Mapping[int, Sighting], waiting: Set[int], limit: float) -> Diagnosis | None:
-    """Name ranks that stand still outside collectives, and are the furthest behind of those."""
+    """Name the ranks furthest behind among those that stand still outside collectives."""
     busy = [_position(seen) for seen in active.values() if seen.idle_s < limit / 2]
     idle = {
         rank: seen
@@ -197,7 +197,7 @@ def _waiting_in_vain(
     waiting: Set[int],
     limit: float,
 ) -> Diagnosis | None:
-    """Name who has left, or stands in another collective than most, where all the others wait."""
+    """When all ranks wait, name those that have left, or wait in another collective than most."""
     if not active or waiting != active.keys():
         return None
     if any(seen.idle_s < limit for seen in active.values()):
@@ -211,7 +211,7 @@ def _waiting_in_vain(
     if len(places) == 1:
         why = "waits in a collective that does not end, as all ranks do (the network?)"
         return Diagnosis(kind="stalled", guilty=dict.fromkeys(active, why))
-    # Most ranks are right, and of as many the ones behind: the others went past a collective.
+    # The majority is right; in a tie, the ranks behind, as the others went past a collective.
     usual = min(places.values(), key=lambda ranks: (-len(ranks), _position(active[ranks[0]])))
     why = "has passed over a collective, or makes one too many: unlike the others, it waits"
     guilty = {rank: why for rank in active if rank not in usual}
@@ -225,7 +225,7 @@ def _cannot_leave(own: Sighting, limit: float) -> Diagnosis | None:
 
 
 def _position(seen: Sighting) -> tuple[int, int, int]:
-    """Return how far a rank is: ranks in step make the same collectives in the same order."""
+    """Return a rank's position; ranks in step make the same collectives in the same order."""
     heartbeat = seen.heartbeat
     phase = PHASES.index(heartbeat.within) if heartbeat.within in PHASES else 0
     return heartbeat.iteration, phase, heartbeat.collectives

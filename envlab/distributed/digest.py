@@ -1,8 +1,8 @@
-"""Digests of values: short strings that are equal where the values are, bit for bit.
+"""Digests of values: short strings that are equal if the values are equal bit for bit.
 
 Tensors on a CPU are hashed in place (SHA-256: 1.1 GB/s measured with SHA instructions, twice as
 fast as the checksum below). Those on a GPU are reduced there to a checksum, and all checksums are
-fetched at once, so that a digest of a whole agent waits for the device once.
+fetched together, so a digest of a whole agent waits for the device once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 BLOCK = 1 << 20
-"""Words that a checksum weighs at once; it bounds the table of weights to 16 MiB."""
+"""Words that a checksum weighs at a time; it bounds the table of weights to 16 MiB."""
 _WORDS = {1: torch.uint8, 2: torch.int16}
-"""Integers that a tensor's bits are read as, by the size of its elements; else int32."""
+"""Integer types that a tensor's bits are read as, by the size of its elements; else int32."""
 
 
 def digest(value: Any) -> str:
@@ -27,7 +27,7 @@ def digest(value: Any) -> str:
 
 
 def digests(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest of each value; the device is waited for once."""
+    """Return a digest of each value, waiting for the device only once."""
     found, pending = {}, {}
     for name, value in values.items():
         if not isinstance(value, torch.Tensor):
@@ -63,7 +63,7 @@ def checksum(tensor: torch.Tensor) -> torch.Tensor:
     weights = _weights(tensor.device)
     total = torch.zeros(2, dtype=torch.int64, device=tensor.device)
     for number, block in enumerate(words.split(BLOCK) if words.numel() else ()):
-        # The blocks' own sums are weighed too, or two blocks could be exchanged.
+        # The blocks' sums are weighed too, or swapping two blocks would go unnoticed.
         total += weights[:, -1 - number] * (weights[:, : len(block)] * block).sum(dim=1)
     return total
 

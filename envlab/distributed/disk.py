@@ -1,7 +1,7 @@
-"""Writing to a disk that may refuse: a file is written whole or not at all, a record likewise.
+"""Writing to a disk that may refuse: files and records are written whole or not at all.
 
-Neither a full disk nor one that became read-only may end a run of days: the run logs what could not
-be written, and goes on.
+Neither a full disk nor one that became read-only may end a run of days. The run logs what could not
+be written, and continues.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from envlab.errors import RunDirectoryError
 logger = logging.getLogger(__name__)
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Errors that say: no room. The disk is full, a quota is used up, or a file may not grow more."""
+"""Errors that mean no room: the disk is full, a quota is used up, or a file is at its limit."""
 REFUSED = {errno.EROFS, errno.EPERM, errno.EACCES, errno.EIO}
-"""Errors that say: not here, or not now. The file system became read-only after a fault, somebody
-changed the rights of a folder, a file server has forgotten who we are, or the disk itself fails."""
+"""Errors that mean not here, or not now: the file system became read-only after a fault, somebody
+changed a folder's permissions, a file server no longer knows us, or the disk itself fails."""
 SAY_EVERY_S = 60.0
-"""How often a :class:`RecordFile` repeats that there is no room, in seconds."""
+"""How often a :class:`RecordFile` repeats that it cannot write, in seconds."""
 PIECE_BYTES = 2**24
-"""What is written at a time, so that the watchdog sees a large file grow."""
+"""Bytes written at a time, so that the watchdog sees a large file grow."""
 SYNC_BYTES = 2**28
-"""A file is flushed to disk after each of these; else the last flush would move all of it."""
+"""Bytes between flushes to disk; otherwise the last flush would move the whole file."""
 
 
 @contextlib.contextmanager
 def surviving_disk_errors(path: Path, what: str = "", so: str = "") -> Iterator[None]:
-    """Leave the block where the disk is full or refuses (see above), and log an error.
+    """Leave the block if the disk is full or refuses (see above), and log an error.
 
     Any other error is raised.
 
     Args:
-        path: What is written, or where.
-        what: What could not be written. Empty: it is not worth a word.
-        so: The sentence that says what follows.
+        path: The file being written, or its folder.
+        what: The clause on what could not be written. Empty: nothing is logged.
+        so: The sentence on the consequences.
     """
     try:
         yield
-    except OSError as error:  # PyAV's errors are of this kind, too
+    except OSError as error:  # which PyAV's errors are, too
         if not is_disk_error(error):
             raise
         if what:
@@ -56,17 +56,17 @@ def surviving_disk_errors(path: Path, what: str = "", so: str = "") -> Iterator[
 
 
 def is_disk_error(error: OSError) -> bool:
-    """Return whether an error says that the disk is full or refuses, rather than of a mistake."""
+    """Return whether an error means that the disk is full or refuses, rather than a mistake."""
     return error.errno in NO_ROOM | REFUSED
 
 
 def cure(error: OSError) -> str:
-    """Return the sentence on what helps against such an error."""
+    """Return the sentence on how to fix such an error."""
     return "Make room there." if error.errno in NO_ROOM else "See that it can be written to again."
 
 
 def describe(path: Path, error: OSError) -> str:
-    """Return why a path could not be written, and how much is free there if that is why."""
+    """Return why a path could not be written, and the free space there if it matters."""
     reason = error.strerror or type(error).__name__
     if error.errno not in NO_ROOM:
         return reason
@@ -79,18 +79,18 @@ def describe(path: Path, error: OSError) -> str:
 
 @contextlib.contextmanager
 def whole_file(path: Path, moved: Callable[[], None] = lambda: None) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of ``path`` when the block is left without an error.
+    """Open a file that replaces ``path`` when the block ends without an error.
 
     It is written under a temporary name in the same folder, flushed to disk and renamed, and the
-    folder is flushed too: a crash or a power cut leaves either the old file or the new one, and an
-    error leaves the old one and nothing else.
+    folder is flushed too. A crash or a power cut leaves either the old file or the new one, and an
+    error leaves only the old one.
 
     Args:
         path: The file.
-        moved: Called for each piece that was written.
+        moved: Called after each piece is written.
 
     Raises:
-        OSError: What the writing met, even where the block raised another error because of it, as
+        OSError: The error of the write, even if the block raised another one because of it, as
             ``torch.save`` does.
     """
     temporary = temporary_name(path)
@@ -105,7 +105,7 @@ def whole_file(path: Path, moved: Callable[[], None] = lambda: None) -> Iterator
 
 
 def temporary_name(path: Path) -> Path:
-    """Return what a file may be called until it is whole, by no other thread or process."""
+    """Return a name for a file until it is whole, unique among threads and processes."""
     return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
 
 
@@ -116,7 +116,7 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF):
-            raise  # these say that this file system knows no such thing
+            raise  # these mean that this file system cannot do it
     finally:
         os.close(descriptor)
 
@@ -124,7 +124,7 @@ def sync_folder(folder: Path) -> None:
 class _WatchedFile:
     """A file that reports its growth, and remembers the first error of a write.
 
-    ``torch.save`` (2.13) raises a RuntimeError of its own where writing failed.
+    ``torch.save`` (2.13) raises a RuntimeError of its own if writing failed.
     """
 
     def __init__(self, path: Path, moved: Callable[[], None]) -> None:
@@ -146,7 +146,7 @@ class _WatchedFile:
         return len(whole)
 
     def sync(self) -> None:
-        """Flush what was written to the disk."""
+        """Flush the written data to disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._num_unsynced = 0
@@ -166,17 +166,17 @@ class _WatchedFile:
     ) -> None:
         try:
             self._file.close()
-        except OSError as problem:  # what was buffered, once more
+        except OSError as problem:  # from writing buffered data once more
             self._error = self._error or problem
         if self._error is not None and not isinstance(error, OSError):
             raise self._error from error
 
 
 def overwrite(path: Path, data: bytes) -> bool:
-    """Write a small file over its own blocks, which needs no room, and return whether they do.
+    """Write a small file over its own blocks, which needs no room; return whether they sufficed.
 
-    It is for where :func:`whole_file` could make no new file: one call writes it, but a power cut
-    in its middle would damage it.
+    It is used where :func:`whole_file` cannot make a new file. A single call writes it, but a power
+    cut in the middle would damage it.
     """
     if not path.is_file() or path.stat().st_blocks * 512 < len(data):
         return False
@@ -195,20 +195,20 @@ class RecordFile:
 
         Args:
             path: The file, which is made when the first record is written.
-            what: What the records are, for messages: ``"metrics"``.
+            what: Name of the records in messages: ``"metrics"``.
         """
         self.path, self._what = path, what
         self._waiting: list[bytes] = []
-        self._end: int | None = None  # of the last whole record, once the file was looked at
+        self._end: int | None = None  # of the last whole record, once the file was checked
         self._last_said: float | None = None
 
     @property
     def num_waiting(self) -> int:
-        """Records that are not written yet."""
+        """Number of records not yet written."""
         return len(self._waiting)
 
     def append(self, record: bytes, *, flush: bool = True) -> None:
-        """Write a record, or keep it where the disk does not take it or ``flush`` is false.
+        """Write a record, or keep it if the disk does not take it or ``flush`` is false.
 
         Raises:
             RunDirectoryError: If the folder is gone.
@@ -219,7 +219,7 @@ class RecordFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write the waiting records; all of them, or none.
+        """Write all of the waiting records, or none.
 
         Raises:
             RunDirectoryError: If the folder is gone.
@@ -257,8 +257,8 @@ class RecordFile:
         if self._last_said is None or now - self._last_said >= SAY_EVERY_S:
             self._last_said = now
             logger.error(
-                "The %s cannot be written to %s (%s). The run goes on, and %d records wait in "
-                "memory. %s",
+                "The %s cannot be written to %s (%s). The run continues, and %d records wait "
+                "in memory. %s",
                 self._what,
                 self.path,
                 describe(self.path, error),
@@ -273,10 +273,10 @@ def append_whole(path: Path, data: bytes, end: int) -> int:
     Args:
         path: The file, made if need be.
         data: What to append.
-        end: Where; whatever lies beyond is what an earlier error has left.
+        end: Position to write at; anything beyond it was left by an earlier error.
 
     Returns:
-        Where the file ends now.
+        The new end of the file.
 
     Raises:
         OSError: If they cannot be written.

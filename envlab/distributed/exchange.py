@@ -1,8 +1,8 @@
-"""The exchange: a thread that hands a rank's heartbeats to all others through the launcher's store.
+"""The exchange: a thread that sends a rank's heartbeats to all others by the launcher's store.
 
-It has a client connection of its own, because torch's may be held by a collective that waits, and a
-thread of its own, because a store that does not answer blocks its client for ever (torch 2.13:
-reads have no deadline). Its callers never touch the network.
+It has its own client connection, because torch's may be held by a waiting collective, and its own
+thread, because a store that does not answer blocks its client forever (torch 2.13: reads have no
+deadline). Its callers never touch the network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONNECT_TIMEOUT = timedelta(seconds=60)
 PAUSE_S = 8.0
 """A longer gap between two of our own heartbeats means that this process was suspended."""
 RANKS_PER_SECOND = 64
-"""Heartbeats that one rank reads in a second; with more ranks each sends them less often."""
+"""Heartbeats that one rank reads per second; with more ranks, each sends less often."""
 SLOWEST_S = 3.0
 HASTE_S = 0.1
 """Interval once there is a verdict."""
@@ -36,14 +36,14 @@ LEAVE_S = 5.0
 
 
 class Exchange(threading.Thread):
-    """Sends this rank's heartbeats, and keeps the last ones of all.
+    """Sends this rank's heartbeats, and keeps the latest one of every rank.
 
     Attributes:
-        address: Where the store is, for people.
-        verdict: What the first rank to judge said, empty before.
+        address: Address of the store, for people.
+        verdict: The verdict of the first rank that reached one, empty before.
         stacks: Stacks by rank, as they arrive after a verdict.
         is_reported: Whether the verdict's report was printed.
-        answered_at: When the store answered last, in seconds of the monotonic clock.
+        answered_at: When the store last answered, in seconds of the monotonic clock.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Exchange(threading.Thread):
 
         Args:
             context: The process's context.
-            make_heartbeat: Returns a heartbeat of this rank by its number.
+            make_heartbeat: Returns a heartbeat of this rank, given the heartbeat's number.
             point: Where the store is.
         """
         super().__init__(name="watchdog exchange", daemon=True)
@@ -86,12 +86,12 @@ class Exchange(threading.Thread):
         if context.is_main:
             self._set("verdict", "")
             self._set("reported", "")
-        heartbeats = context.gather(mine)  # from here on every key exists, and reading never waits
+        heartbeats = context.gather(mine)  # from here on every key exists, so reads never wait
         self.answered_at = monotonic()
         self._seen = {heartbeat.rank: (heartbeat, self.answered_at) for heartbeat in heartbeats}
 
     def sightings(self) -> dict[int, Sighting]:
-        """Return how all ranks look from here, this one as it is now."""
+        """Return all ranks as seen from here, this one in its current state."""
         now = monotonic()
         with self._lock:
             seen = dict(self._seen)
@@ -105,23 +105,23 @@ class Exchange(threading.Thread):
 
     @property
     def silent_s(self) -> float:
-        """How long the store has not answered, in seconds."""
+        """Seconds since the store last answered."""
         return monotonic() - self.answered_at
 
     @property
     def is_deaf(self) -> bool:
-        """Whether the thread has ended, so that nothing is heard any more."""
+        """Whether the thread has ended, so that no heartbeats arrive any more."""
         return not self.is_alive()
 
     def forgive(self) -> None:
-        """Count all silence from now on: it was this process that was suspended."""
+        """Restart all clocks of silence, because this process itself was suspended."""
         now = monotonic()
         with self._lock:
             self._seen = {rank: (heartbeat, now) for rank, (heartbeat, _) in self._seen.items()}
             self.answered_at = now
 
     def post(self, name: str, text: str) -> None:
-        """Have something sent: ``stacks``, ``verdict`` (the first one stays) or ``reported``."""
+        """Queue a message: ``stacks``, ``verdict`` (the first one stays) or ``reported``."""
         with self._lock:
             self._outbox[name] = text
         self._wake.set()
@@ -131,10 +131,10 @@ class Exchange(threading.Thread):
         self._wake.set()
 
     def stop(self) -> None:
-        """End the thread, unless the store holds it, and leave the store to who keeps it.
+        """End the thread, unless the store blocks it, and leave the store.
 
-        Where a rank keeps it, that one leaves last: of a store that goes away while it is written
-        to, torch 2.13 prints 20 frames of C++ ("Broken pipe").
+        A rank that hosts the store leaves last, because torch 2.13 prints 20 frames of C++ ("Broken
+        pipe") if a store disappears during a write.
         """
         self._stopping.set()
         self._wake.set()
@@ -157,12 +157,12 @@ class Exchange(threading.Thread):
         return not self._store.check([f"{self._prefix}left/{rank}"])
 
     def run(self) -> None:
-        """Send heartbeats until stopped, and one more; stop by itself where the store is gone."""
+        """Send heartbeats until stopped, and one more; also stop if the store is gone."""
         is_last = False
         while not is_last:
             is_last = self._stopping.is_set()
             try:
-                self._heartbeat()  # the last one tells that this rank leaves, rather than died
+                self._heartbeat()  # the last one shows that this rank left rather than died
             except dist.DistError:
                 if self._store_lives() and not self._stopping.is_set():
                     logger.warning(
@@ -175,7 +175,7 @@ class Exchange(threading.Thread):
                 self._wake.clear()
 
     def _heartbeat(self) -> None:
-        """Send what is due and read what the others sent."""
+        """Send queued messages and read those of the others."""
         if not self._store_lives():  # torch would complain at length
             self._stopping.set()
             return
@@ -195,7 +195,7 @@ class Exchange(threading.Thread):
         self._take({name: value.decode() for name, value in zip(names, values, strict=True)})
 
     def _store_lives(self) -> bool:
-        """Return whether whoever keeps the store may be alive."""
+        """Return whether the store's host may be alive."""
         if os.getppid() != self._launcher:
             return False
         return not self._kept_by_main or process_state(self._seen[0][0]) != "gone"

@@ -1,7 +1,7 @@
-"""Large values from all ranks to rank 0, and back: tensors travel as they are, not pickled.
+"""Large values from all ranks to rank 0, and back: tensors are sent as they are, not pickled.
 
 Pickled, a replay memory of 0.5 GB is copied four times on its way, and rank 0 waits for all of it.
-What arrives is on the CPU, wherever it was: rank 0 has no room for the GPU memory of all ranks.
+Tensors always arrive on the CPU, because rank 0 has no room for the GPU memory of all ranks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 import torch.distributed as dist
 
 MIN_BYTES = 2**16
-"""Smaller tensors are pickled with the rest: a message of their own would take longer."""
+"""Smaller tensors are pickled with the rest, as separate messages would take longer."""
 MAX_BYTES = 2**26
-"""Larger ones travel in pieces, so that the watchdog sees them move, on slow networks too."""
+"""Larger ones are sent in pieces, so that the watchdog sees progress even on slow networks."""
 
 Moved = Callable[[], None]
 """Called after each piece that was sent or received."""
@@ -25,7 +25,7 @@ Moved = Callable[[], None]
 
 @dataclass(frozen=True)
 class _Parcel:
-    """Stands for a tensor that travels by itself."""
+    """Placeholder for a tensor that is sent separately."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -52,10 +52,10 @@ def gather_to_main(value: Any, world_size: int, rank: int, moved: Moved) -> list
 def scatter_from_main(
     values: Sequence[Any] | None, world_size: int, rank: int, moved: Moved
 ) -> Any:
-    """Return this rank's one of the values that rank 0 has; no rank gets those of others.
+    """Return this rank's one of the values on rank 0; no rank gets those of others.
 
     Args:
-        values: One of :func:`gather_to_main`'s kind for each rank, on rank 0; elsewhere ignored.
+        values: On rank 0, one value per rank, as in :func:`gather_to_main`; ignored elsewhere.
         world_size: Number of ranks, at least 2.
         rank: This process's.
         moved: Called for each piece.
@@ -72,11 +72,11 @@ def scatter_from_main(
 
 
 def transfer(value: Any, source: int, target: int, rank: int, moved: Moved) -> Any:
-    """Return one rank's value on another; the two of them must call this.
+    """Return one rank's value on another; both ranks must call this.
 
     Args:
-        value: One of :func:`gather_to_main`'s kind, on ``source``; elsewhere ignored.
-        source: Rank that has it, which keeps its own.
+        value: On ``source``, a value as in :func:`gather_to_main`; ignored elsewhere.
+        source: Rank that has the value, and keeps it.
         target: Rank that gets it, another one.
         rank: This process's.
         moved: Called for each piece.
@@ -92,7 +92,7 @@ def transfer(value: Any, source: int, target: int, rank: int, moved: Moved) -> A
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
-    """Return nested containers with ``replace`` applied to all that they hold, in order."""
+    """Return nested containers with ``replace`` applied to all their values, in order."""
     if isinstance(value, dict):
         return {key: _replaced(part, replace) for key, part in value.items()}
     if isinstance(value, list):
@@ -103,7 +103,7 @@ def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
 
 
 def _packed(value: Any) -> tuple[Any, list[torch.Tensor]]:
-    """Return a value with parcels in place of its large tensors, and these."""
+    """Return a value with parcels in place of its large tensors, and these tensors."""
     parcels: list[torch.Tensor] = []
     return _replaced(value, lambda part: _pack(part, parcels)), parcels
 
@@ -126,7 +126,7 @@ def _send(parcels: Sequence[torch.Tensor], to: int, moved: Moved) -> None:
 
 
 def _received(value: Any, source: int, moved: Moved) -> Any:
-    """Return a value with the tensors that its parcels stand for, which a rank now sends."""
+    """Return a value with its parcels replaced by the tensors that a rank now sends."""
     return _replaced(value, functools.partial(_receive, source, moved))
 
 
@@ -141,5 +141,5 @@ def _receive(source: int, moved: Moved, value: Any) -> Any:
 
 
 def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor's memory, or that of a copy without gaps, as uint8 ``(num_bytes,)``."""
+    """Return a tensor's memory, or that of a contiguous copy, as uint8 ``(num_bytes,)``."""
     return tensor.contiguous().view(-1).view(torch.uint8)

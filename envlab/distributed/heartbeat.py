@@ -1,4 +1,4 @@
-"""Heartbeats: what each rank tells the others about itself every second, and how they see it."""
+"""Heartbeats: the report of each rank on itself every second, and how other ranks see it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from envlab.distributed.progress import REDUCE, Progress
 from envlab.distributed.stacks import awaited, in_debugger
 
 LOOK_AFTER_S = 1.0
-"""After how long without progress the main thread's stack is asked what it waits for."""
+"""Time without progress after which the main thread's stack is searched for a collective."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Heartbeat:
-    """What a rank reports about itself."""
+    """A rank's report on itself."""
 
     rank: int
     host: str
     """Host name, for people."""
     machine: str
-    """Names the system whose process numbers :attr:`pid` is one of."""
+    """Name of the system in which :attr:`pid` is a process id."""
     pid: int
     number: int
-    """Counts the heartbeats of this rank."""
+    """Counter of this rank's heartbeats."""
     phase: str
     within: str
     detail: str
@@ -43,18 +43,18 @@ class Heartbeat:
     frames: int
     collectives: int
     idle_s: float
-    """Time since its last mark when it was sent, in seconds."""
+    """Time between its last mark and this heartbeat, in seconds."""
     is_warm: bool
     waits: str
-    """The collective that its main thread stands in, if any."""
+    """The collective that its main thread is in, if any."""
     failure: str
     device: str = "cpu"
     cpu: float = 0.0
-    """Cores in use since the heartbeat before."""
+    """Cores in use since the previous heartbeat."""
     memory_mb: int = 0
     """Resident memory of the process."""
     gpu_memory_mb: int = 0
-    """What torch has reserved on the GPU; neither Warp's nor other processes' memory."""
+    """Memory reserved by torch on the GPU, without Warp's and other processes' memory."""
 
     @classmethod
     def of(cls, progress: Progress, rank: int, number: int, device: str = "cpu") -> Heartbeat:
@@ -65,7 +65,7 @@ class Heartbeat:
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             waits = waits or awaited(frame)
             if in_debugger(frame):
-                progress.mark()  # somebody looks at it
+                progress.mark()  # somebody is debugging it
         return cls(
             rank=rank,
             host=socket.gethostname(),
@@ -85,17 +85,17 @@ class Heartbeat:
             device=device,
             cpu=round(_process(os.getpid()).cpu_percent() / 100.0, 2),
             memory_mb=_process(os.getpid()).memory_info().rss >> 20,
-            # A counter of torch's own: asking the driver could wait for what the GPU does.
+            # torch's own counter, because asking the driver could wait for the GPU.
             gpu_memory_mb=torch.cuda.memory_reserved(device) >> 20 if device != "cpu" else 0,
         )
 
     def to_json(self) -> str:
-        """Return it as text."""
+        """Return it as JSON text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Heartbeat:
-        """Return what :meth:`to_json` made text of."""
+        """Return the heartbeat in the text of :meth:`to_json`."""
         return cls(**json.loads(text))
 
     @property
@@ -106,29 +106,29 @@ class Heartbeat:
 
     @property
     def name(self) -> str:
-        """Who it is: ``Rank 1 (host node-a, pid 4711)``."""
+        """The rank's name: ``Rank 1 (host node-a, pid 4711)``."""
         return f"Rank {self.rank} (host {self.host}, pid {self.pid})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sighting:
-    """A rank as another one sees it."""
+    """A rank as seen by another one."""
 
     heartbeat: Heartbeat
     silent_s: float = 0.0
-    """Time since its last heartbeat arrived, in seconds of the one who looks."""
+    """Time since its last heartbeat arrived, in seconds of the observer's clock."""
     process: str = "elsewhere"
-    """``running``, ``stopped`` or ``gone``; ``elsewhere`` where this machine cannot tell."""
+    """``running``, ``stopped`` or ``gone``; ``elsewhere`` if it is on another system."""
 
     @property
     def idle_s(self) -> float:
-        """Time since its last mark of progress, in seconds, as far as known."""
+        """Time since its last mark of progress as far as known, in seconds."""
         return self.heartbeat.idle_s + self.silent_s
 
 
 @functools.cache
 def machine() -> str:
-    """Return a short name for the system whose process numbers this process's is one of."""
+    """Return a short name for the system in which this process's id is valid."""
     return hashlib.sha256(process_space().encode()).hexdigest()[:16]
 
 
@@ -144,5 +144,5 @@ def process_state(heartbeat: Heartbeat) -> str:
 
 @functools.cache
 def _process(pid: int) -> psutil.Process:
-    """Return a process as it was when it was first looked at: its number may be another's later."""
+    """Return a process as first seen, because its id may be reused later."""
     return psutil.Process(pid)

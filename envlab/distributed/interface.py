@@ -1,9 +1,9 @@
 """The network interface by which this node reaches the others.
 
-Left alone, gloo binds to what the node's own host name resolves to (ProcessGroupGloo of torch
-2.13). Debian's /etc/hosts says 127.0.1.1, containers often nothing at all, upon which gloo takes
-127.0.0.1: other nodes then connect to themselves, and hang. What the routing table says is right
-wherever the nodes can reach each other at all.
+By default, gloo binds to the address of the node's own host name (ProcessGroupGloo of torch 2.13).
+That is 127.0.1.1 in Debian's /etc/hosts, and often missing in containers, where gloo then takes
+127.0.0.1. Other nodes then connect to themselves, and hang. The routing table is right wherever
+the nodes can reach each other at all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psutil
 from envlab.errors import LaunchError
 
 VARIABLE = "GLOO_SOCKET_IFNAME"
-"""Where gloo looks for the interface to bind to, and where a user can name one."""
+"""Variable in which gloo looks for the interface to bind to, and a user can name one."""
 
 
 class Interface(NamedTuple):
@@ -32,7 +32,7 @@ class Interface(NamedTuple):
 
 
 def interfaces() -> list[Interface]:
-    """Return the IPv4 addresses of this network namespace in the kernel's order; none off Linux."""
+    """Return this network namespace's IPv4 addresses in the kernel's order; none off Linux."""
     if not sys.platform.startswith("linux"):
         return []
     return [
@@ -63,16 +63,16 @@ def listen(host: str, port: int, *, has_other_nodes: bool = False) -> socket.soc
 
     Args:
         host: A name or address of this node.
-        port: 0: one that is free.
-        has_other_nodes: Whether others than processes of this node are to reach it.
+        port: The port; 0: any free one.
+        has_other_nodes: Whether other nodes must reach it, too.
 
     Returns:
-        The socket. None where the name does not tell the interface, because it resolves to the
-        loopback: Debian's /etc/hosts says 127.0.1.1 of this node's own name, which others know by
-        another address.
+        The socket. None if the name resolves to the loopback, which does not identify the
+        interface: Debian's /etc/hosts gives 127.0.1.1 for this node's own name, which other nodes
+        resolve to another address.
 
     Raises:
-        OSError: If the name does not resolve, this node does not bear its address, or the port is
+        OSError: If the name does not resolve, this node does not have its address, or the port is
             taken.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -89,13 +89,13 @@ def is_loopback(address: str) -> bool:
 
 
 def interface_of(address: str) -> Interface | None:
-    """Return the interface that bears an address, with the address that gloo would take.
+    """Return the interface that has an address, with the address that gloo would take.
 
-    That is the interface's first one, whichever it was asked for.
+    That is the interface's first address, whichever was asked for.
     """
     found = interfaces()
     name = next((one.name for one in found if one.address == address), None)
-    if name is None and is_loopback(address):  # all of 127.0.0.0/8 is the loopback interface's
+    if name is None and is_loopback(address):  # the loopback interface has all of 127.0.0.0/8
         name = next((one.name for one in found if is_loopback(one.address)), None)
     return next((one for one in found if one.name == name), None)
 
@@ -121,29 +121,29 @@ def interface_named(names: str) -> Interface:
 
 
 def use_interface(interface: Interface, environ: MutableMapping[str, str], *, nccl: bool) -> None:
-    """Have gloo, and NCCL where asked, use an interface, unless the user has named one."""
+    """Make gloo, and on request NCCL, use an interface, unless the user has named one."""
     environ.setdefault(VARIABLE, interface.name)
     if nccl:
         environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface.name}")  # "=": not as a prefix
 
 
 def network_space() -> str:
-    """Return what tells apart processes that see different networks: other machines, containers.
+    """Return a name of the network that this process sees; machines and containers differ in it.
 
-    The addresses are part of it because virtual machines cloned from one snapshot agree in all the
-    rest.
+    The addresses are part of it because virtual machines cloned from one snapshot agree in
+    everything else.
     """
     addresses = sorted(interface.address for interface in interfaces())
     return " ".join((socket.gethostname(), boot_id(), _namespace("net"), *addresses))
 
 
 def process_space() -> str:
-    """Return what tells apart processes whose process ids mean different things."""
+    """Return a name of the space in which this process's id is valid."""
     return " ".join((socket.gethostname(), boot_id(), _namespace("pid")))
 
 
 def boot_id() -> str:
-    """Return what names this boot of this machine; empty where the system does not tell."""
+    """Return the id of this machine's current boot; empty if the system has none."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.is_file() else ""
 

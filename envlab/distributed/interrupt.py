@@ -1,9 +1,9 @@
-"""Signals that end a run, after the iteration under way and a checkpoint where it trains.
+"""Signals that end a run; training first finishes the iteration and saves a checkpoint.
 
 Schedulers announce the end of an allocation by SIGTERM (Kubernetes, and Slurm 30 s before SIGKILL)
-or by a signal of one's choice (Slurm's ``--signal=USR1@120``). A run that trains then finishes its
-iteration on all ranks, saves, and leaves with :data:`PREEMPTED_EXIT_CODE`. So it does at the first
-Ctrl-C, but for the code, which shells expect to be 130; a second Ctrl-C ends it at once.
+or by a signal of one's choice (Slurm's ``--signal=USR1@120``). A training run then finishes its
+iteration on all ranks, saves, and exits with :data:`PREEMPTED_EXIT_CODE`. The first Ctrl-C does the
+same, except for the code, which shells expect to be 130. A second Ctrl-C ends the run immediately.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from types import FrameType
 from envlab.distributed.ranks import launched_rank
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""The last of them that any rank has heard names the reason."""
+"""The last one in this order that any rank received is the reason."""
 PREEMPTED_EXIT_CODE = 75
-"""``EX_TEMPFAIL`` of sysexits.h: not finished, and the same command may be run again to go on."""
+"""``EX_TEMPFAIL`` of sysexits.h: not finished; running the same command again resumes the run."""
 SAME_PRESS_S = 1.0
-"""Within this, another SIGINT is the same Ctrl-C, passed on by a launcher."""
+"""Within this time, another SIGINT is the same Ctrl-C, passed on by a launcher."""
 _WAIT = (
     "\nCtrl-C: the iteration under way is finished and saved. Another Ctrl-C ends the run at once, "
     "without that.\n"
@@ -36,17 +36,17 @@ class Interrupted(BaseException):
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number
         self.directory: Path | None = None
-        """Of the run that it ended, where there is one to go on with."""
+        """Directory of the run that it ended, if there is one to resume."""
         super().__init__(f"received {signal.Signals(signal_number).name}")
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports for a process that this signal ended: 130 or 143."""
+        """The code that a shell reports for a process ended by this signal: 130 or 143."""
         return 128 + self.signal_number
 
 
 class Preempted(Interrupted):
-    """A signal to any rank asked the run to end, and its state was saved by all of them."""
+    """A signal to any rank asked the run to end, and all ranks saved its state."""
 
     is_saved = True
     """Whether there was room for its checkpoint."""
@@ -55,12 +55,12 @@ class Preempted(Interrupted):
 
     @property
     def exit_code(self) -> int:
-        """What tells a scheduler to go on later; a shell is told of Ctrl-C as always."""
+        """The code that makes a scheduler resume the run later; for Ctrl-C, the usual 130."""
         return 130 if self.signal_number == signal.SIGINT else PREEMPTED_EXIT_CODE
 
 
 class InterruptFlag:
-    """Which signal arrived, if any. A peer's death can surface before our own signal is raised."""
+    """The signal that arrived, if any. A peer's death can surface before our own signal does."""
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -71,9 +71,9 @@ class InterruptFlag:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Only note signals within, except a second Ctrl-C.
+        """Only record signals within the block, except a second Ctrl-C.
 
-        Who trains asks for :attr:`signal_number`.
+        The training loop polls :attr:`signal_number`.
         """
         self._defers = True
         try:
@@ -82,7 +82,7 @@ class InterruptFlag:
             self._defers = False
 
     def ignore_more(self) -> None:
-        """Ignore signals from now on: the process is leaving, and may do so with its own code.
+        """Ignore signals from now on, so that the process exits with its own code.
 
         torchrun sends SIGTERM to the others as soon as the first rank has left.
         """
@@ -91,12 +91,12 @@ class InterruptFlag:
             signal.signal(number, signal.SIG_IGN)
 
     def handle(self, signal_number: int, frame: FrameType | None) -> None:
-        """Handle a signal, as ``signal.signal`` wants it.
+        """Handle a signal, as a handler for ``signal.signal``.
 
         Raises:
             Interrupted: At most once. Launchers send several signals (Ctrl-C reaches the whole
-                process group, then torchrun sends SIGTERM), and one must not cut short the teardown
-                that the first began.
+                process group, then torchrun sends SIGTERM), and none may cut short the teardown
+                that the first one began.
         """
         is_first = self.signal_number is None
         if is_first:
@@ -108,7 +108,7 @@ class InterruptFlag:
             raise Interrupted(signal_number)
 
     def _is_pressed_again(self, signal_number: int) -> bool:
-        """Return whether this is a second Ctrl-C; after the first, say what that would do."""
+        """Return whether this is a second Ctrl-C; after the first, print what a second would do."""
         if signal_number != signal.SIGINT:
             return False
         before, now = self._pressed_at, time.monotonic()
@@ -116,7 +116,7 @@ class InterruptFlag:
             return now - before > SAME_PRESS_S
         self._pressed_at = now
         if launched_rank() == 0:
-            os.write(2, _WAIT.encode())  # what print uses may be in use where the signal arrived
+            os.write(2, _WAIT.encode())  # print's buffer may be in use where the signal arrived
         return False
 
 
@@ -135,10 +135,10 @@ def interruptible() -> Iterator[InterruptFlag]:
 
 @contextmanager
 def default_signals() -> Iterator[None]:
-    """Let signals end the process at once within, where nothing can be lost yet.
+    """Let signals end the process immediately within the block, while nothing can be lost yet.
 
-    A handler of ours would run only when the library's C++ code returns, which may take minutes
-    where it waits for a rank that never comes.
+    Our own handler would run only when the library's C++ code returns, which may take minutes if
+    it waits for a rank that never comes.
     """
     previous = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
     try:

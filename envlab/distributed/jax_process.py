@@ -1,7 +1,7 @@
-"""JAX in a process of ours: on the context's device, with the context's threads, beside torch.
+"""JAX alongside torch in our process: on the context's device, with the context's threads.
 
-JAX is not told of other ranks: ranks agree through the one process group that everything else uses,
-also under skrl's launcher for JAX, see :mod:`envlab.distributed.ranks`.
+JAX does not know of other ranks. Ranks agree through the same process group as everything else,
+even under skrl's launcher for JAX, see :mod:`envlab.distributed.ranks`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def start_jax(context: DistributedContext) -> jax.Device:
     """Start JAX's backend for this process and return the device to use.
 
-    Call it before anything of JAX computes; from then on JAX ignores such settings. On a CPU it
-    takes ``NPROC`` for the number of cores (measured with jax 0.10: as many Eigen threads; the flag
-    ``--xla_cpu_multi_thread_eigen=false`` changes nothing any more), on a GPU it would take three
+    Call it before JAX computes anything; from then on JAX ignores such settings. On a CPU it takes
+    ``NPROC`` for the number of cores (measured with jax 0.10: as many Eigen threads; the flag
+    ``--xla_cpu_multi_thread_eigen=false`` no longer has an effect). On a GPU it would take three
     quarters of the memory, of which torch and Warp need their share.
 
     Raises:
@@ -49,7 +49,7 @@ def _start(context: DistributedContext) -> jax.Device:
     is_cuda = context.device.type == "cuda"
     jax.config.update("jax_platforms", "cuda,cpu" if is_cuda else "cpu")
     if is_cuda:
-        # Others' GPUs stay free of a CUDA context of this process.
+        # Keeps this process from making a CUDA context on the other GPUs.
         jax.config.update("jax_cuda_visible_devices", str(context.device.index or 0))
     try:
         device = jax.devices("cuda" if is_cuda else "cpu")[0]

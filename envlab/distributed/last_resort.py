@@ -1,9 +1,9 @@
-"""The last resort: ends a process whose interpreter native code holds, where no other process can.
+"""The last resort: ends a process stuck in native code when no other process can.
 
-Without the interpreter only the kernel can do it, by a timer that is set anew as long as all is
-well. Its signal only starts the alarm that ends the process: when a process goes on that was
-suspended (``scontrol suspend``, SIGSTOP), its timer has run out, and whoever sets it anew has the
-time of the alarm to do so.
+While native code holds the interpreter, only the kernel can do it, by a timer that is reset as long
+as all is well. Its signal only starts the alarm that ends the process. When a suspended process
+(``scontrol suspend``, SIGSTOP) continues, its timer has run out, and the alarm leaves time to reset
+it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import time
 from collections.abc import Callable
 
 NO_STDERR = (RuntimeError, ValueError, OSError)
-"""What faulthandler raises where standard error is no file."""
+"""The errors that faulthandler raises if standard error is no file."""
 
 
 def arm(seconds: float) -> None:
-    """Have the process print its stacks and end 16 s after ``seconds``, unless called again.
+    """Make the process print its stacks and end 16 s after ``seconds``, unless called again.
 
-    A process that uses SIGALRM for something of its own, by a handler, only prints its stacks.
+    A process with its own handler for SIGALRM only prints its stacks.
     """
     set_timer = _timer(os.getpid())
     if set_timer is None or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
@@ -33,13 +33,13 @@ def arm(seconds: float) -> None:
         return
     signal.alarm(0)
     with contextlib.suppress(*NO_STDERR):
-        # Only then: to read the stacks of threads that run Python can crash the process.
+        # Only at the end, as reading the stacks of threads that run Python can crash the process.
         faulthandler.register(signal.SIGALRM, chain=True)
     set_timer(seconds)
 
 
 def disarm() -> None:
-    """Let the process live."""
+    """Cancel the timer and the alarm."""
     faulthandler.cancel_dump_traceback_later()
     set_timer = _timer(os.getpid())
     if set_timer is not None and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
@@ -69,11 +69,11 @@ class _TimerSpec(ctypes.Structure):
 
 @functools.cache
 def _timer(pid: int) -> Callable[[float], None] | None:
-    """Return what sets this process's timer, 0 s for never; None: the system has none.
+    """Return a function that sets this process's timer (0 s: never), or None without one.
 
-    A fork has none of its parent's, hence ``pid``. What the kernel calls when the timer runs out
-    is ``alarm``, which is safe in a handler: its argument, in seconds, is the signal's number.
-    SIGSTKFLT, 16, is one that Linux itself never sends.
+    A forked process has none of its parent's timers, hence ``pid``. When the timer runs out, the
+    signal's handler is ``alarm``, which is safe in a handler: its argument, in seconds, is the
+    signal's number. Linux itself never sends SIGSTKFLT, 16.
     """
     libc, number = ctypes.CDLL(None), getattr(signal, "SIGSTKFLT", None)
     if number is None or signal.getsignal(number) is not signal.SIG_DFL:

@@ -1,4 +1,4 @@
-"""How many cores and how much memory the system and control groups let this process use."""
+"""The cores and memory that the system and control groups let this process use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 def usable_cores(root: Path = _ROOT) -> int:
-    """Return how many cores this process can keep busy: those it may run on, within its quota.
+    """Return the number of cores this process can keep busy: those it may run on, within its quota.
 
-    Containers are mostly given a share of all cores (``docker --cpus=2``), which the processes'
-    affinity does not tell.
+    Containers mostly get a share of all cores (``docker --cpus=2``), which does not show in the
+    processes' affinity.
 
     Args:
         root: Where control groups are mounted.
@@ -28,8 +28,8 @@ def usable_cores(root: Path = _ROOT) -> int:
 def usable_threads(local_world_size: int, root: Path = _ROOT) -> int:
     """Return how many threads each of a node's processes should have: its share of the cores.
 
-    ``OMP_NUM_THREADS`` lowers it. The launcher sets that to 1 for several processes where the user
-    did not, so of several only another number counts.
+    ``OMP_NUM_THREADS`` lowers it. For several processes the launcher sets that to 1 if the user did
+    not, so with several, only a number other than 1 counts.
 
     Args:
         local_world_size: Processes of this node that share its cores.
@@ -43,7 +43,7 @@ def usable_threads(local_world_size: int, root: Path = _ROOT) -> int:
 
 
 def cpu_quota(root: Path = _ROOT) -> float | None:
-    """Return how many cores' time this process's control group may use, None without a limit.
+    """Return the number of cores that this process's control group may use, None without a limit.
 
     Source: the kernel's documentation of cgroup v2 (``cpu.max``) and v1 (``cpu.cfs_quota_us``).
 
@@ -72,19 +72,19 @@ def memory_limit(root: Path = _ROOT) -> int | None:
                 text = (folder / name).read_text().strip()
             except OSError:
                 continue
-            if text.isdigit() and int(text) < 1 << 60:  # v1 says "none" by a huge number
+            if text.isdigit() and int(text) < 1 << 60:  # v1 has a huge number for "none"
                 return int(text)
     return None
 
 
 def memory_sizes() -> tuple[int, int]:
-    """Return this machine's memory and what of it is free for new processes, in bytes."""
+    """Return this machine's memory and the part free for new processes, in bytes."""
     memory = psutil.virtual_memory()
     return memory.total, memory.available
 
 
 def free_memory(root: Path = _ROOT) -> int:
-    """Return how many bytes this process may still take: of the machine's, or of its limits."""
+    """Return how many bytes this process may still take, of the machine's memory and its limits."""
     process = psutil.Process()
     limits = [memory_sizes()[1]]
     group = memory_limit(root)
@@ -101,7 +101,7 @@ def free_memory(root: Path = _ROOT) -> int:
 
 
 def describe_size(count: float) -> str:
-    """Return bytes as a person reads them: ``1.5 GiB``."""
+    """Return a number of bytes for people: ``1.5 GiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(count) < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -1,6 +1,6 @@
-"""Logging with the rank in the prefix; rank 0 speaks, the others only from warnings up.
+"""Logging with the rank in the prefix; ranks other than 0 log only warnings and above.
 
-:data:`on_each_node` is for what the first rank of each node says in its node's own output.
+:data:`on_each_node` is for messages of the first rank of each node in its node's own output.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import sys
 from envlab.foreign import printable
 
 on_each_node = logging.getLogger("envlab.node")
-"""Heard from any rank, at every level: whoever uses it sees to it that one rank a node does."""
+"""Logs from any rank, at every level; callers make sure that only one rank per node uses it."""
 on_each_node.setLevel(logging.INFO)
 
 
 class _RankFormatter(logging.Formatter):
-    """``[rank 1] WARNING message``; the rank is left out where there is one process."""
+    """``[rank 1] WARNING message``; with a single process the rank is left out."""
 
     def __init__(self, rank: int, world_size: int) -> None:
         super().__init__("%(message)s")

@@ -1,8 +1,8 @@
-"""The network between the nodes: each rank's interface, and a check that the nodes are joined.
+"""The network between the nodes: each rank's interface, and a check that the nodes connect.
 
-torch 2.13 waits silently for what goes wrong here: gloo bound to an address that others cannot
-reach, an interface that is named on one node and missing on another, a firewall that passes the
-rendezvous and nothing else. Here it is found within a minute and explained in a sentence.
+torch 2.13 waits silently if something is wrong here: gloo bound to an address that others cannot
+reach, an interface that is named on one node and missing on another, a firewall that passes only
+the rendezvous. The check finds it within a minute and explains it in a sentence.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _REFUSED = "refused"
 
 
 class Place(NamedTuple):
-    """Where a rank is, as the others need to know."""
+    """A rank's location, as the other ranks need it."""
 
     host: str
     network: str
     address: str
-    """The address that it uses towards the meeting point; a loopback on the node that has it."""
+    """The address that it uses towards the meeting point; a loopback on the node that hosts it."""
 
 
 def settle_network(
@@ -56,16 +56,16 @@ def settle_network(
     """Choose this rank's interface, and check that the nodes reach each other by theirs.
 
     Args:
-        store: What the ranks of this start share.
+        store: The store that the ranks of this start share.
         rank: This process's rank.
         world_size: The number of ranks, all of which must call this.
-        towards: A host that all of them reach, or one of theirs.
+        towards: A host that all ranks reach, or one of their own.
         nccl: Whether NCCL is to use the interface as well.
         timeout: How long to wait for another rank.
 
     Raises:
-        LaunchError: If they do not, or the user named an interface that does not exist; on every
-            rank that waits for this one, too.
+        LaunchError: If they do not, or the user named an interface that does not exist; also on
+            every rank that waits for this one.
         DistError: If the store breaks.
     """
     group = _Group(store, rank, timeout)
@@ -88,7 +88,7 @@ def settle_network(
 
 
 def lowest_ranks(places: list[Place]) -> list[int]:
-    """Return the lowest rank in each network, lowest first: each speaks for its node."""
+    """Return the lowest rank in each network, lowest first; each represents its node."""
     seen: dict[str, int] = {}
     for rank, place in enumerate(places):
         seen.setdefault(place.network, rank)
@@ -96,10 +96,10 @@ def lowest_ranks(places: list[Place]) -> list[int]:
 
 
 def choose_interface(places: list[Place], rank: int) -> Interface | None:
-    """Return the interface that reaches the other nodes, the loopback where there are none.
+    """Return the interface that reaches the other nodes, the loopback if there are none.
 
-    Where the meeting point is on this node, the way there tells nothing of the way to others: it
-    is then the way to the first rank elsewhere.
+    If the meeting point is on this node, the route there says nothing about the route to other
+    nodes, and the route to the first rank elsewhere decides.
     """
     mine = places[rank]
     if all(place.network == mine.network for place in places):
@@ -109,7 +109,7 @@ def choose_interface(places: list[Place], rank: int) -> Interface | None:
 
 
 def address_for_others(places: list[Place], rank: int) -> str:
-    """Return the address by which this node reaches the others, as far as can be told."""
+    """Return the address by which this node most likely reaches the others."""
     mine = places[rank]
     elsewhere = [place.address for place in places if place.network != mine.network]
     reachable = [address for address in elsewhere if not is_loopback(address)]
@@ -119,14 +119,14 @@ def address_for_others(places: list[Place], rank: int) -> str:
 
 
 class _Group(NamedTuple):
-    """The ranks that share a store, as one of them sees them."""
+    """The ranks that share a store, as seen by one of them."""
 
     store: dist.Store
     rank: int
     timeout: timedelta
 
     def exchange(self, key: str, mine: Any, ranks: Sequence[int]) -> list[Any]:
-        """Return what each of some ranks gave, this one included (anything that JSON can hold).
+        """Return the JSON value that each of some ranks gave, this one included.
 
         Raises:
             LaunchError: If a rank refused to start, with its reason.
@@ -147,13 +147,13 @@ class _Group(NamedTuple):
 def _check_nodes(
     group: _Group, leaders: list[int], interface: Interface | None, address: str
 ) -> None:
-    """Connect each node to each other, as gloo will, at a port that the kernel chooses.
+    """Connect each node to every other one, as gloo will, at a port that the kernel chooses.
 
     Args:
         group: The ranks.
-        leaders: Those that speak for their nodes; this is one.
-        interface: What gloo was told, None where the choice is its own.
-        address: What reaches the others then, which may be by IPv6.
+        leaders: The ranks that represent their nodes; this is one.
+        interface: The interface set for gloo, None if gloo chooses.
+        address: The address that then reaches the others, possibly an IPv6 one.
 
     Raises:
         LaunchError: Naming both nodes, the addresses, and what may be in the way.
@@ -181,7 +181,7 @@ def _check_nodes(
 
 
 def _listen(interface: Interface | None, backlog: int) -> socket.socket:
-    """Listen at an interface's address; without one at all, of IPv6 too where the system has it."""
+    """Listen at an interface's address; without one at all addresses, IPv6 too if available."""
     if interface is not None:
         return socket.create_server((interface.address, 0), backlog=backlog)
     if not socket.has_dualstack_ipv6():

@@ -1,7 +1,7 @@
 """Stragglers: a rank that still collects when enough others are done stops early (DD-PPO).
 
-Wijmans et al., "DD-PPO" (2020), section 3. Ranks count who is done in the store that they met by.
-Each rollout has a key of its own, so that nothing is set to zero and nobody waits before a rollout.
+Wijmans et al., "DD-PPO" (2020), section 3. Ranks count themselves when done in the store by which
+they met. Each rollout has its own key, so nothing needs resetting and no rank waits for a rollout.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import torch.distributed as dist
 from envlab.distributed.context import DistributedContext
 
 WINDOW = (0.25, 0.9)
-"""Shares of a rollout between which it may end: before, it has too little to learn from; after, it
-is hardly worth it. AllenAct's."""
+"""Shares of a rollout between which it may be cut short, from AllenAct: before, there is too little
+to learn from; after, it is hardly worth it."""
 _PAUSE = 100.0
-"""The counter is left alone for so many times as long as reading it took: at most 1 % is lost."""
+"""Pause between reads of the counter, in durations of a read, so reading takes at most 1 %."""
 
 
 class Preemption:
-    """Tells this rank when to stop collecting; see :meth:`should_stop`.
+    """Decides when this rank stops collecting; see :meth:`should_stop`.
 
     Attributes:
-        num_needed: Ranks that must be done before others are stopped; None: nobody is.
+        num_needed: Ranks that must be done before others are stopped; None: none is.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class Preemption:
         Args:
             context: The process's context.
             threshold: Share of the ranks that must be done, above 0; 1: rollouts are never cut
-                short, and the run can be repeated bit by bit.
-            replayed: By rollout, the steps of each rank that a run had, in place of the counters.
+                short, and the run can be repeated bit for bit.
+            replayed: Each rank's steps in a recorded run, by rollout, instead of the counters.
         """
         self._context, self._replayed = context, replayed
         self.num_needed = needed(threshold, context.world_size)
         if replayed is not None:
             self.num_needed = None
         nonce = context.broadcast(secrets.token_hex(8))
-        # Under a name of its own, because a restarted launch finds the store as it was left.
+        # Under its own name, because a restarted launch finds the store as it was left.
         self._store: dist.Store | None = None
         if self.num_needed is not None and context.store is not None:
             self._store = dist.PrefixStore(f"preemption/{nonce}", context.store)
@@ -60,7 +60,7 @@ class Preemption:
         return self.num_needed is None and self._replayed is None
 
     def start(self, rollout: int, num_steps: int) -> None:
-        """Begin to collect.
+        """Begin a rollout.
 
         Args:
             rollout: Its number, the same on all ranks and each used once, in order.
@@ -73,7 +73,7 @@ class Preemption:
             self._stop_after = self._replayed[rollout][self._context.rank]
         self._next_read = 0.0
         if self._store is not None and self._context.is_main and rollout >= 2:
-            self._store.delete_key(str(rollout - 2))  # all ranks have met since it
+            self._store.delete_key(str(rollout - 2))  # all ranks have met since then
 
     def should_stop(self, step: int) -> bool:
         """Return whether to stop after ``step``, counted from 0."""
@@ -90,7 +90,7 @@ class Preemption:
         return self.num_needed is not None and num_done >= self.num_needed
 
     def finish(self) -> None:
-        """Tell the others that this rank has stopped collecting."""
+        """Count this rank as done collecting."""
         if self._store is not None:
             self._store.add(self._key, 1)
 
@@ -98,7 +98,7 @@ class Preemption:
 def needed(threshold: float, world_size: int) -> int | None:
     """Return how many ranks must be done before the others are stopped; None: they never are.
 
-    All but one are always enough: a share of 2 or 3 ranks, rounded up, may be all of them.
+    All but one always suffice, as a share of 2 or 3 ranks, rounded up, may be all of them.
     """
     if threshold >= 1.0 or world_size == 1:
         return None

@@ -1,4 +1,4 @@
-"""Whether another process of this machine lives. It imports no torch."""
+"""Whether another process on this machine lives. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import psutil
 def state_of(process: psutil.Process) -> str:
     """Return ``running``, ``stopped`` or ``gone``.
 
-    One that has ended and waits to be collected is gone, and one under a debugger is running.
-    psutil tells a process from a later one with the same number by when it started.
+    A zombie counts as gone, and a process under a debugger as running. psutil distinguishes it
+    from a later one with the same id by its start time.
     """
     try:
         status = process.status() if process.is_running() else psutil.STATUS_DEAD

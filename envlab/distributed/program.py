@@ -1,4 +1,4 @@
-"""How a program of envlab ends: bad input is one sentence and code 2, Ctrl-C one word and 130."""
+"""How envlab's programs end: bad input with one sentence and code 2, Ctrl-C with a word and 130."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from envlab.errors import EnvlabError, term_error
 from envlab.interrupts import INTERRUPTED
 
-# Before torch loads OpenMP. Its threads spin while they wait for each other, which on a machine
-# with other work made updates of a small network 50 times slower (0.13 s to 7 s); passive ones cost
-# at most a quarter on an idle machine.
+# Set before torch loads OpenMP, whose threads spin while they wait for each other. On a machine
+# with other work this made updates of a small network 50 times slower (0.13 s to 7 s). Passive
+# threads cost at most a quarter on an idle machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# rsl_rl imports GitPython, which without this refuses to be imported where there is no git.
+# rsl_rl imports GitPython, whose import otherwise fails if git is missing.
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 
 def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> int:
-    """Return the exit code of ``function(arguments)``; bad input is one sentence and code 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # logs may hold letters that it cannot write
+    """Return the exit code of ``function(arguments)``, or 2 after a sentence on bad input."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # it may not encode all characters of the logs
         sys.stdout.reconfigure(errors="replace")
     try:
         return function(arguments)
-    except BrokenPipeError:  # the reader, such as head, has gone; there is nobody to tell
+    except BrokenPipeError:  # the reader, such as head, is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except EnvlabError as error:
@@ -48,9 +48,9 @@ def guarded(function: Callable[[Sequence[str]], int], arguments: Sequence[str]) 
 def run_script(
     function: Callable[[Sequence[str]], int], arguments: Sequence[str] | None = None
 ) -> int:
-    """Return the exit code of a program: :func:`guarded`, with the command line's own words.
+    """Return the exit code of a program: :func:`guarded`, by default with the command line's words.
 
-    Where skrl's launcher for JAX started this process, a supervisor does it in a child.
+    If skrl's launcher for JAX started this process, a supervisor runs it in a child process.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if "JAX_RANK" not in os.environ:

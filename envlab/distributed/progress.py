@@ -1,8 +1,8 @@
-"""What this process is doing, recorded so cheaply that every step can do it.
+"""The current activity of this process, recorded so cheaply that every step can do it.
 
 The main thread writes it, and the watchdog's threads (:mod:`envlab.distributed.watchdog`) read it.
-Each field is one attribute, so no lock is needed: a reader may see a phase of now with an iteration
-of a moment ago, which does not matter to it. It imports no torch.
+Each field is one attribute, so no lock is needed: a reader may see the current phase with an
+iteration of a moment ago, which is harmless. It imports no torch.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from pathlib import Path
 from time import monotonic
 
 PHASES = ("start", "reset", "collect", "video", "learn", "iteration", "checkpoint", "close")
-"""What a rank does, in the order of an iteration; ``reduce`` (a collective) is within any of it."""
+"""Phases of a rank in the order of an iteration; ``reduce`` (a collective) occurs within any."""
 REDUCE = "reduce"
 
 
 class LostPeerError(Exception):
-    """A collective broke because another rank failed or died; the text says which, and where."""
+    """A collective broke because another rank failed or died; the text names it and its place."""
 
 
 class Progress:
-    """What one process is doing, and when it last made progress.
+    """The current activity of one process, and when it last made progress.
 
     Attributes:
         phase: One of :data:`PHASES`, or ``reduce``.
         within: The phase that a ``reduce`` belongs to, else the phase itself.
-        detail: Which collective.
-        iteration: The iteration under way, counted from 1 on.
-        frames: Environment steps of all ranks so far, where known.
+        detail: The collective.
+        iteration: The iteration under way, counted from 1.
+        frames: Environment steps of all ranks so far, if known.
         collectives: Collectives begun so far.
         marked_at: Time of the last mark, in seconds of the monotonic clock.
         is_warm: Whether an update was done, so that nothing more is compiled or loaded.
         directory: The run directory, once there is one.
-        failure: How this process failed, ``Type: message``; empty as long as it did not.
+        failure: How this process failed, ``Type: message``; empty if it has not.
     """
 
     def __init__(self) -> None:
@@ -46,16 +46,16 @@ class Progress:
         self.directory: Path | None = None
         self.failure = ""
         self.lost_peer: Callable[[BaseException, bool], str | None] = _nobody
-        """Set by the watchdog: returns which other rank an error follows from, if any, looking for
-        a while or, if the second argument is false, only once."""
+        """Set by the watchdog: returns which other rank caused an error, if any. It looks for a
+        while or, if the second argument is false, only once."""
 
     def begin(self) -> None:
-        """Start a run, the next of a sweep perhaps: what is slow the first time is allowed for."""
+        """Start a run, perhaps the next of a sweep, and allow for a slow first iteration."""
         self.is_warm, self.directory, self.iteration = False, None, 0
         self.mark(PHASES[0])
 
     def mark(self, phase: str | None = None, iteration: int | None = None) -> None:
-        """Record progress, in a new phase or the same. It takes 0.3 us."""
+        """Record progress, in a new phase or the same one. It takes 0.3 us."""
         if phase is not None:
             self.phase = self.within = phase
         if iteration is not None:
@@ -64,7 +64,7 @@ class Progress:
 
     @contextmanager
     def during(self, phase: str, detail: str = "") -> Iterator[None]:
-        """Be in a phase, and then in the one before it again; after an error, stay in it."""
+        """Enter a phase, and return to the previous one afterwards; after an error, stay in it."""
         before = (self.phase, self.within, self.detail)
         self.phase, self.detail = phase, detail
         if phase == REDUCE:
@@ -78,7 +78,7 @@ class Progress:
 
     @contextmanager
     def naming_lost_peers(self) -> Iterator[None]:
-        """Replace an error that another rank's end caused by one that says which and why.
+        """Replace an error caused by another rank's end with one that names the rank and reason.
 
         Raises:
             LostPeerError: In place of the error of a broken collective.
@@ -90,7 +90,7 @@ class Progress:
         except Exception as error:
             try:
                 sentence = self.lost_peer(error, True)
-            except BaseException:  # a signal: the launcher sends one as it notices the same
+            except BaseException:  # a signal: the launcher notices the same, and sends one
                 sentence = self.lost_peer(error, False)
                 if sentence is None:
                     raise
@@ -99,7 +99,7 @@ class Progress:
                 raise
             raise LostPeerError(sentence) from error
         except BaseException as error:
-            self.lost_peer(error, False)  # where the watchdog ends the job, it does not return
+            self.lost_peer(error, False)  # does not return if the watchdog ends the job
             raise
 
 
@@ -108,6 +108,6 @@ def _nobody(error: BaseException, may_wait: bool) -> str | None:
 
 
 def one_line(error: BaseException) -> str:
-    """Return ``Type: message`` of an error, its first line."""
+    """Return the first line of an error, as ``Type: message``."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""What a launcher told this process: the one reader of the launchers' variables.
+"""The facts that a launcher gave this process: the only reader of the launchers' variables.
 
 torchrun sets ``RANK``, ``LOCAL_RANK``, ``WORLD_SIZE`` and ``MASTER_ADDR``/``MASTER_PORT``; skrl's
 launcher for JAX sets the same facts as ``JAX_RANK``, ``JAX_LOCAL_RANK``, ``JAX_WORLD_SIZE`` and
@@ -29,7 +29,7 @@ from envlab.foreign import printable
 LAUNCH_HINT = "python -m torch.distributed.run --nproc_per_node=2 {script} ... --distributed"
 
 NUM_PROCESSES = ("--nproc", "--nproc_per_node", "--nproc-per-node")
-"""How the flag of 'envlab train' is spelt that starts several processes."""
+"""Spellings of the flag of 'envlab train' that starts several processes."""
 
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SKRL_LAUNCHER = (
@@ -39,10 +39,10 @@ SKRL_LAUNCHER = (
     "JAX_COORDINATOR_ADDR",
     "JAX_COORDINATOR_PORT",
 )
-"""The same five facts, as skrl's launcher names them."""
+"""skrl's launcher's names of the same five facts."""
 NO_RANK = dict.fromkeys((*TORCHRUN, *SKRL_LAUNCHER, "LOCAL_WORLD_SIZE", "GROUP_RANK"))
-"""What a :class:`~envlab.child.Child` that is no rank does not inherit: some libraries join the
-ranks when they are imported."""
+"""Variables that a :class:`~envlab.child.Child` that is no rank does not inherit, because some
+libraries join the ranks on import."""
 
 
 def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
@@ -50,7 +50,7 @@ def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
 
     Raises:
         LaunchError: If ``--distributed`` was given without a launcher, a launcher started several
-            processes without it (which would train independent copies), or two launchers speak.
+            processes without it (which would train independent copies), or two launchers did.
     """
     names = _names(environ)
     rank, local_rank, world_size = names[:3]
@@ -78,10 +78,10 @@ def read_ranks(distributed: bool, environ: Mapping[str, str]) -> dict[str, int]:
 
 
 def check_num_processes(count: int, framework: str | None, environ: Mapping[str, str]) -> None:
-    """Refuse ``--nproc`` where these processes cannot be started.
+    """Refuse ``--nproc`` if these processes cannot be started.
 
     Raises:
-        LaunchError: Telling what to do in its place.
+        LaunchError: With what to do instead.
     """
     if count < 1:
         raise LaunchError(f"--nproc is {count}, but must be at least 1.")
@@ -104,11 +104,11 @@ class MeetingPoint(NamedTuple):
     host: str
     port: int
     is_kept: bool
-    """Whether the launcher keeps the store there; else rank 0 does."""
+    """Whether the launcher hosts the store there; else rank 0 does."""
     name: str
-    """What names the launch, because launches may share a store."""
+    """Name of the launch, because launches may share a store."""
     cure: str
-    """What helps where the address does not work."""
+    """Advice if the address does not work."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -117,11 +117,11 @@ class MeetingPoint(NamedTuple):
 def meeting_point(environ: Mapping[str, str]) -> MeetingPoint:
     """Return where the ranks meet.
 
-    torchrun's c10d rendezvous tells its workers the host name of one of its nodes as MASTER_ADDR,
-    which other nodes need not resolve (``localhost``, where /etc/hosts says so of every name). Its
-    agents themselves have met at ``--rdzv_endpoint``, which thus works on every node; so with
-    several nodes that is the place, if the agent's command line tells it. An agent keeps the store
-    there, whether or not it shares one with its workers (``TORCH_DISABLE_SHARE_RDZV_TCP_STORE``).
+    torchrun's c10d rendezvous gives its workers the host name of one of its nodes as MASTER_ADDR,
+    which other nodes may not resolve (or to ``localhost``, depending on /etc/hosts). Its agents
+    have met at ``--rdzv_endpoint``, which thus works on every node. So with several nodes that is
+    the place, if the agent's command line has it. An agent hosts the store there, whether or not
+    it shares one with its workers (``TORCH_DISABLE_SHARE_RDZV_TCP_STORE``).
     """
     names = _names(environ)
     host, port = environ[names[3]], _number(names[4], environ)
@@ -150,7 +150,7 @@ _ENDPOINT_PORT = "29400"
 
 
 def _rendezvous_endpoint(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the c10d endpoint of the torchrun that started this process, if it can be told."""
+    """Return the c10d endpoint of the torchrun that started this process, if known."""
     if "TORCHELASTIC_RUN_ID" not in environ:
         return None
     words: list[str] = []
@@ -216,30 +216,30 @@ def _launched(name: str) -> int:
 
 
 def restartable_launch(environ: Mapping[str, str]) -> str | None:
-    """Return what names this launch through all restarts of its processes, if anything restarts it.
+    """Return a name of this launch that all restarts of its processes share, if it restarts them.
 
-    torchrun starts its workers again after a failure (``--max_restarts``) or when nodes come and
-    go. Its run id, which users choose, does not tell it from another launch; the folder that it
-    makes for logs does, in which each worker finds ``attempt_<n>/<local rank>/error.json``.
+    torchrun restarts its workers after a failure (``--max_restarts``) or when nodes come and go.
+    Its run id, which users choose, does not identify a launch, but its folder for logs does, where
+    each worker has ``attempt_<n>/<local rank>/error.json``.
     """
     file = environ.get("TORCHELASTIC_ERROR_FILE")
     return None if file is None else f"{socket.gethostname()}:{Path(file).parents[2]}"
 
 
 def tell(error: EnvlabError) -> int:
-    """Tell the user, once a node, and the launcher of an error; return the exit code."""
+    """Report an error to the user, once per node, and to the launcher; return the exit code."""
     tell_launcher(error)
-    # One process a node: each node has a command line, and mistakes, of its own.
+    # One process per node, as each node has its own command line, and its own mistakes.
     if launched_local_rank() == 0 or not error.same_on_all_ranks:
         print(printable(f"error: {error}"), file=sys.stderr)
     return error.exit_code
 
 
 def tell_launcher(error: BaseException) -> None:
-    """Leave torchrun an error for its report on the launch.
+    """Report an error to torchrun for its report on the launch.
 
-    It is what ``@record`` of torch.distributed.elastic does, in its format (torch 2.13), but that
-    would load torch before the flags are read, and show a traceback of bad input, too.
+    ``@record`` of torch.distributed.elastic does the same in this format (torch 2.13), but would
+    load torch before the flags are read, and show a traceback even for bad input.
     """
     file = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if file is None:
@@ -253,7 +253,7 @@ def tell_launcher(error: BaseException) -> None:
 
 
 def slurm_job(environ: Mapping[str, str]) -> str | None:
-    """Return what names this command in its Slurm job, through requeues of the job."""
+    """Return a name of this command in its Slurm job that survives requeues of the job."""
     if "SLURM_JOB_ID" not in environ:
         return None
     command = hashlib.sha256(os.fsencode("\0".join(sys.argv))).hexdigest()[:12]
@@ -299,7 +299,7 @@ def _number(name: str, environ: Mapping[str, str], default: str = "") -> int:
 
 @contextlib.contextmanager
 def hidden_world_size() -> Iterator[None]:
-    """Hide how many processes there are, from a library that joins them while it is imported."""
+    """Hide the number of processes from a library that joins them on import."""
     names = ("WORLD_SIZE", "JAX_WORLD_SIZE")
     hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:

@@ -1,9 +1,9 @@
 """How the ranks of one start find each other, and no rank of an earlier start.
 
 torch 2.13 shares the launcher's store between all starts of its workers. After a restart
-(``--max_restarts``, or nodes that come and go) gloo then finds the addresses of the dead under the
-keys of the living, and fails with "connectFullMesh failed ... Connection refused" whenever one rank
-is quicker than the one it looks for: measured, in most restarts of two ranks. So each start first
+(``--max_restarts``, or nodes that come and go) gloo then finds dead ranks' addresses under live
+ranks' keys, and fails with "connectFullMesh failed ... Connection refused" whenever a rank is
+quicker than the one it looks for (measured: in most restarts of two ranks). So each start first
 agrees on a token, and keeps all its keys below it.
 """
 
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.005
 REACH_S = 30.0
-"""How long to try a connection that should work at once; a network may still be coming up."""
+"""How long to try a connection that should work; a network may still be coming up."""
 PATIENCE_S = 20.0
-"""How long to wait for other ranks in silence."""
+"""How long to wait for other ranks before logging it."""
 RETRY_S = 0.2
 TURN_S = 0.2
 
@@ -68,17 +68,17 @@ def meet(
 def open_store(
     point: MeetingPoint, rank: int, timeout: timedelta, *, answer_s: float = REACH_S
 ) -> dist.Store:
-    """Connect to the store, or keep it where nobody does.
+    """Connect to the store, or host it if the launcher does not.
 
     Args:
         point: Where it is.
         rank: This process's rank.
-        timeout: How long to wait for rank 0 where it keeps the store, and the store's timeout.
+        timeout: How long to wait for rank 0 if it hosts the store, and the store's timeout.
         answer_s: How long the store may take to answer once it is connected.
 
     Raises:
         LaunchError: If the place cannot be reached, is not on rank 0's node, or is taken, or if
-            what listens there is no store.
+            no store listens there.
     """
     keeps = rank == 0 and not point.is_kept
     options: dict[str, Any] = {"is_master": keeps}
@@ -104,13 +104,13 @@ def open_store(
 
 
 def _connect(point: MeetingPoint, answer_s: float, options: dict[str, Any]) -> dist.Store:
-    """Return a store's client, and the store itself if the options say so.
+    """Return a store's client, hosting the store as well if the options say so.
 
-    torch 2.13 waits for ever where a connection is accepted and nothing is answered. So it does
-    that in a thread, which such a process leaves behind when it ends.
+    torch 2.13 waits forever if a connection is accepted but not answered. So the connection is
+    made in a thread, which is then abandoned.
 
     Raises:
-        TimeoutError: If nothing is answered.
+        TimeoutError: If there is no answer.
         DistError: If torch finds another problem.
     """
     made: queue.SimpleQueue[dist.Store | dist.DistError] = queue.SimpleQueue()
@@ -131,20 +131,20 @@ def _connect(point: MeetingPoint, answer_s: float, options: dict[str, Any]) -> d
             made.put(store)
 
     threading.Thread(target=connect, name="rendezvous", daemon=True).start()
-    for _ in range(math.ceil(answer_s / TURN_S)):  # in turns: time asleep counts as one
+    for _ in range(math.ceil(answer_s / TURN_S)):  # in turns: a suspension counts as one
         with contextlib.suppress(queue.Empty):
             found = made.get(timeout=TURN_S)
             if isinstance(found, dist.DistError):
                 raise found
             return found
     raise TimeoutError(
-        f"what listens there has accepted a connection, but said nothing for {answer_s:.0f} s: "
+        f"a connection was accepted there, but there was no answer for {answer_s:.0f} s: "
         "another program, or a suspended one"
     )
 
 
 def _listen(point: MeetingPoint) -> socket.socket | None:
-    """Listen where the store is to be kept, see :func:`envlab.distributed.interface.listen`.
+    """Listen at the store's address, see :func:`envlab.distributed.interface.listen`.
 
     Raises:
         LaunchError: If this node does not have the address.
@@ -153,7 +153,7 @@ def _listen(point: MeetingPoint) -> socket.socket | None:
         return listen(point.host, point.port)
     except OSError as problem:
         if problem.errno == errno.EADDRINUSE:
-            return None  # perhaps by a store of this process, which torch then shares
+            return None  # perhaps by this process's own store, which torch then shares
         raise LaunchError(
             f"Rank 0 on {socket.gethostname()} is to keep the rendezvous at {point}, but this "
             f"node does not have that address ({problem.strerror}). {point.cure}",
@@ -183,7 +183,7 @@ def _await_answer(point: MeetingPoint, rank: int, timeout: timedelta) -> None:
 
 
 def reach(host: str, port: int, seconds: float) -> OSError | None:
-    """Connect by TCP until it works; return the last problem if it never did."""
+    """Try to connect by TCP until it works; return the last problem if it never did."""
     deadline = time.monotonic() + seconds
     while True:
         left = deadline - time.monotonic()
@@ -199,12 +199,12 @@ def reach(host: str, port: int, seconds: float) -> OSError | None:
 def _agree(store: dist.Store, rank: int, world_size: int, timeout: timedelta) -> str:
     """Return rank 0's token on all ranks of this start.
 
-    A rank says hello by a word of its own, and rank 0 answers each word that it sees. What an
-    earlier start has left is answered too, but never confirmed. Both tell how many ranks they were
-    told there are, which differs where nodes are started by hand.
+    A rank says hello with its own random word, and rank 0 answers each word that it sees. Those of
+    an earlier start are answered too, but never confirmed. Both sides state their number of ranks,
+    which may differ if nodes are started by hand.
 
     Raises:
-        LaunchError: On rank 0 and on the rank that was told another number.
+        LaunchError: On rank 0 and on the rank with another number.
     """
     word = secrets.token_hex(8)
     if rank > 0:
@@ -242,7 +242,7 @@ def _agree(store: dist.Store, rank: int, world_size: int, timeout: timedelta) ->
 def _check_world(rank: int, told: int, told_first: int) -> None:
     if told != told_first:
         raise LaunchError(
-            f"Rank {rank} was told that there are {told} ranks, but rank 0 that there are "
+            f"Rank {rank} was started as one of {told} ranks, but rank 0 as one of "
             f"{told_first}. Start all nodes with the same WORLD_SIZE, or the same --nnodes and "
             "--nproc_per_node.",
             same_on_all_ranks=False,

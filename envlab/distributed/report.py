@@ -1,4 +1,4 @@
-"""What the watchdog writes: the report on a job that is stuck, and the heartbeats until then."""
+"""The watchdog's output: the report on a stuck job, and the heartbeats until then."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def compose_report(
     *,
     full: bool = False,
 ) -> str:
-    """Return the report: who is to blame, where each rank is, and stacks.
+    """Return the report: which ranks are to blame, where each rank is, and stacks.
 
     Args:
-        verdict: Why the job cannot go on.
-        sightings: How the reporter sees all ranks.
+        verdict: Why the job cannot continue.
+        sightings: All ranks as seen by the reporter.
         stacks: Python stacks by rank, of those that could send them.
-        full: Whether to show all threads of all ranks. Else: of the guilty ones all threads, and of
-            the first of the others the main thread.
+        full: Whether to show all threads of all ranks. Otherwise, all threads of the guilty ranks
+            and the main thread of the first other rank.
     """
     lines = [f"error: {verdict.sentence(sightings)} All ranks end here.", "Ranks, -> to blame:"]
     others = [rank for rank in sightings if rank not in verdict.guilty]
@@ -77,23 +77,23 @@ def _line(seen: Sighting, is_guilty: bool) -> str:
 
 
 class HeartbeatFile:
-    """``heartbeats.json`` of a run directory: what each rank does, for readers elsewhere.
+    """``heartbeats.json`` of a run directory: the activity of each rank, for other programs.
 
-    A disk that is full or refuses is no reason to end a run: the old file stays until it takes
-    writes again, and a warning marks the beginning and the end of that.
+    A disk that is full or refuses is no reason to end a run. The old file stays until the disk
+    takes writes again, and warnings mark the beginning and the end of that.
     """
 
     def __init__(self, timeout_s: float) -> None:
         """Write nothing yet.
 
         Args:
-            timeout_s: How long a rank may make no progress, for the reader.
+            timeout_s: How long a rank may make no progress, written for readers.
         """
         self._timeout_s = timeout_s
         self._is_failing = False
 
     def write(self, directory: Path, sightings: Mapping[int, Sighting]) -> None:
-        """Write how all ranks are seen now."""
+        """Write the current state of all ranks."""
         path = directory / "heartbeats.json"
         temporary = temporary_name(path)
         try:
@@ -102,13 +102,13 @@ class HeartbeatFile:
         except OSError as error:
             if not self._is_failing:
                 logger.warning(
-                    "%s cannot be written (%s). The run goes on, and until it can, the file tells "
-                    "an earlier state.",
+                    "%s cannot be written (%s). The run continues; until it can, the file has an "
+                    "earlier state.",
                     path,
                     describe(directory, error),
                 )
             self._is_failing = True
-            with contextlib.suppress(OSError):  # it is not there, or cannot be removed either
+            with contextlib.suppress(OSError):  # it is missing, or cannot be removed either
                 temporary.unlink()
             return
         if self._is_failing:
@@ -140,10 +140,10 @@ class HeartbeatFile:
 
 
 def write_nccl_trace(directory: Path, rank: int) -> None:
-    """Write NCCL's flight recorder as ``nccl_rank<i>.json``: the last collectives, begun and ended.
+    """Write NCCL's flight recorder to ``nccl_rank<i>.json``: the last collectives, begun and ended.
 
-    torch 2.13 keeps 2000 unless ``TORCH_FR_BUFFER_SIZE`` says otherwise; before 2.13 it may have to
-    be told so. Not tried with several GPUs.
+    torch 2.13 keeps 2000 unless ``TORCH_FR_BUFFER_SIZE`` says otherwise; earlier versions may need
+    that variable. Not tried with several GPUs.
     """
     dump = getattr(torch._C._distributed_c10d, "_dump_nccl_trace_json", None)  # only with NCCL
     if dump is None or not directory.is_dir():

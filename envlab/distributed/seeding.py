@@ -1,9 +1,9 @@
 """The seed rule, and the states of the process's generators.
 
-One base seed, agreed by broadcast. Model initialisation and environments use the base seed
-(environments are told apart by their global index); action sampling uses base seed + global rank.
-Libraries are stopped from adding offsets of their own. Playing and validating have another seed,
-which :func:`evaluation_seed` derives.
+Ranks agree on one base seed by broadcast. Model initialisation and environments use the base seed
+(environments differ by their global index); action sampling uses base seed + global rank. Libraries
+are kept from adding offsets of their own. Playing and validating use another seed, derived by
+:func:`evaluation_seed`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def seed_everything(seed: int) -> None:
 
 
 def evaluation_seed(seed: int) -> int:
-    """Return the base seed for judging policies, with draws that no training saw."""
+    """Return the base seed for judging policies, whose draws no training saw."""
     return int.from_bytes(hashlib.sha256(f"evaluation/{seed}".encode()).digest()[:4], "little") >> 1
 
 
 def generator_state() -> dict[str, Any]:
     """Return the states of Python's, NumPy's and torch's generators, as tensors and numbers.
 
-    That of a GPU is among them only where this process uses one: to ask for it takes memory there.
+    A GPU's is included only if this process uses one, because asking for it takes memory there.
     """
     version, numbers, gauss = random.getstate()
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
@@ -46,7 +46,7 @@ def generator_state() -> dict[str, Any]:
 
 
 def set_generator_state(state: Mapping[str, Any]) -> None:
-    """Restore what :func:`generator_state` returned."""
+    """Restore the states that :func:`generator_state` returned."""
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
     kind, keys, position, has_gauss, cached = state["numpy"]
@@ -57,10 +57,10 @@ def set_generator_state(state: Mapping[str, Any]) -> None:
 
 
 def generator_identities() -> dict[str, Any]:
-    """Return what no two ranks' generators may have in common; no generator is advanced.
+    """Return the values that no two ranks' generators may share; no generator is advanced.
 
-    torch's, which actions are sampled with, is known by its seed, wherever it stands; NumPy's keeps
-    none, so its state is taken.
+    torch's generator, which samples actions, is identified by its seed, however far it is advanced.
+    NumPy's keeps no seed, so its state is returned.
     """
     _, keys, *_ = np.random.get_state(legacy=True)
     assert isinstance(keys, np.ndarray)

@@ -1,11 +1,11 @@
-"""What ``python -m skrl.utils.distributed.jax`` (skrl 2.1.1) lacks: it notices how workers end.
+"""Supervision that ``python -m skrl.utils.distributed.jax`` (skrl 2.1.1) lacks.
 
-skrl's launcher starts each worker in a wrapper process and ignores how it ends, so a run that
-crashed exits with 0, the other workers go on, and workers outlive a launcher that is killed. Here a
-worker that finds itself below this launcher splits in two before torch is loaded: a supervisor,
-which waits, and the worker proper. When a worker fails, however it ends, its supervisor lets the
-others say their own last words, ends those that stay, and then the launcher, whose exit code is
-thereby not 0. When the launcher is gone, the supervisor ends its worker.
+skrl's launcher starts each worker in a wrapper process and ignores how it ends, so a crashed run
+exits with 0, the other workers continue, and workers outlive a killed launcher. Here a worker that
+was started by this launcher splits in two before torch is loaded: a supervisor, which waits, and
+the actual worker. When a worker fails in any way, its supervisor gives the others time to report,
+ends those that remain, and then the launcher, whose exit code is then not 0. When the launcher is
+gone, the supervisor ends its worker.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from envlab.distributed.processes import state_of
 
 LAUNCHER = "skrl.utils.distributed.jax"
 GRACE_S = 10.0
-"""How long the other workers may take to end by themselves, as their collectives break."""
+"""How long the other workers may take to end by themselves as their collectives break."""
 TEARDOWN_S = 20.0
 """How long they may take once they were asked to."""
 POLL_S = 0.1
 
 
 def run_supervised(function: Callable[[], int]) -> int:
-    """Return the exit code of ``function()``, under a supervisor where skrl's launcher started us.
+    """Return the exit code of ``function()``, under a supervisor if skrl's launcher started us.
 
-    Elsewhere the function is simply called. Call this before torch is loaded: a process with
-    threads cannot be split.
+    Otherwise the function is simply called. Call this before torch is loaded, because a process
+    with threads cannot be forked safely.
     """
     launcher = _find_launcher()
     if launcher is None:
@@ -58,7 +58,7 @@ class _Supervisor:
             signal.signal(number, self._pass_on)
 
     def wait(self) -> int:
-        """Return the worker's exit code, 128 + the signal's number where a signal ended it."""
+        """Return the worker's exit code, or 128 + the number of the signal that ended it."""
         orphaned_at = None
         while True:
             ended, status = os.waitpid(self._worker.pid, os.WNOHANG)
@@ -85,7 +85,7 @@ class _Supervisor:
         _send(self._launcher, signal.SIGTERM)
 
     def _workers(self) -> list[psutil.Process]:
-        """Return the workers that still run: below the launcher, a wrapper and a supervisor."""
+        """Return the workers still running, below the launcher, a wrapper and a supervisor."""
         wrappers = _children([self._launcher])
         return _children(_children(wrappers))
 
@@ -106,7 +106,7 @@ def _find_launcher() -> psutil.Process | None:
 
 
 def _workers_per_node(words: Sequence[str]) -> int | None:
-    """Return how many workers the launcher was told to start, which it does not tell them."""
+    """Return how many workers the launcher was asked to start, which it does not pass on."""
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--nproc-per-node", "--nproc_per_node", type=int, default=1)
     parser.add_argument("--nnodes")
@@ -122,7 +122,7 @@ def _workers_per_node(words: Sequence[str]) -> int | None:
 
 
 def _children(parents: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Return the children of some processes, without those that only wait to be collected."""
+    """Return the children of some processes, without zombies."""
     found = []
     for parent in parents:
         with contextlib.suppress(psutil.Error):

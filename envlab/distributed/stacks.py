@@ -1,4 +1,4 @@
-"""Python stacks of this process, and what they show it to be waiting for."""
+"""Python stacks of this process, and the collective that they show it to be waiting for."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import traceback
 from types import FrameType
 
 OWN_THREADS = "watchdog"
-"""How the names of the watchdog's threads begin."""
+"""Prefix of the names of the watchdog's threads."""
 _BACKWARD = "_engine_run_backward"
 GRADIENTS = "backward pass"
-"""Where DistributedDataParallel averages gradients: in native code, below autograd's engine."""
+"""Where DistributedDataParallel averages gradients, in native code below autograd's engine."""
 
 
 def awaited(frame: FrameType | None) -> str:
-    """Return which collective of torch a thread stands in, ``""`` if in none.
+    """Return the collective of torch that a thread is in, ``""`` if in none.
 
     Args:
         frame: The thread's innermost frame.
@@ -27,7 +27,7 @@ def awaited(frame: FrameType | None) -> str:
     while frame is not None:
         file, function = frame.f_code.co_filename.replace("\\", "/"), frame.f_code.co_name
         if file.endswith("torch/distributed/distributed_c10d.py"):
-            name = function  # the outermost is what was called
+            name = function  # the outermost is the one that was called
         elif function == _BACKWARD and file.endswith("torch/autograd/graph.py"):
             return GRADIENTS
         frame = frame.f_back
@@ -35,7 +35,7 @@ def awaited(frame: FrameType | None) -> str:
 
 
 def in_debugger(frame: FrameType | None) -> bool:
-    """Return whether a thread stands in Python's debugger."""
+    """Return whether a thread is stopped in Python's debugger."""
     while frame is not None:
         if frame.f_code.co_filename.endswith(("/pdb.py", "/bdb.py")):
             return True
@@ -46,7 +46,7 @@ def in_debugger(frame: FrameType | None) -> bool:
 def all_stacks() -> str:
     """Return the Python stacks of this process's threads, the main thread's first.
 
-    The watchdog's own are left out.
+    The watchdog's own threads are left out.
     """
     frames, main = sys._current_frames(), threading.main_thread()
     others = [thread for thread in threading.enumerate() if thread is not main]
@@ -59,7 +59,7 @@ def all_stacks() -> str:
 
 
 def main_stack(text: str) -> str:
-    """Return the main thread's part of what :func:`all_stacks` returned."""
+    """Return the main thread's part of the text of :func:`all_stacks`."""
     return text.partition("\n\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""Statistics over the samples of all ranks: what one process would compute on all the data."""
+"""Statistics over the samples of all ranks, as one process would compute on all the data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Moments(NamedTuple):
     num_samples: torch.Tensor
 
     def merge_(self, other: Moments) -> None:
-        """Merge other samples in, into the tensors that these moments are in."""
+        """Merge in other samples, in place."""
         for mine, merged in zip(self, merge_moments(self, other), strict=True):
             mine.copy_(merged)
 
@@ -52,7 +52,7 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
     """Return the moments of two sets of samples together.
 
     Chan, Golub, LeVeque, "Algorithms for computing the sample variance" (1983), in the order of
-    operations of rl_games 1.6.5 and skrl 2.1.1, whose bits it has.
+    operations of rl_games 1.6.5 and skrl 2.1.1, which it matches bit for bit.
     """
     delta, count = second.mean - first.mean, first.num_samples + second.num_samples
     squares = first.variance * first.num_samples + second.variance * second.num_samples
@@ -63,12 +63,12 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
 def batch_moments(
     samples: torch.Tensor, context: DistributedContext, *, near: torch.Tensor | float = 0.0
 ) -> Moments:
-    """Return the moments of all ranks' samples, float64, by one collective.
+    """Return the moments of all ranks' samples, float64, with one collective.
 
     Args:
-        samples: This rank's, ``(num_samples, *shape)``; ranks may have unequal numbers of them.
+        samples: This rank's, ``(num_samples, *shape)``; ranks may have different numbers.
         context: The process's context.
-        near: The same values on all ranks, near the mean, ``shape``: deviations are taken from
+        near: Values near the mean, the same on all ranks, ``shape``. Deviations are taken from
             them, so that sums of squares do not cancel.
     """
     shape = samples.shape[1:]
@@ -90,7 +90,7 @@ class Mean(NamedTuple):
 
 
 class WeightedMeans:
-    """Means by name over everything added on every rank since the last reduction.
+    """Means by name over everything added on all ranks since the last reduction.
 
     Values stay on their device until :meth:`reduce`, so that adding never waits for a GPU.
     """
@@ -107,8 +107,8 @@ class WeightedMeans:
         """Add ``totals``, the sums of ``weight`` samples each, to the means called ``names``.
 
         Args:
-            names: One, or ``k``: what is counted together is added in the operations of one.
-            totals: A number, or 0-d; of ``k`` names ``(k,)``.
+            names: One name, or ``k`` whose sums are added in one operation.
+            totals: A number, or 0-d; for ``k`` names ``(k,)``.
             weight: A number, or 0-d.
         """
         key = (names,) if isinstance(names, str) else tuple(names)
@@ -119,12 +119,12 @@ class WeightedMeans:
         self._sums[key] = (totals, weight)
 
     def add_all(self, other: WeightedMeans) -> None:
-        """Add all that another one has, which keeps it."""
+        """Add everything from another one, which stays unchanged."""
         for names, (totals, weight) in other._sums.items():
             self.add(names, totals, weight)
 
     def reduce(self, context: DistributedContext) -> dict[str, Mean]:
-        """Return the means over all ranks and start anew; names without a sample are left out.
+        """Return the means over all ranks and start afresh; names without samples are left out.
 
         Every rank must call this, and gets the same result.
         """
@@ -138,7 +138,7 @@ class WeightedMeans:
         return means
 
     def _take(self) -> dict[str, tuple[float, float]]:
-        """Return totals and weights by name, and forget them; each device is read once."""
+        """Return and clear totals and weights by name, reading each device once."""
         numbers: dict[torch.device, Iterator[float]] = {}
         for device in {totals.device for totals, _ in self._sums.values()}:
             parts = [
@@ -179,9 +179,9 @@ class RunningMoments(nn.Module):
         """Begin with mean 0 and variance 1.
 
         Args:
-            shape: Of a sample.
+            shape: Shape of a sample.
             context: The process's context.
-            prior: As how many samples the first mean and variance count.
+            prior: Number of samples that the first mean and variance count as.
         """
         super().__init__()
         self.running_mean = nn.Buffer(torch.zeros(shape, dtype=torch.float64))
@@ -198,13 +198,13 @@ class RunningMoments(nn.Module):
 
 
 class PooledRunningMeanStd(RunningMoments):
-    """rl_games' normaliser over all ranks' samples; these and results are ``(..., *shape)``."""
+    """rl_games' normaliser over all ranks' samples; samples and results are ``(..., *shape)``."""
 
     def __init__(self, shape: tuple[int, ...], context: DistributedContext) -> None:
         super().__init__(shape, context, prior=1.0)
 
     def forward(self, input: torch.Tensor, denorm: bool = False) -> torch.Tensor:
-        """Return samples normalised, or with ``denorm`` as they were; in training count them."""
+        """Return samples normalised, or denormalised with ``denorm``; count them in training."""
         if self.training:
             self.add(input)
         mean = self.running_mean.float()

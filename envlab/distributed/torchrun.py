@@ -1,9 +1,9 @@
-"""torchrun with two corrections; ``python -m envlab.distributed.torchrun`` takes what it takes.
+"""torchrun with two corrections; ``python -m envlab.distributed.torchrun`` takes the same flags.
 
 :func:`launch` starts processes on this machine for ``envlab train ... --nproc 2``.
 
 - Its stores listen on one interface: the one of the rendezvous' address. torch's own (2.13) listen
-  on all, and who reaches them runs code here, because the c10d rendezvous unpickles what they hold.
+  on all, where anyone who reaches them can run code, as the c10d rendezvous unpickles contents.
 - When a launch fails, it ends with the sentence of the rank that failed first, and with that rank's
   exit code, instead of 40 lines of torch's own traceback and 1.
 """
@@ -28,15 +28,15 @@ from envlab.distributed.interrupt import PREEMPTED_EXIT_CODE
 from envlab.distributed.watchdog import HUNG_EXIT_CODE
 
 SAID = (HUNG_EXIT_CODE, PREEMPTED_EXIT_CODE, 128 + signal.SIGINT, 128 + signal.SIGTERM)
-"""Exit codes of ranks that have said, as one, why they end."""
+"""Exit codes of ranks that have reported, once for all, why they end."""
 
 
 class InterfaceStore(dist.TCPStore):
-    """A store that listens only on the interface that bears its address, where there is one.
+    """A store that listens only on the interface that has its address, if there is one.
 
     Attributes:
         has_other_nodes: Whether nodes other than this one join the launch. They cannot mean this
-            one by ``localhost``, which then says only that the store is to be kept here.
+            one by ``localhost``, which then only means that this node hosts the store.
     """
 
     has_other_nodes: ClassVar[bool] = False
@@ -52,7 +52,7 @@ class InterfaceStore(dist.TCPStore):
     ) -> None:
         """Take the arguments of ``torch.distributed.TCPStore``."""
         if is_master:
-            with contextlib.suppress(OSError):  # taken, or not ours: torch says so in its own way
+            with contextlib.suppress(OSError):  # taken, or not ours, which torch reports itself
                 listener = listen(host_name, port, has_other_nodes=self.has_other_nodes)
                 if listener is not None:
                     port = listener.getsockname()[1]
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
 
     Args:
         arguments: Those of ``torch.distributed.run``.
-        repeats: Whether to end with a sentence that a rank has printed, somewhere above.
+        repeats: Whether to end with a sentence that a rank has already printed further above.
     """
     from torch.distributed import run
     from torch.distributed.elastic.multiprocessing.api import SignalException
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
 
     flags = run.parse_args(list(arguments))
     InterfaceStore.has_other_nodes = run.parse_min_max_nnodes(flags.nnodes)[1] > 1
-    # The modules of the rendezvous look there when they are needed, in this process alone.
+    # The rendezvous' modules look it up there when needed; this affects only this process.
     dist.TCPStore = InterfaceStore  # type: ignore[misc]
     try:
         run.run(flags)
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
         codes = [one.exitcode for one in error.failures.values()]
         said = next((code for code in SAID if code in codes), None)
         if said is not None:
-            # A rank that was killed is the one that the others' report is about.
+            # The other ranks have reported on one that was killed.
             return failure.exitcode if failure.exitcode > 0 else said
         if repeats or not _said(failure):
             print(_last_words(rank, failure), file=sys.stderr, flush=True)
@@ -107,13 +107,13 @@ def main(arguments: Sequence[str], *, repeats: bool = True) -> int:
 def launch(num_processes: int, words: Sequence[str]) -> int:
     """Run ``python`` with some words as several ranks on this machine; return the exit code.
 
-    A signal is passed on to the ranks, and they are waited for, however long they take to save.
+    Signals are passed on to the ranks, which may take as long as they need to save.
 
     Args:
-        num_processes: How many ranks.
-        words: What follows ``python``.
+        num_processes: Number of ranks.
+        words: The words after ``python``.
     """
-    for name in ("elastic", "run", "launcher"):  # the ranks have said it
+    for name in ("elastic", "run", "launcher"):  # the ranks have reported it
         logging.getLogger(f"torch.distributed.{name}").setLevel(logging.CRITICAL)
     options = ["--standalone", f"--nproc_per_node={num_processes}", "--signals_to_handle=SIGQUIT"]
     with _passing_on(), tempfile.TemporaryDirectory(prefix="envlab_launch_") as folder:
@@ -123,16 +123,16 @@ def launch(num_processes: int, words: Sequence[str]) -> int:
 
 @contextlib.contextmanager
 def _passing_on() -> Iterator[None]:
-    """Pass signals on to the ranks within; the third Ctrl-C kills those that are deaf to two."""
+    """Pass signals on to the ranks within the block; the third Ctrl-C kills those that remain."""
     num_presses = 0
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         nonlocal num_presses
         num_presses += number == signal.SIGINT
         ranks = [one for one in psutil.Process().children() if _is_rank(one)]
-        if not ranks:  # they have not been started
+        if not ranks:  # none has started yet
             raise KeyboardInterrupt
-        # SIGHUP, of a terminal that closes, means no more than that the run is to end.
+        # SIGHUP, from a closing terminal, only means that the run should end.
         passed = signal.SIGTERM if number == signal.SIGHUP else signal.Signals(number)
         for rank in ranks:
             with contextlib.suppress(psutil.Error):
@@ -166,8 +166,8 @@ def _last_words(rank: int, failure: Any) -> str:
 
     Args:
         rank: Its global rank.
-        failure: torch's ``ProcessFailure``; its message is what
-            :func:`envlab.distributed.ranks.tell_launcher` left, if anything.
+        failure: torch's ``ProcessFailure``; its message comes from
+            :func:`envlab.distributed.ranks.tell_launcher`, if there is one.
     """
     said = failure.message.get("message", "") if isinstance(failure.message, dict) else ""
     if _said(failure):

@@ -1,10 +1,10 @@
-"""The watchdog: ends a job that is stuck, and reports which rank is to blame and where it stood.
+"""The watchdog: ends a stuck job, and reports which rank is to blame and where it was.
 
 A thread in each process looks once a second at the heartbeats of all ranks
 (:mod:`envlab.distributed.exchange`) and diagnoses them (:mod:`envlab.distributed.diagnosis`).
 Neither waits for the main thread, which may be in native code that never returns. The first rank to
-reach a verdict tells the others; all send their Python stacks, one rank prints the report, and each
-process exits with :data:`HUNG_EXIT_CODE`.
+reach a verdict notifies the others; all send their Python stacks, one rank prints the report, and
+each process exits with :data:`HUNG_EXIT_CODE`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ HEARTBEATS_EVERY_S = 5.0
 EXPLAIN_S = 3.0
 """How long a rank whose collective broke looks for the rank that broke it."""
 GRACE_S = 5.0
-"""How long the main thread has, after another rank has failed or died, to end by itself."""
+"""How long the main thread has to end by itself after another rank failed or died."""
 STACKS_SIGNAL = signal.SIGUSR2
-"""Makes a process print its stacks, without its interpreter's help."""
+"""Makes a process print its stacks without its interpreter's help."""
 FALLBACK_AFTER_S = 15.0
-"""How long after the timeout the last resort of a process is taken, unless others end it."""
+"""How long after the timeout a process takes its last resort, unless others end it."""
 STACKS_WAIT_S = 3.0
 REPORT_WAIT_S = 6.0
 
@@ -76,9 +76,9 @@ class Watchdog:
         Args:
             context: The process's context, whose progress is watched.
             end_run: Records the end in the run directory, on one rank.
-            meeting_point: Where the ranks' store is; without it, this rank watches itself alone.
+            meeting_point: Where the ranks' store is; without it, this rank watches only itself.
             timeout_s: How long a rank may make no progress.
-            has_launcher: Whether a launcher started this process, without which it shall end.
+            has_launcher: Whether a launcher started this process, which then ends with it.
         """
         self._context, self._progress, self._timeout_s = context, context.progress, timeout_s
         self._launcher = os.getppid() if has_launcher else None
@@ -102,10 +102,10 @@ class Watchdog:
         self._hook = register_optimizer_step_post_hook(lambda *_: self._progress.mark())
 
     def close(self) -> None:
-        """Stop watching. If the end has begun, it does not return."""
+        """Stop watching; never returns if the end has begun."""
         self._yield_to_the_end()
         self._stopping.set()
-        self._thread.join(STACKS_WAIT_S)  # else it might arm the last resort once more
+        self._thread.join(STACKS_WAIT_S)  # else it might arm the last resort again
         self._yield_to_the_end()
         self._hook.remove()
         if self._exchange is not None:
@@ -115,9 +115,9 @@ class Watchdog:
         self._progress.lost_peer = lambda error, may_wait: None
 
     def lost_peer(self, error: BaseException, may_wait: bool = True) -> str | None:
-        """Return which other rank failed or died, if an error of the main thread follows from that.
+        """Return which other rank failed or died, if that caused an error of the main thread.
 
-        It takes up to 3 s if it may, because the news may come after the error.
+        It may take up to 3 s if ``may_wait``, because the news may arrive after the error.
         """
         self._yield_to_the_end()
         if self._exchange is None or not is_broken_collective(error):
@@ -138,13 +138,13 @@ class Watchdog:
             sleep(0.1)
 
     def _yield_to_the_end(self) -> None:
-        """Do not return if the end has begun, here or elsewhere, and takes this process, too."""
+        """Do not return if the end has begun, here or elsewhere, and includes this process."""
         text = "" if self._exchange is None else self._exchange.verdict
         if self._ending.is_set() or (text and not self._leaves_before(Diagnosis.from_json(text))):
             sleep(STACKS_WAIT_S + REPORT_WAIT_S + GRACE_S)
 
     def _leaves_before(self, verdict: Diagnosis) -> bool:
-        """Return whether the main thread knows of a verdict, and leaves by itself."""
+        """Return whether the main thread knows of a verdict and leaves by itself."""
         return self._is_leaving and verdict.breaks_collectives
 
     def _left_peers(self, sightings: Mapping[int, Sighting]) -> str | None:
@@ -156,12 +156,12 @@ class Watchdog:
         return f"{' and '.join(left)} left before the others; see its output." if left else None
 
     def speaks(self) -> bool:
-        """Return whether this rank reports which rank was lost: the first one alive does."""
+        """Return whether this rank, as the first one alive, reports which rank was lost."""
         sightings = self._sightings()
         return self._reporter(sightings, self._judge(sightings)) == self._context.rank
 
     def tell_failure(self, error: BaseException) -> None:
-        """Tell the others how this process failed, and give the news a moment to spread."""
+        """Notify the others how this process failed, and give the news a moment to spread."""
         self._progress.failure = self._progress.failure or one_line(error)
         if self._exchange is not None and not getattr(error, "same_on_all_ranks", False):
             self._exchange.flush()
@@ -173,7 +173,7 @@ class Watchdog:
         return Heartbeat.of(self._progress, rank, number, device)
 
     def _forgive_pause(self) -> None:
-        """Start all clocks anew where this process, or the machine, was suspended."""
+        """Restart all clocks if this process, or the machine, was suspended."""
         if monotonic() - self._ticked_at > TICK_S + PAUSE_S:
             self._progress.mark()
             if self._exchange is not None:
@@ -201,7 +201,7 @@ class Watchdog:
         )
 
     def _judge_deaf(self, sightings: Mapping[int, Sighting], warm_for_s: float) -> Diagnosis | None:
-        """Judge without news of the others, by what the system knows of processes here."""
+        """Judge without news of the others, by the state of the processes on this machine."""
         rank = self._context.rank
         known = {
             other: seen
@@ -209,7 +209,7 @@ class Watchdog:
             if other == rank or seen.process == "gone"
         }
         if len(known) == 1 and known[rank].heartbeat.waits:
-            return None  # for one who may be at work
+            return None  # for a rank that may be at work
         return diagnose(known, rank, timeout_s=self._timeout_s, warm_for_s=warm_for_s)
 
     def _run(self) -> None:
@@ -236,7 +236,7 @@ class Watchdog:
             self._end(verdict, sightings)
 
     def _arm_fallback(self) -> None:
-        """End the process even where native code holds the interpreter, and this thread with it."""
+        """Have the process end even if native code holds the interpreter, stopping this thread."""
         if self._exchange is not None:
             last_resort.arm(self._fallback_s)
 
@@ -247,14 +247,14 @@ class Watchdog:
         return limit + FALLBACK_AFTER_S
 
     def _say_pause(self, seconds: float) -> None:
-        """Tell that a process was suspended for longer than others wait."""
+        """Log that this process was suspended for longer than the others wait."""
         if self._exchange is not None and seconds > self._fallback_s:
             logger.warning(
-                "Rank %d goes on after it was suspended for %.0f s.", self._context.rank, seconds
+                "Rank %d continues after a suspension of %.0f s.", self._context.rank, seconds
             )
 
     def _check_launcher(self) -> None:
-        """End like a preempted run where the launcher is gone, and nobody would end us."""
+        """End like a preempted run if the launcher is gone, as nothing else would end us."""
         if self._launcher is None or os.getppid() == self._launcher:
             return
         logger.warning("The launcher (pid %d) is gone; ending.", self._launcher)
@@ -271,7 +271,7 @@ class Watchdog:
         in_background(self._heartbeats.write, directory, sightings)
 
     def _end(self, verdict: Diagnosis, sightings: dict[int, Sighting]) -> None:
-        """Report and leave; it does not return, unless the main thread is about to leave."""
+        """Report and exit; returns only if the main thread is about to leave."""
         if self._leaves_before(verdict):
             return
         self._ending.set()
@@ -323,7 +323,7 @@ class Watchdog:
             sleep(0.05)
 
     def _reporter(self, sightings: Mapping[int, Sighting], verdict: Diagnosis | None) -> int:
-        """Return the first rank that can speak."""
+        """Return the first rank that can report."""
         mute = verdict.guilty if verdict is not None and verdict.kind != "stalled" else {}
         is_blind = self._exchange is not None and self._exchange.silent_s > LOST_AFTER_S / 2
         able = [
@@ -337,9 +337,9 @@ class Watchdog:
         return min(able, default=self._context.rank)
 
     def _kill_mute(self, verdict: Diagnosis, sightings: Mapping[int, Sighting]) -> None:
-        """Kill guilty processes of this machine that cannot end by themselves.
+        """Kill guilty processes on this machine that cannot end by themselves.
 
-        torchrun would wait 30 s for them. Those that are not stopped print their stacks before.
+        torchrun would wait 30 s for them. Those that are not stopped print their stacks first.
         """
         for rank in verdict.guilty.keys() - {self._context.rank}:
             seen = sightings[rank]
@@ -354,9 +354,9 @@ class Watchdog:
 
 
 def is_broken_collective(error: BaseException) -> bool:
-    """Return whether an error tells that a collective could not be completed.
+    """Return whether an error means that a collective could not be completed.
 
-    torch raises DistError for NCCL, and RuntimeError with gloo's own words for gloo.
+    torch raises DistError for NCCL, and RuntimeError with gloo's own message for gloo.
     """
     text = str(error).lower()
     return isinstance(error, RuntimeError) and (
@@ -365,7 +365,7 @@ def is_broken_collective(error: BaseException) -> bool:
 
 
 def in_background(function: Callable[..., None], *arguments: object) -> threading.Thread:
-    """Run what may never return, such as a write to a dead file server, in a thread of its own."""
+    """Run in a thread a function that may never return, such as a write to a dead file server."""
     thread = threading.Thread(target=function, args=arguments, name="watchdog writer", daemon=True)
     thread.start()
     return thread

@@ -1,7 +1,7 @@
 """The folder ``checkpoints/`` of a run: ``model_<iteration>.pt``, ``best.pt`` and ``latest.pt``.
 
-The two are second names of a file (hard links; copies where the file system has none), so that the
-best one outlives the newest ones that are kept.
+The last two are second names of a file (hard links, or copies where the file system has none), so
+the best checkpoint outlives the newest ones that are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _NAME = re.compile(r"model_(\d+)\.pt")
 
 Accept = Callable[[Mapping[str, Any], Path], None]
-"""Raises CheckpointError for what a checkpoint holds, and where it lies, if it is not wanted."""
+"""Raises CheckpointError to reject a checkpoint, given its contents and its path."""
 
 _COUNTS = ("iteration", "frames", "seed", "world_size", "num_envs")
 _PARTS: dict[str, type] = {
@@ -37,10 +37,10 @@ _PARTS: dict[str, type] = {
 
 
 def check_header(values: Mapping[str, Any], path: Path) -> None:
-    """Refuse a checkpoint that lacks what every run's checkpoint holds.
+    """Refuse a checkpoint that lacks the entries of every run's checkpoint.
 
     Raises:
-        CheckpointError: Naming what is absent or of another type.
+        CheckpointError: Naming the entries that are absent or of another type.
     """
     wrong = [name for name, kind in _PARTS.items() if not isinstance(values.get(name), kind)]
     for name in _COUNTS:
@@ -69,15 +69,15 @@ class Checkpoints:
 
         Args:
             folder: The run's ``checkpoints/``.
-            keep: So many of the newest are kept; 0: all.
-            moved: Called for each piece that was written.
+            keep: How many of the newest to keep; 0: all.
+            moved: Called after each piece is written.
         """
         self.folder, self._keep, self._moved = folder, keep, moved
         self._unlinked_best: int | None = None
         self._last_good: Path | None = None
 
     def iterations(self) -> list[int]:
-        """Return the iterations there are files of, in rising order."""
+        """Return the iterations that have a file, in rising order."""
         matches = [_NAME.fullmatch(path.name) for path in self.folder.glob("model_*.pt")]
         return sorted(int(match.group(1)) for match in matches if match)
 
@@ -86,15 +86,15 @@ class Checkpoints:
         return self.folder / f"model_{iteration}.pt"
 
     def save(self, iteration: int, values: dict[str, Any], *, is_best: bool) -> Path | None:
-        """Write a checkpoint; where the disk is full or refuses, log an error and change nothing.
+        """Write a checkpoint; if the disk is full or refuses, log an error and change nothing.
 
         Args:
             iteration: Iterations done.
             values: See :func:`~envlab.distributed.checkpoint.save_checkpoint`.
-            is_best: Whether ``best.pt`` is to be this one.
+            is_best: Whether this one becomes ``best.pt``.
 
         Returns:
-            The file, or None where the disk did not take it.
+            The file, or None if the disk did not take it.
 
         Raises:
             OSError: If it cannot be written for another reason.
@@ -105,7 +105,7 @@ class Checkpoints:
         last_good = self._last_good
         so = f"the last good one is {last_good}" if last_good else "there is no earlier one"
         what = f"The checkpoint {path} could not be written"
-        with surviving_disk_errors(self.folder, what, f"The run goes on; {so}."):
+        with surviving_disk_errors(self.folder, what, f"The run continues; {so}."):
             self.folder.mkdir(exist_ok=True)  # somebody may have removed it
             for leftover in self.folder.glob(".*.tmp"):  # of a process that was killed
                 with contextlib.suppress(OSError):  # another user's
@@ -122,12 +122,12 @@ class Checkpoints:
     def find(
         self, selector: str = "latest", accept: Accept = lambda values, path: None
     ) -> tuple[Path, dict[str, Any]]:
-        """Return a checkpoint and what it holds.
+        """Return a checkpoint's file and its contents.
 
         Args:
             selector: ``latest``, ``best``, or a file's name. Only ``latest`` falls back to an
                 earlier one.
-            accept: Refuses what is not wanted.
+            accept: Rejects unwanted checkpoints.
 
         Raises:
             CheckpointError: If there is none, or it cannot be read or is refused.
@@ -179,9 +179,9 @@ class Checkpoints:
         """Keep ``best.pt`` of the run that this one continues, and return whether it is there.
 
         Args:
-            folder: Where the checkpoint lies that this run goes on from; it may be the own one.
-            mean_return: What that checkpoint tells of the best one so far. Another ``best.pt`` is
-                of a later iteration, which this run does not know.
+            folder: Folder of the checkpoint that this run resumes from, which may be its own.
+            mean_return: The best return so far according to that checkpoint. A ``best.pt`` with
+                another one is of a later iteration, which this run does not know.
         """
         best = folder / "best.pt"
         if (self.folder / best.name).is_file():
@@ -198,7 +198,7 @@ class Checkpoints:
         return self._name(best, best.name)
 
     def _candidates(self) -> Iterator[Path]:
-        """Yield the files, newest first, and last what only ``latest.pt`` or ``best.pt`` names."""
+        """Yield the files, newest first, then any that only ``latest.pt`` or ``best.pt`` names."""
         seen: set[tuple[int, int]] = set()
         paths = [self.path(iteration) for iteration in reversed(self.iterations())]
         for path in (*paths, self.folder / "latest.pt", self.folder / "best.pt"):
@@ -209,9 +209,9 @@ class Checkpoints:
                     yield path
 
     def _name(self, path: Path, name: str) -> bool:
-        """Give a file a second name, in place of what bore it; return whether the disk did."""
+        """Give a file a second name, replacing its holder; return whether the disk did."""
         temporary = self.folder / f".{name}.{os.getpid()}.tmp"
-        so = f"The run goes on; {name} is still an earlier one."
+        so = f"The run continues; {name} is still an earlier one."
         with surviving_disk_errors(self.folder, f"{path} could not be named {name}", so):
             try:
                 os.link(path, temporary)
@@ -220,17 +220,17 @@ class Checkpoints:
             except OSError as error:
                 if error.errno in NO_ROOM:
                     raise
-                _copy(path, self.folder / name, self._moved)  # the file system knows no hard links
+                _copy(path, self.folder / name, self._moved)  # the file system has no hard links
             finally:
                 temporary.unlink(missing_ok=True)
             return True
         return False
 
     def _remove_old(self, newest: int) -> None:
-        """Remove what is not to be kept, now that a newer one is there.
+        """Remove the checkpoints that need not be kept, now that there is a newer one.
 
-        Files of later iterations are left alone and not counted: a run that was continued from
-        before a damaged one will write them again.
+        Files of later iterations are left alone and not counted. A run that resumed from before a
+        damaged one will write them again.
         """
         if not self._keep:
             return
@@ -239,7 +239,7 @@ class Checkpoints:
             if iteration != self._unlinked_best:
                 path = self.path(iteration)
                 what = f"The old checkpoint {path} could not be removed"
-                with surviving_disk_errors(path, what, "The run goes on."):
+                with surviving_disk_errors(path, what, "The run continues."):
                     path.unlink(missing_ok=True)
 
 

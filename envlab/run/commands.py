@@ -1,4 +1,4 @@
-"""Commands that can be pasted: how a run was started, and what plays a checkpoint or resumes it."""
+"""Commands to paste: those that started a run, play its checkpoint, or resume it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from envlab.distributed.ranks import launcher_words
 from envlab.libraries import libraries
 
 _ORIGINS = ("algorithm", "ml_framework")
-"""Flags that choose among a library's ways to train; a manifest has those of its library."""
+"""Flags that choose how a library trains; a manifest has those that its library knows."""
 
 
 def typed(words: Sequence[str]) -> str:
-    """Return a command as it can be typed here: through envlab.sh, where that started us."""
+    """Return a command as it can be typed here: through envlab.sh, if that started us."""
     prefix = os.environ.get("ENVLAB_SH")  # set by envlab.sh, which need not be activated
     return shlex.join([*([prefix] if prefix else []), *words])
 
@@ -34,7 +34,7 @@ def started_with() -> str:
 
 
 def play_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
-    """Return the command that plays a checkpoint; none where its library is not installed."""
+    """Return the command that plays a checkpoint; empty if its library is not installed."""
     library, task = manifest.get("library"), manifest.get("task")
     if library not in libraries() or not task:
         return []
@@ -49,11 +49,11 @@ def library_words(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def resume_words(manifest: Mapping[str, Any], checkpoint: Path) -> list[str]:
-    """Return the command that resumes a run: that it was started with, and where to go on.
+    """Return the command that resumes a run: its own, and the checkpoint to resume from.
 
-    There is none for a run that envlab's own launcher cannot start again: on several nodes, or on
-    several processes of JAX. None of its words is trusted: they reach envlab's own command line
-    alone, and no shell.
+    It is empty for a run that envlab's own launcher cannot start again: on several nodes, or on
+    several processes of JAX. Its words are not trusted: they reach only envlab's own command line,
+    and no shell.
     """
     library, world = manifest.get("library"), manifest.get("world") or {}
     count = world.get("size") or 1

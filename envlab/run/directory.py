@@ -1,8 +1,8 @@
-"""The run directory: one per run, decided by rank 0, with a manifest that always tells the status.
+"""The run directory: one per run, chosen by rank 0, whose manifest always has the status.
 
 ``logs/<library>/<experiment>/<timestamp>[_<run_name>]/`` holds ``run.json`` (the manifest),
 ``params/``, ``metrics.jsonl``, event files, ``checkpoints/``, ``exported/`` and ``videos/``. Rank 0
-writes it all.
+writes all of it.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from envlab.run.records import METRICS, cut_metrics, line_of
 logger = logging.getLogger(__name__)
 
 EVENTS_TAG = "envlab/wall_s"
-"""What event files hold of every iteration, and first."""
+"""The tag that event files hold first for every iteration."""
 
 
 class Run:
-    """A run directory and its manifest. A context manager: leaving it writes the final status.
+    """A run directory and its manifest; a context manager that writes the final status on exit.
 
     The status is ``running``, then ``finished``, ``failed`` (with the error), ``interrupted``, or
-    ``preempted``: ended by a signal after its state was saved.
+    ``preempted`` (ended by a signal after its state was saved).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Run:
         self._metrics = RecordFile(directory / METRICS, "metrics")
         self._lock: FileLock | None = None
         self.interrupt_signal: Callable[[], int | None] = lambda: None
-        """Returns the signal that ended this process, if any: an error may just follow from it."""
+        """Returns the signal that ended this process, if any; an error may only follow from it."""
 
     @classmethod
     def create(
@@ -72,17 +72,17 @@ class Run:
         root: str = LOG_ROOT,
         directory: Path | None = None,
     ) -> Run:
-        """Make a new directory on rank 0 and tell the others; every rank must call this.
+        """Make a new directory on rank 0 and share its path; every rank must call this.
 
         Args:
             context: The process's context.
             library: RL library, the first folder.
             experiment: Experiment name, the second folder.
             run_name: Appended to the timestamp.
-            facts: What the manifest shall hold beside versions, command line and world.
+            facts: Contents of the manifest in addition to versions, command line and world.
             configs: Written to ``params/<name>.yaml``.
             root: Folder of all runs.
-            directory: The directory to make, in place of one in a folder of the experiment.
+            directory: The directory to make instead of one in a folder of the experiment.
 
         Raises:
             RunDirectoryError: On every rank, if the directory cannot be made.
@@ -121,17 +121,17 @@ class Run:
         iteration: int,
         frames: int,
     ) -> Run:
-        """Go on in a run's directory; every rank must call this.
+        """Continue in a run's directory; every rank must call this.
 
-        The manifest tells of the restart, and metrics and curves of iterations that will be done
-        again go.
+        The restart is recorded in the manifest. Metrics and curves of iterations that will be
+        repeated are removed.
 
         Args:
             context: The process's context.
             directory: The run directory, which rank 0 can see.
             library: RL library.
             facts: See :meth:`create`.
-            iteration: The iteration from which the run goes on, 0 for its beginning.
+            iteration: The iteration from which the run continues; 0 for its beginning.
             frames: The environment steps of all ranks until then.
 
         Raises:
@@ -211,13 +211,13 @@ class Run:
 
     @property
     def services(self) -> dict[str, str]:
-        """What logging services call this run, or the one that it continues, by their names."""
+        """The logging services' ids of this run, or of the one that it continues, by service."""
         return dict(self._manifest.get("services", {}))
 
     def _write(self, manifest: dict[str, Any]) -> None:
-        """Write the manifest, unless the directory is gone: whoever writes next says so."""
+        """Write the manifest, unless the directory is gone, which the next write reports."""
         path = self.directory / "run.json"
-        so = f"It still tells an earlier state, and not that the run is {manifest['status']}."
+        so = f"It still has an earlier state, and not that the run is {manifest['status']}."
         with surviving_disk_errors(path, f"The manifest {path} could not be written", so):
             try:
                 write_json(path, manifest)
@@ -227,10 +227,10 @@ class Run:
 
 
 def refuse_links(directory: Path) -> None:
-    """Refuse a run directory in which a link leads out of it, before anything is written there.
+    """Refuse a run directory with a link that leads out of it, before anything is written there.
 
-    A run that somebody else made could have us overwrite any file of ours. The directory itself
-    may be a link.
+    A run made by somebody else could make us overwrite any of our files. The directory itself may
+    be a link.
 
     Raises:
         RunDirectoryError: Naming the link.
@@ -246,7 +246,7 @@ def refuse_links(directory: Path) -> None:
 
 
 def make_directory(parent: Path, run_name: str) -> Path:
-    """Make a folder that did not exist: a second run in the same second gets a number."""
+    """Make a new folder; a second run in the same second gets a number."""
     name = datetime.now().strftime("%Y-%m-%d_%H-%M-%S") + (f"_{run_name}" if run_name else "")
     for attempt in range(1000):
         directory = parent / (name if attempt == 0 else f"{name}_{attempt}")

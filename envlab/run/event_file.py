@@ -1,7 +1,7 @@
 """TensorBoard's event files, written so that a full disk does not end the run.
 
-TensorBoard's own writer (2.20) writes in a thread that dies of a full disk, and every later value
-raises what it died of.
+TensorBoard's own writer (2.20) writes in a thread that a full disk kills, and every later value
+raises the thread's error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 FLUSH_S = 10.0
 """How long values may wait in memory, in seconds."""
 _FRAME = 16
-"""Bytes around a record: its length, the check sum of that, and its own check sum."""
+"""Bytes around a record: its length, the checksum of the length, and that of the record."""
 _numbers = itertools.count()
 
 
@@ -38,7 +38,7 @@ class EventFile:
     """Appends scalars to a new event file in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Write the beginning of the file."""
+        """Open the file and write its header."""
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}"
         self._file = RecordFile(folder / f"{name}.{next(_numbers):06d}", "TensorBoard's curves")
         self._last_flush = time.monotonic()
@@ -46,19 +46,19 @@ class EventFile:
         self._file.flush()
 
     def add(self, step: int, scalars: Mapping[str, float]) -> None:
-        """Add values by tag, all at one step of their curves."""
+        """Add values by tag, all at the same step of their curves."""
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
         self._append(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
         if time.monotonic() - self._last_flush > FLUSH_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits in memory."""
+        """Write the values that wait in memory."""
         self._last_flush = time.monotonic()
         self._file.flush()
 
     def close(self) -> None:
-        """Write what waits in memory; the last chance."""
+        """Write the values that still wait in memory, and close the file."""
         self.flush()
 
     def _append(self, event: Event) -> None:
@@ -68,16 +68,16 @@ class EventFile:
 
 
 def cut_events(folder: Path, tag: str, step: int) -> None:
-    """Cut a folder's event files back to where a run goes on from, so that no curve has two tails.
+    """Cut a folder's event files back to where a run resumes, so that no curve has two tails.
 
-    All files are cut at the first value of a tag beyond a step: what was written later, under
-    whatever tag and step, is of the iterations that will be done again. TensorBoard's own
-    ``purge_step`` compares steps, which the libraries count in other units than ours. A
-    TensorBoard that is running needs no word: it drops a curve's values from the step on at which
-    new ones come in (tensorboard-data-server 0.7; ``--load_fast=false`` does so when restarted).
+    All files are cut at the first value of a tag beyond a step. Anything written later, under
+    whatever tag and step, belongs to iterations that will be repeated. TensorBoard's own
+    ``purge_step`` compares steps, which the libraries count in other units than ours. A running
+    TensorBoard needs no notice: it drops a curve's values from the step at which new ones come in
+    (tensorboard-data-server 0.7; ``--load_fast=false`` does so when restarted).
 
     Args:
-        folder: Where they lie.
+        folder: The folder of the event files.
         tag: A tag that is written first in every iteration.
         step: The last step of it to keep.
     """
@@ -99,14 +99,14 @@ def cut_events(folder: Path, tag: str, step: int) -> None:
 
 
 def read_events(path: Path) -> Iterator[tuple[Event, int]]:
-    """Yield the whole records of an event file, and the position in bytes after each.
+    """Yield the complete records of an event file, and the position in bytes after each.
 
-    It ends before the first one that is cut off, as by a kill, or damaged, as by a power cut.
+    It stops at the first record that is cut off, as by a kill, or damaged, as by a power cut.
 
     Raises:
         RunDirectoryError: If it is a pipe, a device or a folder.
     """
-    if not path.is_file():  # to open a pipe would wait for ever
+    if not path.is_file():  # opening a pipe would block forever
         raise RunDirectoryError(f"{path} is no regular file. Remove it, or give another folder.")
     reader, position = PyRecordReader_New(str(path)), 0
     while True:

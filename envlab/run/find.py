@@ -1,4 +1,4 @@
-"""Finding a run among those there are, and what a message says where there is none."""
+"""Finding a run among the existing ones, and the message if there is none."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def find_run(
         experiment: Experiment name.
         load_run: A run's folder name, a regular expression for it, or a path. None: any.
         root: Folder of all runs.
-        origin: What the run's manifest must hold, such as the algorithm.
-        tasks: Ids of the task, of which another run is named where there is none.
+        origin: Values that the run's manifest must hold, such as the algorithm.
+        tasks: Ids of the task; the error message names another run of it.
 
     Raises:
-        RunDirectoryError: If there is none, naming another one there is and how to ask for it.
+        RunDirectoryError: If there is none, naming another run and how to ask for it.
     """
     if load_run and (Path(load_run) / "run.json").is_file():
         return Path(load_run).absolute()
@@ -65,17 +65,17 @@ def find_run(
 
 
 def _begun(runs: Collection[Path], manifests: Mapping[Path, Mapping[str, Any]]) -> str:
-    """Return a sentence on the newest run that ended before its first checkpoint, if there is."""
+    """Return a sentence on the newest run without a checkpoint yet; empty if there is none."""
     for run in reversed(list(runs)):
         status = manifests[run].get("status")
-        if status == "running":  # as a killed one says, too
+        if status == "running":  # also the status of a killed run
             return f"{run} has none yet: wait for its first one, or start it again if it was ended."
         return f"{run} ended before its first one ({status}): start it again."
     return ""
 
 
 def _is_named(name: str, wanted: str | None) -> bool:
-    """Return whether ``wanted`` is a name's beginning, or a regular expression for all of it."""
+    """Return whether ``wanted`` is the start of a name, or a regular expression for all of it."""
     try:
         return not wanted or name.startswith(wanted) or re.fullmatch(wanted, name) is not None
     except re.error as error:
@@ -86,11 +86,11 @@ def _is_named(name: str, wanted: str | None) -> bool:
 
 
 def flags_of(values: Mapping[str, Any], origin: Mapping[str, str]) -> str:
-    """Return the flags by which a run is meant: those of its origin that differ from what is asked.
+    """Return the flags that select a run: those of its origin that differ from the requested one.
 
     Args:
-        values: A manifest, or what a checkpoint holds.
-        origin: What was asked for, see :attr:`envlab.agent_cfg.AgentCfg.origin`.
+        values: A manifest, or the contents of a checkpoint.
+        origin: The requested origin, see :attr:`envlab.agent_cfg.AgentCfg.origin`.
     """
     differing = [name for name in origin if values.get(name) != origin[name]]
     return " ".join(f"--{name}={values.get(name)}" for name in differing)
@@ -101,8 +101,8 @@ def _other_run(
 ) -> str:
     """Return a sentence on the newest run elsewhere with a checkpoint, and how to ask for it.
 
-    A run of the same library comes first. The sentence is empty where there is none. ``parent`` is
-    the folder of the experiment that was asked for; for the rest see :func:`find_run`.
+    A run of the same library comes first. The sentence is empty if there is none. ``parent`` is
+    the folder of the requested experiment; for the other arguments see :func:`find_run`.
     """
     others = {
         run: manifest

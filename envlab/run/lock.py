@@ -1,4 +1,4 @@
-"""One writer per run directory: a lock that its rank 0 holds for as long as its process lives.
+"""One writer per run directory: a lock that rank 0 holds for as long as its process lives.
 
 Two launches with the same ``--run_id`` may overlap. Both would write their records into one
 ``metrics.jsonl``, and remove each other's checkpoints.
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 LOCK = "lock"
 PATIENCE_S = 15.0
-"""How long a holder on another machine is watched: its ``heartbeats.json`` changes every 5 s."""
+"""How long a holder on another machine is watched; its ``heartbeats.json`` changes every 5 s."""
 POLL_S = 0.2
 
 
 def hold_lock(directory: Path) -> FileLock | None:
-    """Hold a run directory's lock until what is returned is released or this process ends.
+    """Hold a run directory's lock until the returned lock is released or this process ends.
 
-    It is flock(2), which children do not keep (filelock 4 closes it in those that fork), and which
+    It is flock(2), which children do not keep (filelock 4 closes it in forked ones), and which
     Linux passes on to an NFS server. A server may keep it for a machine that was lost, so a holder
     on another machine must also give a sign of life.
 
@@ -37,7 +37,7 @@ def hold_lock(directory: Path) -> FileLock | None:
         directory: The run directory.
 
     Returns:
-        The lock; None where there is none to be had, and the run goes on without one.
+        The lock; None if there can be none, in which case the run continues without one.
 
     Raises:
         RunDirectoryError: If another process holds it, and lives.
@@ -49,7 +49,7 @@ def hold_lock(directory: Path) -> FileLock | None:
     except Timeout:
         _check_not_alive(directory, path.read_text(errors="replace").splitlines())
         return None
-    except OSError:  # no locks on this file system; or read-only, gone, full: the next write tells
+    except OSError:  # no locks here, or read-only, gone or full, as the next write will report
         return None
     with surviving_disk_errors(path):
         path.write_text(f"{socket.gethostname()}\n{os.getpid()}\n{process_space()}\n")
@@ -57,7 +57,7 @@ def hold_lock(directory: Path) -> FileLock | None:
 
 
 def _check_not_alive(directory: Path, holder: list[str]) -> None:
-    """Raise if the holder lives; on this machine it does, or the lock would be free.
+    """Raise if the holder lives. One on this machine does, or the lock would be free.
 
     Args:
         directory: The run directory.
@@ -71,7 +71,7 @@ def _check_not_alive(directory: Path, holder: list[str]) -> None:
             "it first, or give this one another --run_id."
         )
     logger.warning(
-        "The lock %s is held (%s), but nothing was heard of its holder for %.0f s: going on.",
+        "The lock %s is held (%s), but its holder gave no sign of life for %.0f s: continuing.",
         directory / LOCK,
         name,
         PATIENCE_S,

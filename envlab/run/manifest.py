@@ -37,7 +37,7 @@ _TYPES: dict[type, tuple[str, ...]] = {
     dict: ("world", "launch", "services", "audit", "versions", "git"),
     list: ("restarts",),
 }
-"""Of what commands read; each may be absent or null."""
+"""The types of the keys that commands read; each may be absent or null."""
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def _check_types(manifest: Any) -> None:
-    """Raise ValueError for what envlab never writes into a manifest."""
+    """Raise ValueError for a value that envlab never writes into a manifest."""
     if not isinstance(manifest, dict):
         raise ValueError(f"it holds {type(manifest).__name__}, not a manifest")
     for wanted, names in _TYPES.items():
@@ -78,7 +78,7 @@ def read_manifests(
     Args:
         root: The folder.
         pattern: Which directories below it.
-        level: At which level to log that one is passed over because its manifest is damaged.
+        level: Log level for a run that is skipped because its manifest is damaged.
     """
     found: list[tuple[datetime, str, Path, dict[str, Any]]] = []
     for directory in (path.parent for path in root.glob(f"{pattern}/run.json")):
@@ -93,7 +93,7 @@ def read_manifests(
 
 
 def finite(values: Any) -> Any:
-    """Return ``values`` with null for numbers that JSON does not know (NaN, infinity)."""
+    """Return ``values`` with null for numbers that JSON does not have (NaN, infinity)."""
     if isinstance(values, dict):
         return {key: finite(value) for key, value in values.items()}
     if isinstance(values, (list, tuple)):
@@ -102,7 +102,7 @@ def finite(values: Any) -> Any:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write JSON atomically; over its own blocks where the folder takes no new file.
+    """Write JSON atomically, or over its own blocks where the folder takes no new file.
 
     Raises:
         OSError: If it cannot be written.
@@ -119,7 +119,7 @@ def write_json(path: Path, values: Any) -> None:
 def new_manifest(
     context: DistributedContext, library: str, facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the manifest of a run that begins, with ``facts`` over what is always said."""
+    """Return the manifest of a run that begins, with ``facts`` over the standard entries."""
     known = libraries().get(library)
     versions = {"envlab": __version__, "python": platform.python_version()}
     for package in (*ENGINE_PACKAGES, *(known.packages if known else ())):
@@ -149,12 +149,12 @@ def new_manifest(
 
 
 def now() -> str:
-    """Return the time, with its zone, as manifests have it."""
+    """Return the time with its zone, as written in manifests."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def reopened_manifest(directory: Path, current: dict[str, Any], iteration: int) -> dict[str, Any]:
-    """Return the manifest of a run that goes on: as it was made, and the world it goes on in."""
+    """Return the manifest of a run that continues: the old one with its new world."""
     before = read_manifest(directory)
     restart = {
         "at": now(),
@@ -174,10 +174,10 @@ def reopened_manifest(directory: Path, current: dict[str, Any], iteration: int) 
 
 
 def record_end(directory: Path, sentence: str, report: str | None = None) -> None:
-    """Write into a run directory that the run failed and why, in place of a rank 0 that cannot.
+    """Write into a run directory that the run failed and why, on behalf of a rank 0 that cannot.
 
-    Any rank may do it; one that cannot see the directory, on another node, leaves it. A manifest
-    that tells of an end already keeps it.
+    Any rank may do it, except one on another node that cannot see the directory. A manifest that
+    already records an end keeps it.
 
     Args:
         directory: The run directory.
@@ -195,7 +195,7 @@ def record_end(directory: Path, sentence: str, report: str | None = None) -> Non
         logger.warning("The end cannot be recorded in %s (%s).", directory, error)
     if report is None:
         return
-    try:  # whatever the locale, and the characters in the sources that the stacks quote
+    try:  # whatever the locale, and the characters in the source lines of the stacks
         text = f"{now()}\n{report}\n".encode(errors="backslashreplace")
         (directory / REPORT).write_bytes(text)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A run's policy as others may have it: without optimizer, environments, and its machine."""
+"""A run's policy for publication: without optimizer, environments, and its machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRIVATE = (
     "policy_from",
     "started_with",
 )
-"""What a manifest says of the machine and the moment, which is nothing to others."""
+"""Manifest keys on the machine and the moment, which do not concern others."""
 
 
 def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, A
     Args:
         run: The run directory.
         selector: ``latest``, ``best``, or the name of a checkpoint's file.
-        folder: Where to write; it is made.
+        folder: Folder to make and write to.
         checkpoint: Path of the checkpoint in it.
 
     Raises:
@@ -54,7 +54,7 @@ def pack(run: Path, selector: str, folder: Path, checkpoint: str) -> dict[str, A
 
 
 def _without_moments(value: Any) -> Any:
-    """Return a model's state whose optimizers remember nothing, which makes it a third as large."""
+    """Return a model's state without its optimizers' moments, which makes it a third as large."""
     if isinstance(value, dict):
         if set(value) == {"state", "param_groups"}:
             return {"state": {}, "param_groups": value["param_groups"]}

@@ -1,9 +1,9 @@
-"""Policies that come installed: ``--checkpoint pretrained``.
+"""Policies that are installed with a package: ``--checkpoint pretrained``.
 
 A package of policies has a folder ``TASK/LIBRARY`` for each, or ``TASK/LIBRARY_ALGORITHM``, with
 ``policy.pt`` (a checkpoint without optimizer and environments), ``run.json`` and ``params/`` of its
-run, and ``evaluation.json``. envlab's own package is ``envlab_policies``; others name theirs by an
-entry point of the group ``envlab.policies``. Reading the table imports none of them.
+run, and ``evaluation.json``. envlab's own package is ``envlab_policies``; others name theirs in an
+entry point of the group ``envlab.policies``. Listing the policies imports none of the packages.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from envlab.run.manifest import read_manifest
 ENTRY_POINT_GROUP = "envlab.policies"
 OWN = "envlab_policies"
 SELECTOR = "pretrained"
-"""What ``--checkpoint`` says for one of them."""
+"""Value of ``--checkpoint`` for an installed policy."""
 TRAIN_FIRST = "Train first, or give a checkpoint's path with --checkpoint."
 FILE, EVALUATION = "policy.pt", "evaluation.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """A policy that is installed."""
+    """An installed policy."""
 
     folder: Path
     """Where it is."""
     manifest: Mapping[str, Any]
-    """Its run's: ``task``, ``library``, ``algorithm``, ..."""
+    """The manifest of its run: ``task``, ``library``, ``algorithm``, ..."""
 
     @property
     def checkpoint(self) -> Path:
-        """The file that plays."""
+        """The checkpoint file."""
         return self.folder / FILE
 
     @property
     def evaluation(self) -> dict[str, Any]:
-        """What ``play --json`` wrote of it."""
+        """The output of ``play --json`` for it."""
         found: dict[str, Any] = json.loads((self.folder / EVALUATION).read_text())
         return found
 
@@ -63,22 +63,22 @@ def policies(tasks: Collection[str] | None = None) -> list[Policy]:
 
 
 def shipped(library: str, tasks: Collection[str]) -> str:
-    """Return how to play a policy of a library that is installed, or an empty text."""
+    """Return how to play an installed policy of a library, or an empty text."""
     if any(policy.manifest.get("library") == library for policy in policies(tasks)):
         return f"A trained policy is there already: --checkpoint {SELECTOR} plays it. "
     return ""
 
 
 def find_policy(library: str, origin: Mapping[str, str], tasks: Collection[str]) -> Policy:
-    """Return the policy that a library trained for a task.
+    """Return the installed policy that a library trained for a task.
 
     Args:
         library: Name of the library.
-        origin: What its manifest must hold, such as the algorithm.
+        origin: Values that its manifest must hold, such as the algorithm.
         tasks: Ids of the task, as itself and as it was trained.
 
     Raises:
-        CheckpointError: If there is none, naming those there are.
+        CheckpointError: If there is none, naming the existing ones.
     """
     of_task = policies(tasks)
     for one in of_task:

@@ -1,7 +1,7 @@
-"""The records of a run: JSON lines, as ``metrics.jsonl`` has one for each iteration.
+"""The records of a run: JSON lines, such as those of ``metrics.jsonl``, one per iteration.
 
-A writer that is killed leaves a last line that is cut off, which every reader ignores. Any other
-line that is no record is damage, and raises an error with its number.
+A killed writer leaves a last line that is cut off, which every reader ignores. Any other line that
+is no record is damage, and raises an error with its number.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ METRICS = "metrics.jsonl"
 _COUNTS = ("iteration", "frames", "wall_s")
 """Numbers that every record has."""
 _MOST_BYTES = 2**30
-"""Limit of a reading: a million iterations."""
+"""Limit of one read: a million iterations."""
 _TAIL_BYTES = 2**16
-"""Tens of records, of which one has a return if episodes end at all."""
+"""Enough for tens of records, one of which has a return if episodes end at all."""
 
 
 class Records:
-    """A file of records, which can be followed while it grows: each is read once."""
+    """A file of records, which can be followed while it grows; each record is read once."""
 
     def __init__(self, path: Path) -> None:
-        """Read nothing yet; there may be no such file yet."""
+        """Read nothing yet; the file need not exist yet."""
         self.path = path
         self.end = 0
-        """Where the last record that was read ends, in bytes."""
+        """Position in bytes after the last record that was read."""
         self.is_cut = False
-        """Whether that is followed by a last line that is cut off."""
+        """Whether a last line that is cut off follows there."""
         self._count = 0
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the records that were added since the last reading.
+        """Yield the records that were added since the last read.
 
         Raises:
             RunDirectoryError: If the file cannot be read, or a line before the last is no record.
@@ -97,7 +97,7 @@ def _record(line: bytes) -> dict[str, Any]:
 
 
 def line_of(record: Mapping[str, Any]) -> bytes:
-    """Return the line that holds a record; numbers that JSON does not know become null."""
+    """Return a record as a line; numbers that JSON does not have become null."""
     return json.dumps(finite(dict(record)), allow_nan=False).encode() + b"\n"
 
 
@@ -147,7 +147,7 @@ def dotted_names(values: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """How far a run is; None where that is unknown."""
+    """The progress of a run; None where it is unknown."""
 
     iteration: int | None = None
     """Iterations done."""
@@ -158,13 +158,13 @@ class Standing:
     mean_return: float | None = None
     """The last mean return of the episodes that ended in an iteration."""
     fps: float | None = None
-    """Environment steps of all processes per second, of the last iteration."""
+    """Environment steps of all processes per second in the last iteration."""
 
 
 def read_standing(directory: Path) -> Standing:
-    """Return how far the run in a directory is, in a moment however long it is.
+    """Return the progress of the run in a directory, in a moment however long the run is.
 
-    Lines that are no records are passed over, wherever they are.
+    Lines that are no records are skipped, wherever they are.
     """
     records = _newest_first(directory / METRICS)
     newest = next(records, None)
@@ -181,7 +181,7 @@ def read_standing(directory: Path) -> Standing:
 
 
 def _newest_first(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records at a file's end."""
+    """Yield the records at a file's end, newest first."""
     try:
         check_file(path, _MOST_BYTES)
         with path.open("rb") as file:

@@ -2,7 +2,7 @@
 
 A repository or run there holds a run directory's ``run.json``, ``params/`` and ``checkpoints/``, as
 ``envlab push`` and ``--logger wandb`` leave them. They are fetched into a folder below ``logs``,
-which then is the run's directory, and are read like any stranger's: no code in them runs.
+which then is the run's directory, and are read as untrusted files: no code in them runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FORMS = {"hf": "hf:OWNER/NAME[@REVISION][:FILE]", "wandb": "wandb:ENTITY/PROJEC
 
 
 def is_remote(selector: str) -> bool:
-    """Return whether a checkpoint is named that is elsewhere."""
+    """Return whether a selector names a checkpoint elsewhere."""
     return selector.partition(":")[0] in _NAMES
 
 
@@ -42,7 +42,7 @@ def fetch(selector: str, root: str = LOG_ROOT) -> Path:
         root: Folder of all runs.
 
     Raises:
-        CheckpointError: If it has another form, its client is not installed, or nothing comes.
+        CheckpointError: If it has another form, its client is not installed, or fetching fails.
     """
     scheme, _, rest = selector.partition(":")
     name, _, file = rest.partition(":")
@@ -81,7 +81,7 @@ def fetch(selector: str, root: str = LOG_ROOT) -> Path:
 
 
 def _choose(names: Mapping[str, int], file: str, selector: str) -> str:
-    """Return which checkpoint is meant.
+    """Return the name of the selected checkpoint.
 
     Raises:
         CheckpointError: If there is none.
@@ -98,7 +98,7 @@ def _choose(names: Mapping[str, int], file: str, selector: str) -> str:
 
 
 def _age(name: str) -> int:
-    """Return the iteration in a checkpoint's name, or less than any."""
+    """Return the iteration in a checkpoint's name, or a number below any."""
     match = _NUMBER.search(name)
     return int(match[1]) if match else -1
 
@@ -107,7 +107,7 @@ Download = Callable[[str, Path], Any]
 
 
 def _of_hugging_face(name: str, revision: str | None) -> tuple[dict[str, int], Download]:
-    """Return the sizes of a repository's files by name, and what fetches one into a folder."""
+    """Return the sizes of a repository's files by name, and a function that downloads one."""
     hub = importlib.import_module("huggingface_hub")
     info = hub.HfApi().model_info(name, revision=revision, files_metadata=True)
 
@@ -118,7 +118,7 @@ def _of_hugging_face(name: str, revision: str | None) -> tuple[dict[str, int], D
 
 
 def _of_wandb(name: str) -> tuple[dict[str, int], Download]:
-    """Return the sizes of a run's files by name, and what fetches one into a folder."""
+    """Return the sizes of a run's files by name, and a function that downloads one."""
     wandb = importlib.import_module("wandb")
     files = {file.name: file for file in wandb.Api().run(name).files()}
 

@@ -1,4 +1,4 @@
-"""A run as it is looked at from Python: where it is, how far, and what it wrote."""
+"""A run as seen from Python: its directory, its progress, and its output."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from envlab.run.records import Records, Standing, read_standing
 class TrainingRun:
     """A run directory; :func:`runs` finds them, and :func:`envlab.train` returns one.
 
-    All is read when it is asked for, so that a run can be watched while another process trains.
+    Everything is read on access, so a run can be watched while another process trains.
     """
 
     directory: Path
     manifest: Mapping[str, Any] = field(compare=False)
-    """What ``run.json`` held when it was read: task, library, seed, versions, command, ..."""
+    """Contents of ``run.json`` when it was read: task, library, seed, versions, command, ..."""
 
     @classmethod
     def open(cls, directory: str | Path) -> TrainingRun:
@@ -47,7 +47,7 @@ class TrainingRun:
 
     @property
     def library(self) -> str:
-        """What trained it: ``rsl_rl``, ``skrl``, ..."""
+        """Library that trained it: ``rsl_rl``, ``skrl``, ..."""
         return str(self.manifest.get("library"))
 
     @property
@@ -57,12 +57,12 @@ class TrainingRun:
 
     @property
     def standing(self) -> Standing:
-        """How far it is: iteration, frames, seconds, and the latest return."""
+        """Its progress: iteration, frames, seconds, and the latest return."""
         return read_standing(self.directory)
 
     @property
     def mean_return(self) -> float | None:
-        """Mean undiscounted return of the last 100 or more episodes; None before one ended."""
+        """Mean undiscounted return of the last 100 or more episodes; None before one has ended."""
         return self.standing.mean_return
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ class TrainingRun:
 def runs(
     folder: str | Path = LOG_ROOT, *, task: str = "", library: str | None = None
 ) -> list[TrainingRun]:
-    """Return the runs in a folder and its folders, the oldest first.
+    """Return the runs in a folder and its subfolders, the oldest first.
 
     Args:
         folder: Where to look; training makes ``logs`` in the folder where it is started.

@@ -1,1 +1,1 @@
-"""From the words of a command line to the training loop, and from a run to play and export."""
+"""From a command line to the training loop, and from a run to play and export."""

@@ -1,7 +1,7 @@
-"""One run, one configuration: what ranks compare as soon as they have met, before they train.
+"""One run, one configuration: ranks compare theirs as soon as they have met, before training.
 
-Ranks that were started with other configurations, code or versions would train together without a
-word, and the run's manifest would tell rank 0's.
+Ranks started with different configurations, code or versions would silently train together, and
+the run's manifest would only have rank 0's.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _FLAGS = (
     *("num_envs", "global_num_envs", "max_frames", "grad_sync", "multirun", "dry_run", "resume"),
     *("run_id", "allow_different_code"),
 )
-"""Flags that change what a rank does. Others are in the configuration, or are a node's own: its
-device and paths, and what rank 0 alone writes or says."""
+"""Flags that change what a rank does. Others are in the configuration, or belong to a node: its
+device and paths, and the output of rank 0."""
 _PER_NODE = (
     *("env.sim.num_threads", "env.num_workers", "env.worker_timeout_s"),
     *(
@@ -37,18 +37,18 @@ _PER_NODE = (
         "agent.params.torch_threads",
     ),
 )
-"""Settings that change how fast a node is, and not what it computes."""
+"""Settings that change how fast a node is, but not its results."""
 
 
 def check_agreement(sessions: Sequence[Session], context: DistributedContext) -> None:
-    """Refuse to train where ranks differ in what they are to do. Every rank must call this.
+    """Refuse to train if ranks differ in their work. Every rank must call this.
 
     Args:
-        sessions: The runs that this rank was told to do, as the command line makes them.
+        sessions: The runs that this rank was asked to do, as the command line makes them.
         context: The process's context.
 
     Raises:
-        ConfigurationError: On every rank alike, naming what differs, with the values and ranks.
+        ConfigurationError: On every rank alike, naming the differences, their values and ranks.
     """
     if not context.is_distributed:
         return
@@ -73,9 +73,9 @@ _CODE = (
 
 
 def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
-    """Return what decides what a rank computes: composed configurations, and some flags, by name.
+    """Return the settings that decide a rank's results, by name: configurations and some flags.
 
-    Settings of a node's own are left out, and files count by their content, not by their place.
+    Settings of a node are left out, and files count by their content, not by their location.
     """
     values = {f"--{name}": str(getattr(sessions[0].flags, name)) for name in _FLAGS}
     for name, value in sessions[0].library.file_values(sessions[0].flags).items():
@@ -95,7 +95,7 @@ def configuration_of(sessions: Sequence[Session]) -> dict[str, str]:
 
 
 def of_any_node(value: Any) -> str:
-    """Return a value as text, and a file by its name and a digest of it and what it includes."""
+    """Return a value as text, but a file as its name and a digest of it and its includes."""
     if isinstance(value, str) and ("/" in value or value.endswith(".py")) and Path(value).is_file():
         path, total = Path(value), hashlib.sha256()
         for part in sorted(_parts(path), key=lambda part: part.name):
@@ -110,7 +110,7 @@ def _parts(path: Path) -> list[Path]:
         return [path]
     try:
         parts = [Path(part) for part in mujoco.mju_getXMLDependencies(str(path))]
-    except mujoco.FatalError:  # it is no model, as MuJoCo will say when it is loaded
+    except mujoco.FatalError:  # it is no model, which MuJoCo will report on loading
         parts = [path]
     return [part for part in parts if part.is_file()]
 
@@ -127,7 +127,7 @@ def _code_and_versions(session: Session) -> dict[str, str]:
 
 
 def own_packages(session: Session) -> set[str]:
-    """Return the packages, beside envlab's, that a session's task and library come from."""
+    """Return the packages other than envlab's that a session's task and library come from."""
     task, library = session.task.kwargs, session.library
     of_task = [value for key, value in task.items() if key.endswith(AGENT_SUFFIX)]
     return packages_of([*of_task, library.cfg, library.build, library.player])

@@ -1,4 +1,4 @@
-"""From the words of a command line to flags and overrides, checked before torch is loaded."""
+"""From a command line to flags and overrides, checked before torch is loaded."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ LAUNCHERS = (
     "--master_",
     "--master-",
 )
-"""How flags of torchrun begin."""
+"""Prefixes of torchrun's flags."""
 
 
 class TrainingParser(ArgumentParser):
-    """A parser whose leftovers must be overrides."""
+    """A parser whose remaining words must be overrides."""
 
     def parse_with_overrides(self, arguments: Sequence[str]) -> tuple[Any, list[Override]]:
-        """Return the flags, and the parsed overrides in the order given.
+        """Return the flags, and the parsed overrides in the given order.
 
-        Whatever is wrong in the words alone is refused here, before torch takes seconds to load.
+        Anything wrong in the words alone is refused here, before torch takes seconds to load.
 
         Raises:
             ConfigurationError: For an unknown flag, with the nearest ones, for one that makes no
                 sense, for two that contradict each other, and for a malformed override.
-            CheckpointError: For a checkpoint to play that is not there.
+            CheckpointError: For a checkpoint to play that does not exist.
         """
         flags, words = self.parse_known_args(list(arguments))
         for word in words:
@@ -83,7 +83,7 @@ class TrainingParser(ArgumentParser):
             if flags.checkpoint is not None and is_remote(flags.checkpoint):
                 flags.checkpoint = str(fetch(flags.checkpoint))
             check_flags(flags)
-        from envlab.config import parse_overrides  # YAML and its decoding, which --help can spare
+        from envlab.config import parse_overrides  # loads YAML, which --help does not need
 
         return flags, parse_overrides(isaac_lab.translated(words))
 
@@ -162,16 +162,16 @@ def read_words(
 ) -> tuple[Flags, list[Override]]:
     """Return the flags and overrides of a command.
 
-    They are checked as far as that takes neither torch nor the task's configuration.
+    They are checked as far as possible without torch and the task's configuration.
 
     Args:
         command: ``train``, ``config``, ``play`` or ``export``.
-        library: What to train, or was trained, with.
-        words: Those after the library.
+        library: The library that trains, or trained.
+        words: The words after the library.
         choice: A line about how the library was chosen, which is printed first.
 
     Raises:
-        EnvlabError: For whatever is wrong in them.
+        EnvlabError: For anything wrong in them.
     """
     if library.prepare is not None:
         words = library.load("prepare")(command, words)
@@ -185,7 +185,7 @@ def read_words(
     if flags.video and flags.nproc is None and is_first:
         from envlab.sim.opengl import choose_opengl
 
-        choose_opengl()  # before mujoco is loaded, which then cannot change it
+        choose_opengl()  # before mujoco is loaded, after which it is fixed
     return flags, overrides
 
 

@@ -1,6 +1,6 @@
-"""What ranks of a run must agree in, and what each must have of its own.
+"""Values that the ranks of a run must agree in, and values that must differ between them.
 
-Both are read only: no generator is advanced, so a run is the same however often it is audited.
+Both are only read. No generator is advanced, so a run is the same however often it is audited.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def audit_run(
         learner: The library's algorithm.
         env: This rank's environments.
         context: The process's context.
-        counters: What the run itself counts, see :func:`shared_values`.
+        counters: The run's own counters, see :func:`shared_values`.
         iteration: Iterations done, for the message.
 
     Raises:
@@ -43,14 +43,14 @@ def audit_run(
 def shared_values(
     learner: Learner, env: BatchedEnv, context: DistributedContext, counters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what is bit-identical on all ranks.
+    """Return the values that must be bit-identical on all ranks.
 
     Args:
         learner: Its networks, optimizers, normalisers, schedulers and counters.
-        env: Its seed and counters; what environments have learned of each other, such as terrain
-            levels, is each environment's own.
+        env: Its seed and counters. State that environments acquire, such as terrain levels, is
+            each environment's own.
         context: The process's context.
-        counters: Of the run: iteration, frames, budget, learning rate, mean returns.
+        counters: The run's iteration, frames, budget, learning rate, mean returns.
     """
     random = env.random
     steps = {"tick": random.tick, "steps": env.common_step_counter} if learner.steps_alike else {}
@@ -61,14 +61,14 @@ def shared_values(
             "seed": random.base_seed,
             **steps,
             "number per process": env.num_envs,
-            # Equal on all ranks if every rank's environments follow those of the one before.
+            # Equal on all ranks if every rank's environments follow those of the previous rank.
             "first of rank 0": int(random.env_ids[0]) - context.rank * env.num_envs,
         },
     }
 
 
 def own_values(learner: Learner, env: BatchedEnv) -> dict[str, Any]:
-    """Return what no two ranks have in common: streams of environments and of actions."""
+    """Return the values that no two ranks may share: streams of environments and of actions."""
     return {
         "environment streams": env.random.fingerprint(),
         "generators": generator_identities(),

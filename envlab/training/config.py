@@ -13,7 +13,7 @@ from envlab.training.session import Session, compose_session
 
 
 def run_config(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
-    """Print the composed configuration, which ``--config`` takes back, and return 0.
+    """Print the composed configuration, which ``--config`` accepts, and return 0.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.

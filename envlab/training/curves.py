@@ -1,4 +1,4 @@
-"""Where curves go: TensorBoard's event files always, and a tracker such as W&B where asked for."""
+"""Outputs of curves: TensorBoard's event files, and on request a tracker such as W&B."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from envlab.training.trackers import ENDED, FRAMES, TRACKERS, TrackedRun, Tracke
 logger = logging.getLogger(__name__)
 
 SAY_EVERY_S = 60.0
-"""How often it is said that a service does not take values, in seconds."""
+"""How often it is logged that a service does not take values, in seconds."""
 
 
 class Curves:
@@ -29,11 +29,11 @@ class Curves:
 
     @property
     def service_id(self) -> str | None:
-        """What the service calls this run, to be given back when the run is resumed."""
+        """The service's id of this run, by which a resumed run continues there."""
         return None if self._service is None else self._service.id
 
     def start_iteration(self, iteration: int, frames: int) -> None:
-        """Tell of which iteration the values are that come next.
+        """Set the iteration of the values that come next.
 
         Args:
             iteration: Iterations done.
@@ -46,7 +46,7 @@ class Curves:
         """Write values by tag; None is left out.
 
         Args:
-            step: Where on their curves, in what their writer counts. A service has iterations only.
+            step: Their step on the curves, in the writer's unit. A service has only iterations.
             scalars: Values by tag.
         """
         values = {tag: float(value) for tag, value in scalars.items() if value is not None}
@@ -55,7 +55,7 @@ class Curves:
             self._send(values)
 
     def close(self) -> None:
-        """Write what waits, and close what is open."""
+        """Write the waiting values, and close all outputs."""
         self._events.close()
         if self._service is None:
             return
@@ -71,7 +71,7 @@ class Curves:
             )
 
     def _send(self, values: Mapping[str, float]) -> None:
-        """Send values to the service, which must not end the run where it fails."""
+        """Send values to the service, whose failures must not end the run."""
         if self._service is None:
             return
         try:
@@ -81,7 +81,7 @@ class Curves:
             if self._last_said is None or now - self._last_said >= SAY_EVERY_S:
                 self._last_said = now
                 logger.error(
-                    "%s did not take the values of iteration %d (%s: %s). The run goes on; "
+                    "%s did not take the values of iteration %d (%s: %s). The run continues; "
                     "metrics.jsonl and the event files have them.",
                     type(self._service).__name__,
                     self._iteration,
@@ -91,7 +91,7 @@ class Curves:
 
 
 def check_logger(name: str) -> None:
-    """Refuse a logger that there is not.
+    """Refuse a logger that does not exist.
 
     Raises:
         ConfigurationError: If it is unknown, or its service has ended.
@@ -113,7 +113,7 @@ def open_curves(
     project: str | None = None,
     entity: str | None = None,
 ) -> Curves:
-    """Open the event file of a run and, where asked for, its run at a tracker. Rank 0 only.
+    """Open the event file of a run and, on request, its run at a tracker. Rank 0 only.
 
     A tracker that cannot be opened (not installed, not logged in, no network) is reported in one
     sentence, and the run continues without it.
@@ -123,7 +123,7 @@ def open_curves(
         folder: The run directory.
         service_id: The tracker's run to continue, see :attr:`Curves.service_id`.
         project: The tracker's project; None: its own variable, or the experiment's name.
-        entity: The user or team whose project it is; None: its own variable, or the account's own.
+        entity: The user or team whose project it is; None: its own variable, or the account's.
     """
     make: Any = TRACKERS.get(name)
     service = None
@@ -138,7 +138,7 @@ def open_curves(
     except Exception as error:  # each client, and the network under it, has errors of its own
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         logger.error(
-            "--logger %s cannot be opened: %s. The run goes on without it; metrics.jsonl and the "
+            "--logger %s cannot be opened: %s. The run continues without it; metrics.jsonl and the "
             "event files have all values. %s",
             name,
             reason,

@@ -1,9 +1,8 @@
-"""What belongs to a policy when it leaves envlab: ``deploy.yaml``, its model, and a player.
+"""The files that accompany a policy outside of envlab: ``deploy.yaml``, its model, and a player.
 
-The same facts are in ``policy.onnx``'s metadata, once as JSON (``deploy``), once under the keys
-that mjlab writes, and in ``deploy.yaml`` under those of unitree_rl_lab: ``joint_ids_map``,
-``step_dt``, ``stiffness``, ``damping``, ``default_joint_pos``, ``commands``, ``actions``,
-``observations``.
+The same facts are in ``policy.onnx``'s metadata, both as JSON (``deploy``) and under mjlab's keys,
+and in ``deploy.yaml`` under those of unitree_rl_lab: ``joint_ids_map``, ``step_dt``,
+``stiffness``, ``damping``, ``default_joint_pos``, ``commands``, ``actions``, ``observations``.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from envlab.training.export import exporting
 
 PLAYER = Path(envlab.__file__).parent / "tools" / "deploy.py"
 MOTION = "motion.npz"
-"""The clip that a policy follows, beside it."""
+"""The clip that a policy follows, in the same folder."""
 SAME = "# The same is in policy.onnx, whose metadata is what deploy.py reads.\n"
 _FROM_MJCF = ("ant", "humanoid")
-"""Robots that Isaac Lab has from MJCF, whose bodies it leaves in the file's order."""
+"""Robots that Isaac Lab loads from MJCF, whose bodies it leaves in the file's order."""
 _FRAMES = {
     "base_pos_z": "world",
     "base_lin_vel": "root",
@@ -45,30 +44,30 @@ _FRAMES = {
     "generated_commands": "root",
     "sensor": "sensor",
 }
-"""What the values of an observation are relative to; of all others, each has its own zero."""
+"""The reference of an observation's values; any other observation has its own zero."""
 
 
 class NotDeployable(EnvlabError):
-    """What keeps a policy from being described, in a sentence."""
+    """The reason why a policy cannot be described, in a sentence."""
 
 
 def write_deployment(
     env: BatchedEnv, directory: Path, facts: Mapping[str, Any], order: Convention = "envlab"
 ) -> list[Path]:
-    """Describe the ``policy.onnx`` of a directory, and write what it needs to run beside it.
+    """Describe the ``policy.onnx`` of a directory, and add the files that it needs to run.
 
     Args:
         env: The environment that the policy acts in.
-        directory: Has ``policy.onnx``, which gets metadata, and with another order permuted inputs
-            and outputs.
-        facts: Where the policy comes from: ``task``, ``library``, ``run``.
-        order: Whose order its joints are to have.
+        directory: The folder of ``policy.onnx``, which gets metadata, and with another order
+            permuted inputs and outputs.
+        facts: The policy's origin: ``task``, ``library``, ``run``.
+        order: The convention for the order of its joints.
 
     Returns:
         The files that were written.
 
     Raises:
-        NotDeployable: If the policy's inputs, or what becomes of its outputs, cannot be described.
+        NotDeployable: If the policy's inputs, or the use of its outputs, cannot be described.
         RunDirectoryError: If they cannot be written.
     """
     if not isinstance(env, ManagerEnv):
@@ -99,11 +98,11 @@ def write_deployment(
 
 
 def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> dict[str, Any]:
-    """Return what a controller has to know, its lists in the policy's order of joints.
+    """Return the facts that a controller needs, with lists in the policy's order of joints.
 
     Only ``robot_joint_names`` and the actuators' ``stiffness``, ``damping`` and ``effort_limits``
-    are in the robot's own order, that of the MJCF, as in unitree_rl_lab; ``joint_ids_map`` says
-    where there the policy's joints are.
+    are in the robot's own order, that of the MJCF, as in unitree_rl_lab; ``joint_ids_map`` has
+    the places of the policy's joints in it.
 
     Raises:
         NotDeployable: If an action term is code.
@@ -151,8 +150,8 @@ def describe(env: ManagerEnv, facts: Mapping[str, Any], order: Convention) -> di
 
 
 def _digits(values: list[float]) -> list[float]:
-    """Return float32 numbers as a person writes them; they become the same float32 again."""
-    return [float(f"{value:.7g}") for value in values]
+    """Return float32 numbers as the shortest decimals that become the same float32 again."""
+    return [float(str(np.float32(value))) for value in values]
 
 
 def _actions(env: ManagerEnv, names: list[str]) -> dict[str, Any]:
@@ -179,7 +178,7 @@ def _observation(
     size: int,
     names: list[str],
 ) -> dict[str, Any]:
-    """Return a term; one that is about some of the joints names these."""
+    """Return an observation term, with the joints' names if it is about only some of them."""
     plain = {
         key: to_dict(value) if dataclasses.is_dataclass(value) else value
         for key, value in params.items()
@@ -217,7 +216,7 @@ def _sensor_names(model: mujoco.MjModel, entity: SceneEntity) -> list[str]:
 
 
 def _command(env: ManagerEnv, name: str) -> dict[str, Any]:
-    """Return a command's ranges, and a value to begin with: as fast forward as it goes."""
+    """Return a command's ranges, and an initial value: forward as fast as possible."""
     term = env.command_manager.get_term(name)
     ranges = to_dict({"ranges": getattr(term.cfg, "ranges", None)})["ranges"]
     value = _digits(term.command[0].tolist())
@@ -230,7 +229,7 @@ def _command(env: ManagerEnv, name: str) -> dict[str, Any]:
 
 
 def _gains(model: mujoco.MjModel, joint: str) -> tuple[float, float, float | None]:
-    """Return stiffness, damping and the largest effort of what drives a joint; zeros of nothing."""
+    """Return stiffness, damping and largest effort of a joint's actuator; zeros without one."""
     found = np.flatnonzero(
         (model.actuator_trntype == mujoco.mjtTrn.mjTRN_JOINT)
         & (model.actuator_trnid[:, 0] == model.joint(joint).id)
@@ -247,9 +246,9 @@ def _gains(model: mujoco.MjModel, joint: str) -> tuple[float, float, float | Non
 
 
 def _scene(env: ManagerEnv) -> str | None:
-    """Return the robot and its surroundings as one MJCF, on a floor where training had terrain.
+    """Return the robot and its surroundings as one MJCF, with a floor in place of terrain.
 
-    It is None where the model reads other files, such as meshes, which one file cannot hold.
+    It is None if the model reads other files, such as meshes, which one file cannot hold.
     """
     scene = dataclasses.replace(env.cfg.scene, terrain=None)
     text = str(build_spec(scene, env.cfg.sim.dt)[0].to_xml())
@@ -287,12 +286,12 @@ def _motions(env: ManagerEnv) -> list[MotionCommand]:
 
 
 def _clip(env: ManagerEnv) -> MotionClip | None:
-    """Return the clip that a policy follows, of several the first; None: it follows none."""
+    """Return the (first) clip that a policy follows, or None if it follows none."""
     return next((term.clips[0] for term in _motions(env)), None)
 
 
 def _tracked(env: ManagerEnv) -> dict[str, str]:
-    """Return mjlab's keys of policies that follow a motion."""
+    """Return mjlab's metadata of policies that follow a motion."""
     return {
         key: value
         for term in _motions(env)
@@ -306,7 +305,7 @@ def _tracked(env: ManagerEnv) -> dict[str, str]:
 def _annotate(
     path: Path, ours: Mapping[str, Any], cfg: Mapping[str, Any], more: Mapping[str, str]
 ) -> None:
-    """Write metadata, and let a policy that we trained take and give joints in another order."""
+    """Write metadata, and make our policy take and return joints in another order."""
     import onnx
     from onnx import helper, numpy_helper
 
@@ -339,7 +338,7 @@ def _annotate(
 
 
 def _columns(ours: Mapping[str, Any], cfg: Mapping[str, Any]) -> tuple[list[int], list[int]]:
-    """Return where our policy finds its observations in ``cfg``'s, and ``cfg`` its actions in ours.
+    """Return the places of our observations in those of ``cfg``, and of its actions in ours.
 
     Raises:
         NotDeployable: If a term is neither about joints nor free of them.

@@ -1,6 +1,6 @@
-"""``--dry_run``: everything that a run does up to its first step, but nothing is written.
+"""``--dry_run``: everything that a run does up to its first step, without writing anything.
 
-Environments and networks are built with the run's own code, so that whatever it would refuse is
+Environments and networks are built with the run's own code, so anything that it would refuse is
 refused here, and sizes are counted rather than guessed. No environment is stepped.
 """
 
@@ -28,59 +28,59 @@ from envlab.training.preparation import Prepared, prepare
 from envlab.training.session import Session
 
 CHOOSING = ("command", "task", "agent", "algorithm", "ml_framework")
-"""Flags that choose what the defaults are; all others change them."""
+"""Flags that choose the defaults; all others change them."""
 
 
 @dataclass(kw_only=True)
 class ProcessPlan:
-    """Where one rank would run, and what it would take there."""
+    """Where one rank would run, and the resources that it would need there."""
 
     node: str
     device: str
     num_threads: int
     footprint: Footprint
     state_bytes: int
-    """Its part of a checkpoint."""
+    """Size of its part of a checkpoint."""
     free_bytes: int
-    """Memory that is free on its node, for all processes there."""
+    """Free memory on its node, for all processes there."""
     local_rank: int
     gpu_bytes: tuple[int, int] | None = None
-    """Memory that is in use on its GPU, by all programs, and all there is; null on a CPU."""
+    """Memory in use on its GPU by all programs, and the GPU's total; null on a CPU."""
 
     @property
     def host_bytes(self) -> int:
-        """Memory of the node that it would take: what is built, and on a CPU all the rest."""
+        """Memory of the node that it would need: what is built, and on a CPU all the rest."""
         return self.footprint.total if self.gpu_bytes is None else self.footprint.built
 
 
 @dataclass(kw_only=True)
 class Plan:
-    """What a run would do; its text is written by :mod:`envlab.training.dry_run_text`."""
+    """The plan of a run; :mod:`envlab.training.dry_run_text` writes its text."""
 
     session: Session
-    """Settled: with the seed and the number of environments."""
+    """The session, settled with its seed and number of environments."""
     defaults: Session
     scaled: dict[str, Any]
     """Learning rates and batch sizes that the number of processes changes, by path."""
     cfg: AgentCfg
     """The agent's configuration, resolved."""
     directory: str
-    """The run directory that would be made, or gone on in."""
+    """The run directory that would be made, or continued in."""
     backend: str | None
     processes: list[ProcessPlan]
-    """By rank."""
+    """The processes, by rank."""
     iterations_done: int
     frames_done: int
     total_iterations: int
     has_replay_memory: bool
     """Whether checkpoints grow with a replay memory."""
     checkpoint_bytes: int
-    """With a full replay memory, where there is one."""
+    """Size of a checkpoint with a full replay memory, if there is one."""
     free_disk_bytes: int
 
     @property
     def num_envs(self) -> int:
-        """Environments per process, of all its members where there is a population."""
+        """Environments per process, summed over its members with a population."""
         members = (self.session.population_cfg.size or len(self.processes)) // len(self.processes)
         return int(self.session.env_cfg.scene.num_envs) * members
 
@@ -91,26 +91,26 @@ class Plan:
 
     @property
     def total_frames(self) -> int:
-        """Environment steps at the end, of all processes, those before a resume included."""
+        """Environment steps of all processes at the end, including those before a resume."""
         left = self.total_iterations - self.iterations_done
         return self.frames_done + left * self.frames_per_iteration
 
 
 def default_flags(flags: Flags) -> Flags:
-    """Return flags that only choose the defaults with which others are to be compared."""
+    """Return flags that only choose the defaults, for comparison with the others."""
     return type(flags)(**{name: getattr(flags, name) for name in CHOOSING})
 
 
 def dry_run(session: Session, context: DistributedContext, *, defaults: Session) -> Plan:
-    """Return what a run would be. Every rank must call this.
+    """Return the plan of a run. Every rank must call this.
 
     Args:
-        session: What would be trained.
+        session: The session that would be trained.
         context: The process's context.
-        defaults: The same task without flags and overrides, to tell what they change.
+        defaults: The same task without flags and overrides, to show what they change.
 
     Raises:
-        EnvlabError: For whatever the run would refuse before it starts.
+        EnvlabError: For anything that the run would refuse before it starts.
     """
     scales: list[Scale] = []
 
@@ -178,7 +178,7 @@ def _gpu_memory(context: DistributedContext) -> tuple[int, int] | None:
 
 
 def _has_replay_memory(rank_state: Mapping[str, Any]) -> bool:
-    """Return whether a rank saves a memory of transitions, which is empty now and fills up."""
+    """Return whether a rank saves a memory of transitions, which is still empty and fills up."""
     return any(name.split(".")[-1] in ("filled", "full") for name in flatten(rank_state))
 
 
@@ -208,5 +208,5 @@ def _directory(session: Session, context: DistributedContext) -> Path:
 
 
 def _existing(path: Path) -> Path:
-    """Return the nearest that exists of a path and the folders above it."""
+    """Return the nearest existing path among a path and its parent folders."""
     return next(each for each in (path, *path.parents) if each.exists())

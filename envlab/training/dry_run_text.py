@@ -1,4 +1,4 @@
-"""The text of ``--dry_run``: the configuration first, and the plan last, where one looks."""
+"""The text of ``--dry_run``: the configuration first, and the plan at the end, easy to find."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABSENT = "absent"
 
 
 def dry_run_text(plan: Plan) -> str:
-    """Return what the dry run prints."""
+    """Return the output of the dry run."""
     session = plan.session
     parts = [
         "# params/env.yaml\n" + yaml_text(session.env_cfg, "env"),
@@ -100,7 +100,7 @@ def _run(plan: Plan) -> dict[str, str]:
 
 
 def _resume(plan: Plan) -> str:
-    """Tell how much of a checkpoint would go on; see ``Training.restore``."""
+    """Return how much of a checkpoint would be restored; see ``Saver.restore``."""
     values = plan.session.resumed
     assert values is not None
     then = (values["world_size"], values["num_envs"], values["seed"])
@@ -180,7 +180,7 @@ def _memory(plan: Plan) -> dict[str, str]:
 
 
 def _nodes(plan: Plan) -> list[tuple[str, list[ProcessPlan]]]:
-    """Return the ranks of each node; launchers number those of a node one after the other."""
+    """Return the ranks of each node; launchers number those of a node consecutively."""
     nodes: list[tuple[str, list[ProcessPlan]]] = []
     for process in plan.processes:
         if process.local_rank == 0 or not nodes:

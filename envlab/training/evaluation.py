@@ -1,4 +1,4 @@
-"""Running a policy for whole episodes and summing up how it did."""
+"""Running a policy for whole episodes and summing up its performance."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Evaluation:
     lengths: torch.Tensor
     """Lengths in steps, ``(num_episodes,)``."""
     success: torch.Tensor | None = None
-    """Success, 0 to 1, ``(num_episodes,)``; None where the task has no goal."""
+    """Success, 0 to 1, ``(num_episodes,)``; None if the task has no goal."""
     last_second: dict[str, float]
     """Mean absolute position of each hinge or slide joint over the last second of the episodes."""
     episodes: dict[str, np.ndarray] = field(default_factory=dict)
-    """What the task measures of episodes by name, ``(num_episodes,)`` each; empty for most."""
+    """The task's own measures of episodes by name, ``(num_episodes,)`` each; mostly empty."""
     measures: EpisodeMeasures | None = None
-    """Sums them up."""
+    """Sums up the task's measures."""
     place: str = ""
-    """Where they took place, such as ``houses of val``."""
+    """Where the episodes took place, such as ``houses of val``."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary for a JSON file; returns and lengths are means of all episodes."""
@@ -53,7 +53,7 @@ class Evaluation:
         return values
 
     def lines(self, max_episode_length: int) -> list[str]:
-        """Return the summary for a person; a limit of 0 steps is none."""
+        """Return the summary for a person; a limit of 0 steps means no limit."""
         num = len(self.returns)
         std = float(self.returns.std()) if num > 1 else 0.0
         lines = [
@@ -80,17 +80,17 @@ def evaluate(
     *,
     seed: int | None = None,
 ) -> Evaluation:
-    """Run the same number of episodes in each environment, so that short ones are not over-counted.
+    """Run the same number of episodes in each environment, so that short ones don't dominate.
 
     Args:
-        env: The environment; it is reset first.
+        env: The environment, which is reset first.
         policy: Maps observations by group to actions ``(num_envs, num_actions)``.
         episodes_per_env: Episodes of each environment.
         after_step: Called after each step, as for a video.
-        seed: Restarts the environment's random streams; None: they go on.
+        seed: Restarts the environment's random streams; None: they continue.
     """
     obs, _ = env.reset(seed=seed)
-    # Some tasks let first episodes begin at random steps; here all are judged in full.
+    # Some tasks start first episodes at random steps; here all are judged in full.
     env.episode_length_buf = torch.zeros_like(env.episode_length_buf)
     joints = list(env.joint_positions())
     if len(joints) > NUM_JOINTS_MAX:
@@ -103,7 +103,7 @@ def evaluate(
     returns, lengths, ends, success = [], [], [], []
     measured: dict[str, list[torch.Tensor]] = {}
     while bool((left > 0).any()):
-        # The position before the step: after it, an environment that ended is in its next episode.
+        # Positions before the step: after it, an environment that ended is in its next episode.
         if joints:
             positions = torch.stack(list(env.joint_positions().values()), dim=1).abs()
             rows = torch.arange(env.num_envs, device=env.device)

@@ -21,7 +21,7 @@ from envlab.errors import EnvlabError, RunDirectoryError
 logger = logging.getLogger(__name__)
 
 TOLERANCE = 1e-5
-"""Largest difference of an action. Measured for the shipped networks: 1e-7 (jit), 2e-7 (ONNX)."""
+"""Largest difference of an action. Shipped networks: 1e-7 (jit), 2e-7 (ONNX), measured."""
 
 
 def export_policy(
@@ -32,18 +32,18 @@ def export_policy(
     *,
     is_traced: bool = False,
 ) -> list[Path]:
-    """Write ``policy.pt`` and, where the packages are installed, ``policy.onnx``, and check both.
+    """Write ``policy.pt`` and, if the packages are installed, ``policy.onnx``, and check both.
 
     Args:
         policy: Maps observations ``(batch, *obs_shape)``, images with their channels last, to
-            actions, normaliser included; scriptable, unless it is traced. Several groups are a
-            dict; the files take them as one argument each, in the order of the space.
+            actions, including the normaliser; scriptable, unless it is traced. Several groups are
+            a dict; the files take one argument per group, in the order of the space.
         reference: The trained policy, for comparison.
         obs_shape: Shape of an observation, or its size; or the space of several groups, whose
             policy is traced.
         directory: Where to write.
-        is_traced: Whether ``policy.pt`` is traced rather than scripted: for code that TorchScript
-            does not understand, and that takes the same way for all observations.
+        is_traced: Whether ``policy.pt`` is traced rather than scripted, for code that TorchScript
+            does not support and whose control flow does not depend on observations.
 
     Returns:
         The files.
@@ -72,7 +72,7 @@ def _write(
     *,
     is_traced: bool,
 ) -> list[Path]:
-    """Write both files, and compare what they return with what is expected, by name."""
+    """Write both files, and compare their outputs with the expected ones, by name."""
     values, names = tuple(inputs.values()), list(expected)
     jit_path = directory / "policy.pt"
     script = torch.jit.trace(policy, values) if is_traced else torch.jit.script(policy)
@@ -92,7 +92,7 @@ def _write(
 
 
 def _samples(obs_shape: int | Sequence[int] | spaces.Dict) -> dict[str, torch.Tensor]:
-    """Return 64 random observations by the name of the argument."""
+    """Return 64 random observations by argument name."""
     generator = torch.Generator().manual_seed(0)
     if not isinstance(obs_shape, spaces.Dict):
         shape = (obs_shape,) if isinstance(obs_shape, int) else tuple(obs_shape)
@@ -106,7 +106,7 @@ def _samples(obs_shape: int | Sequence[int] | spaces.Dict) -> dict[str, torch.Te
 
 
 class _OnGroups(nn.Module):
-    """A policy on a dict of observations, with one argument for each group."""
+    """A policy on a dict of observations, with one argument per group."""
 
     def __init__(self, policy: nn.Module, names: list[str]) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ def _export_onnx(
     shapes = tuple({0: torch.export.Dim("batch")} for _ in inputs)
     parameters = inspect.signature(policy.forward).parameters.values()
     takes_any = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
-    # The exporter reports each optional package that it does without, and deprecations of its own.
+    # The exporter reports each missing optional package, and its own deprecations.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -170,7 +170,7 @@ def _check(name: str, actual: torch.Tensor, expected: torch.Tensor) -> None:
 
 
 class ChannelsFirst(nn.Module):
-    """Images ``(batch, height, width, channels)`` as convolutions want them."""
+    """Permutes images ``(batch, height, width, channels)`` to the layout of convolutions."""
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return images.permute(0, 3, 1, 2).contiguous()
@@ -182,13 +182,13 @@ def export_steps(
     outputs: Sequence[str],
     directory: Path,
 ) -> list[Path]:
-    """Write a policy with a memory, one step of it, as ``policy.pt`` and ``policy.onnx``.
+    """Write one step of a policy with a memory as ``policy.pt`` and ``policy.onnx``.
 
     Args:
         policy: Takes the inputs in their order, ``(batch, ...)`` each, and returns the outputs. It
-            is traced: it takes the same way whatever the values are.
-        inputs: Values to compare the files by, by name: observations, then what is remembered.
-        outputs: Names.
+            is traced, so its control flow must not depend on the values.
+        inputs: Values to compare the files by, by name: observations, then the memory.
+        outputs: Names of the outputs.
         directory: Where to write.
 
     Returns:
@@ -206,7 +206,7 @@ def export_steps(
 
 
 def _lacks_onnx() -> bool:
-    """Return whether packages are missing, and say so."""
+    """Return whether packages are missing, and log it."""
     missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
     if missing:
         logger.info("policy.onnx was not written: %s is not installed.", " and ".join(missing))
@@ -215,7 +215,7 @@ def _lacks_onnx() -> bool:
 
 @contextlib.contextmanager
 def exporting(directory: Path) -> Iterator[None]:
-    """Make a directory for what is written inside the block."""
+    """Make a directory for the files that are written inside the block."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         yield

@@ -1,4 +1,4 @@
-"""What is wrong with flags alone, said before torch takes its seconds to load."""
+"""Checks of flags alone, made before torch takes seconds to load."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ POSITIVE = (
     *("num_envs", "global_num_envs", "num_episodes", "num_steps"),
     *("max_iterations", "max_frames", "video_length", "video_interval"),
 )
-"""Flags that count something, and of which there must be one at least."""
+"""Flags that count something, and must be at least 1."""
 
 
 def check_flags(flags: Flags) -> None:
-    """Refuse flags that make no sense, and those that contradict each other.
+    """Refuse flags that make no sense, or that contradict each other.
 
     Raises:
         ConfigurationError: Naming the first of them.
@@ -47,13 +47,13 @@ def check_flags(flags: Flags) -> None:
         _check_continuation(flags)
     elif flags.checkpoint == SELECTOR and flags.load_run is not None:
         raise ConfigurationError(
-            f"--load_run has no effect beside --checkpoint pretrained ({flags.load_run}). Leave "
+            f"--load_run has no effect with --checkpoint pretrained ({flags.load_run}). Leave "
             "one out."
         )
 
 
 def check_counts(flags: Mapping[str, Any]) -> None:
-    """Refuse a number of something that is not positive.
+    """Refuse numbers that are not positive.
 
     Raises:
         ConfigurationError: Naming the first of them.
@@ -66,7 +66,7 @@ def check_counts(flags: Mapping[str, Any]) -> None:
 
 
 def _check_continuation(flags: Flags) -> None:
-    if flags.run_id == "":  # as of a variable that is not set
+    if flags.run_id == "":  # as from an unset variable
         raise ConfigurationError(
             "--run_id is empty, so unrelated runs would share a name. "
             "Give a name, or leave the flag out."
@@ -79,7 +79,7 @@ def _check_continuation(flags: Flags) -> None:
 
 
 def check_beginning(library: Library, flags: Flags) -> None:
-    """Refuse to begin a new run with a policy, where the library does not.
+    """Refuse to begin a new run with a policy if the library cannot.
 
     Raises:
         ConfigurationError: Naming the flag.
@@ -94,11 +94,11 @@ def check_beginning(library: Library, flags: Flags) -> None:
 
 
 def checkpoint_file(flags: Flags) -> Path | None:
-    """Return the file that ``--checkpoint`` names; None for one that is to be found in a run.
+    """Return the file that ``--checkpoint`` names; None if it must be found in a run.
 
     Raises:
         CheckpointError: If there is no such file.
-        ConfigurationError: If ``--load_run`` names a run beside it.
+        ConfigurationError: If ``--load_run`` names a run as well.
     """
     selector = flags.checkpoint or "latest"
     path = Path(selector).absolute()
@@ -110,16 +110,16 @@ def checkpoint_file(flags: Flags) -> Path | None:
         )
     if flags.load_run is not None:
         raise ConfigurationError(
-            f"--load_run has no effect beside a checkpoint's path ({selector}). Leave one out."
+            f"--load_run has no effect with a checkpoint's path ({selector}). Leave one out."
         )
     return path
 
 
 def check_any_run(library: str, task: Task) -> None:
-    """Refuse to look for a checkpoint where a library has trained nothing.
+    """Refuse to look for a checkpoint if a library has trained nothing.
 
     Raises:
-        RunDirectoryError: Naming the policy that comes with envlab, if one does.
+        RunDirectoryError: Naming the policy that comes with envlab, if there is one.
     """
     folder = Path(LOG_ROOT, library).absolute()
     if next(folder.glob("*/*/run.json"), None) is None:
@@ -171,7 +171,7 @@ def _check_timeout(flags: Flags) -> None:
 
 
 def _check_viewer(flags: Flags) -> None:
-    """Check ``--viz``, and put our word in the place of Isaac Lab's."""
+    """Check ``--viz``, and replace Isaac Lab's word by ours."""
     word, port = flags.viz, flags.viz_port
     if word in isaac_lab.VIEWERS:
         flags.viz = isaac_lab.VIEWERS[word]

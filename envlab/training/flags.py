@@ -1,7 +1,7 @@
-"""The table of flags: of each its name, type, default and help, with Isaac Lab's names.
+"""The table of flags: the name, type, default and help of each, with Isaac Lab's names.
 
-What is not a flag is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag
-wins over an override of the same value. A library with flags of its own names a subclass in
+Anything else is a Hydra override: ``env.scene.num_envs=64 agent.max_iterations=20``. A flag wins
+over an override of the same value. A library with its own flags names a subclass in
 :attr:`envlab.libraries.Library.flags`.
 """
 
@@ -19,7 +19,7 @@ from envlab.distributed.ranks import NUM_PROCESSES
 from envlab.distributed.timeouts import DEFAULT_TIMEOUT_S
 
 PORT = 8088
-"""Where ``--viz web`` looks for a free port first."""
+"""The first port that ``--viz web`` tries."""
 _ALL = "train play export agent"
 _OF_A_LIBRARY = "train play export"
 
@@ -41,15 +41,15 @@ def flag(
 
     Args:
         text: The help.
-        metavar: What the help calls the value.
+        metavar: Name of the value in the help.
         of: The commands that have it: ``train`` (and ``config``), ``play``, ``export``, ``agent``.
-        default: The value where it is not given, or where a command does not have the flag.
+        default: The value if it is not given, or if a command does not have the flag.
         names: All its spellings, if not just ``--<name of the field>``.
         choices: The values that it may have.
-        convert: Makes the value of a text, if the field's type does not.
-        rivals: Of the flags that share this word, a command line may have one.
+        convert: Converts the text to the value, if the field's type does not.
+        rivals: A command line may have only one of the flags that share this word.
         is_required: Whether it must be given.
-        texts: Further commands that have it, each with a help of its own.
+        texts: Further commands that have it, each with its own help.
     """
     about = {
         "metavar": metavar,
@@ -103,7 +103,7 @@ class Flags:
         of=_OF_A_LIBRARY,
     )
     trust: list[str] | None = flag(
-        "let a run's files name code of this module or package, beside that of tasks; may be "
+        "let a run's files name code of this module or package, not just that of tasks; may be "
         "given several times",
         "MODULE",
         of=_OF_A_LIBRARY,
@@ -143,7 +143,7 @@ class Flags:
     )
     distributed: bool = switch("one of several processes of torch.distributed.run")
     grad_sync: str = flag(
-        "who averages gradients: torch's DistributedDataParallel (default) or the library",
+        "what averages gradients: torch's DistributedDataParallel (default) or the library",
         choices=("ddp", "library"),
         default="ddp",
     )
@@ -212,7 +212,7 @@ class Flags:
         "PATH",
     )
     validate: bool = switch(
-        "judge the newest checkpoints beside the training, on the first node, as 'envlab "
+        "judge the newest checkpoints during the training, on the first node, as 'envlab "
         "validate' does"
     )
     real_time: bool = switch("run in real time", of="play", names=("--real-time", "--real_time"))
@@ -238,9 +238,9 @@ class Flags:
     ml_framework: str | None = None
     """A flag of libraries that have several."""
     without_effect: list[str] = dataclasses.field(default_factory=list)
-    """Flags of Isaac Lab's that were given, and that have no effect here."""
+    """The given flags of Isaac Lab that have no effect here."""
     command: str = ""
-    """Whose flags they are: ``train`` (also for ``config``), ``play``, ``export`` or ``agent``."""
+    """The flags' command: ``train`` (also for ``config``), ``play``, ``export`` or ``agent``."""
 
     def given(self) -> dict[str, Any]:
         """Return the flags that are not at their defaults."""

@@ -1,4 +1,4 @@
-"""What a training takes of memory and disk, counted from what was built, before the first step."""
+"""A training's need of memory and disk, counted before the first step from what was built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch
 from envlab.distributed.audit import flatten
 
 _MOMENTS = {"Adagrad": 1, "RMSprop": 1}
-"""Tensors of a parameter's size that an optimizer makes at its first step; Adam's kin make two."""
+"""Tensors of a parameter's size that an optimizer makes at its first step; Adam's kin make 2."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,35 +22,34 @@ class Footprint:
     """Memory of one process, in bytes, and the number of parameters."""
 
     num_parameters: int
-    """Numbers in the networks, target networks included."""
+    """Numbers in the networks, including target networks."""
     built: int
-    """What the process holds now, measured: libraries, environments, networks."""
+    """Memory that the process holds now, measured: libraries, environments, networks."""
     rollouts: int
-    """What the library keeps beside parameters: rollouts or replay memory, statistics."""
+    """The library's data other than parameters: rollouts or replay memory, statistics."""
     gradients: int
-    """Made by the first update."""
+    """Gradients, made by the first update."""
     moments: int
-    """Made by the optimizers' first step."""
+    """Moments, made by the optimizers' first step."""
     moments_saved: int
-    """What these take in a file."""
+    """Size of the moments in a file."""
     compiles: bool
-    """Whether JAX is to compile, for which there is no count."""
+    """Whether JAX will compile, whose memory cannot be counted."""
 
     @property
     def total(self) -> int:
-        """What it will hold, but for the temporary tensors of an update.
+        """Memory that it will hold, except for the temporary tensors of an update.
 
-        Rollouts are counted beside ``built``: their memory is reserved, but the system gives it
-        when it is first written.
+        Rollouts are counted in addition to ``built``: their memory is reserved, but the system only
+        provides it when it is first written.
         """
         return self.built + self.rollouts + self.gradients + self.moments
 
 
 class Scale:
-    """Counts what a library makes, between its beginning and :meth:`weigh`.
+    """Counts what a library makes between construction and :meth:`weigh`.
 
-    Libraries keep rollouts in places of their own, so all tensors that live are looked at, before
-    and after.
+    Each library keeps rollouts elsewhere, so all living tensors are compared before and after.
     """
 
     def __init__(self) -> None:
@@ -58,7 +57,7 @@ class Scale:
         self._before = {_memory_of(each) for each in _living()}
 
     def weigh(self, learner: Any) -> Footprint:
-        """Return the footprint of what was made since.
+        """Return the footprint of everything made since construction.
 
         Args:
             learner: The library's :class:`~envlab.learner.Learner`.
@@ -88,12 +87,12 @@ class Scale:
 
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-"""Tensors that have memory; others, such as those of torch's tracers, only stand for some."""
+"""Tensors that have memory; others, such as those of torch's tracers, are placeholders."""
 
 
 def _living() -> list[Any]:
     """Return all tensors, JAX's arrays, and optimizers."""
-    # By type(), because proxies compute their __class__, and would be woken up by being asked.
+    # By type(), because proxies compute their __class__, and asking would initialise them.
     found = [
         each
         for each in gc.get_objects()
@@ -107,7 +106,7 @@ def _is_optimizer(value: Any) -> bool:
 
 
 def _memory_of(value: Any) -> tuple[str, int]:
-    """Return what tells apart the memory of arrays; tensors may share one."""
+    """Return an identifier of an array's memory, which tensors may share."""
     if isinstance(value, torch.Tensor):
         return "torch", value.untyped_storage().data_ptr()
     return "other", id(value)
@@ -147,7 +146,7 @@ def resident_bytes() -> int:
 
 
 class _Counter:
-    """A file that only counts what is written to it."""
+    """A file that only counts the bytes written to it."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
@@ -158,11 +157,11 @@ class _Counter:
         return count
 
     def flush(self) -> None:
-        """Do nothing: nothing is kept."""
+        """Do nothing, as nothing is kept."""
 
 
 def saved_bytes(values: Any) -> int:
-    """Return how large a file ``torch.save`` would make of values."""
+    """Return the size of the file that ``torch.save`` would write of values."""
     counter = _Counter()
     torch.save(values, counter)  # type: ignore[arg-type]
     return counter.num_bytes

@@ -1,4 +1,4 @@
-"""What Isaac Lab's command lines have and ours do not: flags without effect, and other names.
+"""Parts of Isaac Lab's command lines that ours lack: flags without effect, and other names.
 
 Flags are those of Isaac Lab 2.3 (AppLauncher, and the train and play scripts of rsl_rl, rl_games
 and skrl) and, where it differs, of 3.0.
@@ -32,12 +32,12 @@ WITHOUT_EFFECT = {
     "--ray-proc-id": (1, "the line that it adds is for Isaac Lab's own use of Ray"),
     "-rid": (1, "the line that it adds is for Isaac Lab's own use of Ray"),
 }
-"""Flags that are accepted: how many values each takes, and why it has no effect.
+"""Accepted flags: how many values each takes, and why it has no effect.
 
-``--headless`` is not among them: what it asks for is always so.
+``--headless`` is not among them, as envlab is always headless.
 """
 VIEWERS = {"viser": "web", "none": None, "kit": None, "newton": None, "rerun": None}
-"""Isaac Lab's words for ``--viz``, and ours: nothing, for what opens windows that are not here."""
+"""Isaac Lab's words for ``--viz``, and ours; None for windows that do not exist here."""
 
 INSTEAD = {
     "--sigma": "rl_games' first standard deviation is agent.params.network.space.continuous."
@@ -47,7 +47,7 @@ INSTEAD = {
     "--external_callback": "A library of your own is registered as CONTRIBUTING.md shows",
     "--capture_env_sensors": "--video records what is drawn",
 }
-"""Flags that are refused, because they would change what is done, and what to do instead."""
+"""Flags that are refused, because they would change the results, and what to do instead."""
 
 ENGINES = {
     "auto": "auto",
@@ -60,21 +60,21 @@ ENGINES = {
 
 
 class _WithoutEffect(argparse.Action):
-    """Notes that a flag was given."""
+    """Records that a flag was given."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         namespace.without_effect.append(option)
 
 
 class _Refused(argparse.Action):
-    """Says what to do instead of a flag."""
+    """Refuses a flag, with what to do instead."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         raise ConfigurationError(f"There is no flag {option}. {INSTEAD[str(option)]}.")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that have no effect, and those that are refused; ``--help`` omits them."""
+    """Add the flags that have no effect, and the refused ones; ``--help`` omits them."""
     for option, (num_values, _) in WITHOUT_EFFECT.items():
         parser.add_argument(
             option,
@@ -112,7 +112,7 @@ def translated(overrides: Sequence[str]) -> list[str]:
     """Return overrides with Isaac Lab 3's ``physics=NAME`` as ``env.sim.backend=NAME``.
 
     Raises:
-        ConfigurationError: For an engine that is not here, and for ``renderer=`` and ``presets=``,
+        ConfigurationError: For an engine that envlab lacks, and for ``renderer=`` and ``presets=``,
             which have no equivalent.
     """
     return [_translated(word) for word in overrides]

@@ -1,7 +1,7 @@
 """A training from its script to the loop: words, sessions, the other ranks, ``Training.run``.
 
-What is wrong in the words alone is refused before torch and the library take their seconds to load,
-so the functions here import what needs them.
+Errors in the words alone are reported before torch and the library take seconds to load, so the
+functions here import the modules that need them.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ logger = logging.getLogger(__name__)
 def train(library: str, arguments: Sequence[str] | None = None) -> int:
     """Run a library's ``train.py``; return the exit code.
 
-    The way to the loop: :func:`train_with` reads the words; :func:`run_training` composes sessions
-    and joins the other ranks; :func:`train_session` builds environment and learner of one, and
+    The path to the loop: :func:`train_with` reads the words; :func:`run_training` composes sessions
+    and joins the other ranks; :func:`train_session` builds the environment and learner of one, and
     :func:`train_prepared` runs :meth:`envlab.training.loop.Training.run`.
     """
     return run_script(lambda words: train_with(get_library(library), words), arguments)
 
 
 def train_with(library: Library, words: Sequence[str], choice: str = "") -> int:
-    """Train as words say, on this process, or on several that ``--nproc`` starts.
+    """Train as the words ask, in this process, or in several that ``--nproc`` starts.
 
     Args:
-        library: What to train with.
-        words: Those after the library.
+        library: The library to train with.
+        words: The words after the library.
         choice: A line about how the library was chosen.
     """
     if library.prepare is not None:
-        # What it makes of the words may depend on how many processes there are.
+        # Its changes to the words may depend on the number of processes.
         code = _launch(library.name, words)
         if code is not None:
             return code
@@ -70,17 +70,17 @@ def run_training(
     overrides: list[Override],
     directories: list[Path | None] | None = None,
 ) -> int:
-    """Train as the command line says; with ``-m``, one run after the other.
+    """Train as the command line asks; with ``-m``, one run after the other.
 
     Args:
-        library: What to train with.
+        library: The library to train with.
         flags: Parsed flags.
         overrides: Hydra overrides.
-        directories: Gets the directory of each run that reached its end; None where there was
+        directories: Receives the directory of each run that reached its end, or None if there was
             nothing left to train.
 
     Returns:
-        The exit code: 0, 70 where another rank was lost, 75 for a run that was preempted and saved,
+        The exit code: 0, 70 if another rank was lost, 75 for a run that was preempted and saved,
         or 128 + the number of the signal that ended the run.
 
     Raises:
@@ -127,9 +127,9 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
     """Train one session to the end of its budget; return its run directory.
 
     Args:
-        session: What to train.
+        session: The session to train.
         context: The process's context.
-        flag: Tells whether a signal ended the run.
+        flag: Has the signal that ended the run, if any.
 
     Raises:
         EnvlabError: For bad input, before a run directory is made.
@@ -152,7 +152,7 @@ def train_session(session: Session, context: DistributedContext, flag: Interrupt
 def train_prepared(
     prepared: Prepared, context: DistributedContext, flag: InterruptFlag
 ) -> tuple[Run, Path | None]:
-    """Train what :func:`prepare` built; return the run, and its last checkpoint on rank 0."""
+    """Train the result of :func:`prepare`; return the run, and its last checkpoint on rank 0."""
     from envlab.training.loop import Training
     from envlab.training.preparation import open_curves_of, open_run
     from envlab.training.validator_process import start_validator
@@ -195,8 +195,8 @@ def train_prepared(
             if validator is not None:
                 validator.finish()
         except (Preempted, Exception) as end:
-            # What follows may take seconds, and torchrun's SIGTERM, which another rank's end brings
-            # about, would put itself in this one's place.
+            # Leaving may take seconds, in which torchrun's SIGTERM, caused by another rank's end,
+            # would replace this error.
             if context.is_distributed or isinstance(end, Preempted):
                 flag.ignore_more()
             raise
@@ -209,7 +209,7 @@ def train_prepared(
 
 
 def _print_dry_run(session: Session, context: DistributedContext) -> None:
-    """Print what a run would be; every rank must call this."""
+    """Print the plan of a run; every rank must call this."""
     from envlab.training.dry_run import default_flags, dry_run
     from envlab.training.dry_run_text import dry_run_text
     from envlab.training.session import compose_session
@@ -221,7 +221,7 @@ def _print_dry_run(session: Session, context: DistributedContext) -> None:
 
 
 def _check_sweep(sessions: Sequence[Session]) -> None:
-    """Refuse a flag that would undo what is swept."""
+    """Refuse a flag that would override a swept value."""
     for name, key in sessions[0].agent_cfg.FLAGS.items():
         if len({repr(session.undone.get(name)) for session in sessions}) > 1:
             raise ConfigurationError(
@@ -230,7 +230,7 @@ def _check_sweep(sessions: Sequence[Session]) -> None:
 
 
 def _launch(library: str, arguments: Sequence[str], framework: str | None = None) -> int | None:
-    """Train on several processes of this machine, if ``--nproc`` says so, and wait for them."""
+    """Train on several processes of this machine, if ``--nproc`` asks for it, and wait for them."""
     parser = ArgumentParser(add_help=False)
     parser.add_argument(*NUM_PROCESSES, type=int)
     flags, rest = parser.parse_known_args(list(arguments))

@@ -30,12 +30,12 @@ OWN_SCALARS = ("mean_return", "mean_episode_length", "learning_rate", "fps", "wa
 
 
 class Training:
-    """A run from its first iteration to its last. Every rank has one, and they go in step.
+    """A run from its first iteration to its last. Every rank has one, and they run in step.
 
     Attributes:
         tracker: This rank's episodes.
         metrics: Counters and means over all ranks.
-        saver: Writes checkpoints, and goes on from one.
+        saver: Writes checkpoints, and restores one.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class Training:
             learner: The library's algorithm.
             env: This rank's environments.
             context: The process's context.
-            run: Where to write.
+            run: The run to write to.
             cfg: The agent's configuration.
-            origin: Library, task, algorithm and learning rates' factor, for the checkpoints.
+            origin: Library, task, algorithm and factor of learning rates, for the checkpoints.
             total_iterations: The iteration to end at.
             curves: Takes scalars on rank 0.
-            recorder: Records videos on rank 0, where they were asked for.
-            viewer: Shows environments on rank 0, where that was asked for.
+            recorder: Records videos on rank 0, if asked for.
+            viewer: Shows environments on rank 0, if asked for.
             stop_signal: Returns the signal that asked this process to end after its iteration.
         """
         self._learner, self._env, self._context, self._run = learner, env, context, run
@@ -81,7 +81,7 @@ class Training:
         self.saver = Saver(learner, env, context, run, self.tracker, self.metrics, cfg, origin)
 
     def run(self, done: int) -> None:
-        """Train from iteration ``done`` to the end of the budget, or until the learner has enough.
+        """Train from iteration ``done`` to the end of the budget, or until the learner is finished.
 
         Raises:
             Preempted: After the checkpoint that was written because of a signal.
@@ -130,7 +130,7 @@ class Training:
         self._context.progress.mark("collect" if self._steps_left > 0 else "learn")
 
     def audit(self, number: int, learning_rate: float) -> None:
-        """Compare what must be equal on all ranks, and what must differ."""
+        """Compare the values that must be equal on all ranks, and those that must differ."""
         self._is_audited = True
         counters = {"iteration": number, "total": self._total, "learning_rate": learning_rate}
         counters |= self.metrics.counters()
@@ -138,9 +138,9 @@ class Training:
             audit_run(self._learner, self._env, self._context, counters, iteration=number)
         except RankDivergenceError as error:
             good = self._context.broadcast(self.saver.good_checkpoint)
-            advice = "There is no checkpoint to go back to: mend the cause, and start again."
+            advice = "There is no checkpoint to go back to: fix the cause, and start again."
             if good is not None:
-                advice = f"Mend the cause, and resume from {good}, which passed this audit."
+                advice = f"Fix the cause, and resume from {good}, which passed this audit."
             self._run.update(audit={"iteration": number, "is_passed": False})
             raise RankDivergenceError(f"{error} {advice}") from None
         if self._context.is_distributed:
@@ -164,25 +164,25 @@ class Training:
                 part.close()
 
     def _is_last(self, record: IterationRecord) -> bool:
-        """Return whether the budget is used up, or the learner has enough: alike on all ranks."""
+        """Return whether the budget is used up or the learner is finished, alike on all ranks."""
         budget = self._learner.frame_budget
         is_used_up = record.iteration == self._total or (budget or math.inf) <= record.frames
         return self._learner.is_finished(record) or is_used_up
 
     def _is_save_due(self, number: int, is_last: bool) -> bool:
-        """Return whether all ranks save now; note whether they end for a signal to one of them."""
+        """Return whether all ranks save now; record whether a signal to any of them ends it."""
         signal_number = self._stop_signal()
         heard = 0
         if signal_number is not None:
             heard = SIGNALS.index(signal.Signals(signal_number)) + 1
-        # Clocks and signals differ between ranks, so what any one of them says holds for all.
+        # Clocks and signals differ between ranks, so any one rank decides for all.
         heard, is_old = self._context.max(heard, int(self.saver.is_old(time.monotonic())))
         if heard and not is_last:
             self._preemption = Preempted(SIGNALS[heard - 1])
         return is_last or bool(heard or is_old) or number % self._cfg.save_interval == 0
 
     def _save(self, record: IterationRecord) -> None:
-        """Write a checkpoint; where the run is preempted, nobody leaves before it is there."""
+        """Write a checkpoint; if the run is preempted, no rank leaves before it is written."""
         with self._context.progress.during("checkpoint"):
             self.saver.save(record)
             if self._preemption is not None:

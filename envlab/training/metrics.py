@@ -20,7 +20,7 @@ from envlab.distributed.statistics import Mean, WeightedMeans
 from envlab.learner import Iteration, IterationRecord
 
 WINDOW_EPISODES = 100
-"""Mean return and length speak of at least so many last episodes, as in the libraries."""
+"""Mean return and length cover at least this many last episodes, as in the libraries."""
 
 _FRAMES = "frames"
 
@@ -39,7 +39,7 @@ class EpisodeTracker:
         Args:
             rewards: ``(num_envs,)``.
             ended: Whether an episode ended, bool ``(num_envs,)``.
-            info: What the environment returned; ``log`` and ``num_ended`` are read.
+            info: The ``info`` returned by the environment; ``log`` and ``num_ended`` are read.
         """
         self._returns += rewards
         self._lengths += 1
@@ -48,7 +48,7 @@ class EpisodeTracker:
             return
         sums = (self._episodes * ended).sum(dim=1)
         self.means.add(("return", "length"), sums, count)
-        # What is on the device is added in one operation, and never looked at here.
+        # Values on the device are added in one operation, and never read here.
         there = {
             name: value
             for name, value in info["log"].items()
@@ -62,17 +62,17 @@ class EpisodeTracker:
         self._episodes.masked_fill_(ended, 0.0)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what must survive a resume."""
+        """Return the state that must survive a resume."""
         return {"returns": self._returns.cpu().clone(), "lengths": self._lengths.cpu().clone()}
 
     def set_state(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the result of :meth:`state`."""
         self._returns.copy_(state["returns"])
         self._lengths.copy_(state["lengths"])
 
 
 class RunMetrics:
-    """Turns what ranks have counted into records, the progress line, and event files."""
+    """Turns the ranks' counters into records, the progress line, and event files."""
 
     def __init__(self, context: DistributedContext, tracker: EpisodeTracker) -> None:
         """Start counting this rank's episodes."""
@@ -81,7 +81,7 @@ class RunMetrics:
         self._start = time.perf_counter()
         self._wall_before = 0.0
         self.frames = 0
-        """Environment steps of all ranks so far, those before a resume included."""
+        """Environment steps of all ranks so far, including those before a resume."""
         self.best_return: float | None = None
         """Best mean return at a checkpoint so far."""
         self.latest: Mean | None = None
@@ -99,7 +99,7 @@ class RunMetrics:
         for name, loss in iteration.losses.items():
             means.add(f"loss/{name}", loss, 1.0)
         reduced = means.reduce(self._context)
-        # Ranks may differ in their frames: a rollout may be cut short. The mean is per rank.
+        # Ranks may differ in their frames, as a rollout may be cut short. The mean is per rank.
         per_rank = reduced.pop(_FRAMES)
         frames = round(per_rank.value * per_rank.weight)
         self.frames += frames
@@ -126,16 +126,16 @@ class RunMetrics:
         )
 
     def note_return(self, mean_return: float | None) -> None:
-        """Note the mean return at a checkpoint, the same on all ranks."""
+        """Record the mean return at a checkpoint, the same on all ranks."""
         known = [value for value in (mean_return, self.best_return) if value is not None]
         self.best_return = max(known, default=None)
 
     def forget_returns(self) -> None:
-        """Begin again with the window of last episodes, which were another policy's."""
+        """Empty the window of last episodes, which were another policy's."""
         self._window.clear()
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume."""
+        """Return the state that must survive a resume."""
         return {
             "wall_s": self.wall_s,
             "frames": self.frames,
@@ -144,11 +144,11 @@ class RunMetrics:
         }
 
     def counters(self) -> dict[str, Any]:
-        """Return what of :meth:`state` is the same on all ranks."""
+        """Return the part of :meth:`state` that is the same on all ranks."""
         return {name: value for name, value in self.state().items() if name != "wall_s"}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the result of :meth:`state`."""
         self._wall_before = float(state["wall_s"])
         self.frames = int(state["frames"])
         self._window = deque((Mean(*pair[0]), Mean(*pair[1])) for pair in state["window"])
@@ -168,18 +168,18 @@ class RunMetrics:
 _FORMAT = "{n_fmt}/{total_fmt} UNIT BAR{elapsed}<{remaining}{postfix}"
 _BARS = ("|{bar:20}| ", "|{bar:8}| ", "")
 _COLUMNS = 80
-"""What a terminal is taken for that does not tell its width, as in some containers."""
+"""Assumed width of a terminal that does not report one, as in some containers."""
 
 
 def _columns() -> int | None:
-    """Return the width of the terminal that standard error is; None where it is none."""
+    """Return the width of standard error's terminal; None if it is no terminal."""
     if not sys.stderr.isatty():
         return None
     return os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
 
 
 class _Lines:
-    """A stream for tqdm in place of a terminal: a line per redraw, which a log file can keep."""
+    """A stream for tqdm in place of a terminal: one line per redraw, fit for a log file."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -192,15 +192,14 @@ class _Lines:
                 print(text, file=sys.stderr, flush=True)
 
     def flush(self) -> None:
-        """Do nothing: lines are flushed as they are written."""
+        """Do nothing, as lines are flushed when written."""
 
 
 class ProgressLine:
     """The progress line on rank 0: ETA, mean return, episode length, frames per second.
 
-    On a terminal without room for all of it, the bar goes first, then the length, then the speed;
-    tqdm would cut the line wherever it ends. It counts iterations, or frames where these are the
-    budget.
+    If a terminal is too narrow, the bar is dropped first, then the length, then the speed; tqdm
+    would cut the line off anywhere. It counts iterations, or frames if these are the budget.
     """
 
     def __init__(
@@ -208,7 +207,7 @@ class ProgressLine:
     ) -> None:
         is_terminal = sys.stderr.isatty()
         self._unit, self._format = unit, _FORMAT.replace("UNIT", unit)
-        # tqdm's own lock is a semaphore between processes; one process draws the line.
+        # tqdm's own lock is a semaphore between processes, but one process draws the line.
         tqdm.set_lock(threading.RLock())
         self._bar = tqdm(
             total=total,
@@ -218,14 +217,14 @@ class ProgressLine:
             file=sys.stderr if is_terminal else _Lines(),
             disable=not context.is_main,
             ncols=_columns(),
-            nrows=2,  # else tqdm draws nothing on a terminal that tells no height
+            nrows=2,  # else tqdm draws nothing on a terminal without a known height
             mininterval=0.5 if is_terminal else 5.0,
             maxinterval=0.5 if is_terminal else 5.0,
             bar_format=self._format.replace("BAR", _BARS[0]),
         )
 
     def show(self, record: IterationRecord, more: str = "") -> None:
-        """Advance by one iteration, and tell ``more`` of it where there is room."""
+        """Advance by one iteration, and show ``more`` if there is room."""
         returns, length = record.mean_return, record.mean_episode_length
         told = f"return {'-' if returns is None else f'{returns:.2f}'}"
         lasts = f"length {'-' if length is None else f'{length:.0f}'}"
@@ -244,11 +243,11 @@ class ProgressLine:
         self._bar.update(done - self._bar.n)
 
     def _fits(self) -> bool:
-        """Return whether the line fits the terminal, also when its numbers grow by some digits."""
+        """Return whether the line fits the terminal, even if its numbers grow by some digits."""
         values = self._bar.format_dict
         line = self._bar.format_meter(**values | {"n": values["n"] + 1, "ncols": None})
         return values["ncols"] is None or len(line) + 4 < values["ncols"]
 
     def close(self) -> None:
-        """Leave the line as it stands, drawn for the last time."""
+        """Draw the line for the last time, and leave it."""
         self._bar.close()

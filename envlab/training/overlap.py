@@ -1,14 +1,14 @@
-"""Collection beside learning: while a rollout is learned from, a thread collects the next.
+"""Collection alongside learning: while one rollout is learned from, a thread collects the next.
 
-In iteration k the learner's thread learns from rollout k, and another collects rollout k+1, with a
-copy of the policy as it was after iteration k-1. They share nothing while both run:
+In iteration k the learner's thread learns from rollout k, and another one collects rollout k+1 with
+a copy of the policy after iteration k-1. The threads share nothing while both run:
 
 - the policy is copied, and a rollout handed over, only between iterations, when the thread rests;
-- actions are drawn from a generator of the thread's own, and environments have theirs;
-- collectives are the learner's alone.
+- actions are drawn from the thread's own generator, and environments have theirs;
+- only the learner uses collectives.
 
-So the bits of a run do not depend on which of them is faster. Checkpoints are written while the
-thread rests, and hold the rollout that is ahead: a resumed run begins by learning from it.
+So the bits of a run do not depend on which thread is faster. Checkpoints are written while the
+thread rests, and hold the rollout that is ahead, so a resumed run begins by learning from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Saved(Protocol):
     """A rollout that checkpoints can hold."""
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume, on the CPU."""
+        """Return the state that must survive a resume, on the CPU."""
 
 
 Rollout = TypeVar("Rollout", bound=Saved)
@@ -47,7 +47,7 @@ class Overlap(Generic[Rollout]):
 
     Attributes:
         ahead: The rollout that was collected and not learned from yet; None before the first.
-        generator: What actions of the thread are to be drawn from.
+        generator: The generator for the thread's actions.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class Overlap(Generic[Rollout]):
         """Start no thread yet.
 
         Args:
-            collect: Collects a rollout. The thread calls it, so that it may touch nothing that the
+            collect: Collects a rollout. The thread calls it, so it may not touch anything that the
                 learner changes meanwhile.
             hand_over: Copies the policy to where ``collect`` finds it. Called between rollouts.
             context: The process's context.
         """
         self._collect, self._hand_over, self._context = collect, hand_over, context
-        # torch's number of threads is each thread's own, and environments change it as they step.
+        # torch keeps a number of threads per thread, and environments change it as they step.
         self._thread = ThreadPoolExecutor(
             1, "collect", initializer=torch.set_num_threads, initargs=(torch.get_num_threads(),)
         )
         device = context.device
-        # Work of its own stream need not wait for all that the learner has queued on a GPU.
+        # With its own stream, it need not wait for the work that the learner has queued on a GPU.
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
         # Ranks are built with the same seed, but explore differently.
@@ -79,20 +79,20 @@ class Overlap(Generic[Rollout]):
 
     @contextlib.contextmanager
     def rollout(self) -> Iterator[Rollout]:
-        """Lend the rollout to learn from, while the next one is collected.
+        """Lend the rollout to learn from while the next one is collected.
 
         Raises:
-            ConfigurationError: If the task's rollouts cannot be collected beside learning.
+            ConfigurationError: If the task's rollouts cannot be collected alongside learning.
         """
         rollout, self.ahead = self.ahead, None
         if rollout is None:
             rollout = self._first()
         begun = self._begin()
         try:
-            yield rollout  # held here, so that its memory is used anew by the next but one
+            yield rollout  # held here, so that the next but one reuses its memory
         finally:
             self._context.progress.mark("collect")
-            wait([begun])  # whatever happened here, nobody is left in the environments
+            wait([begun])  # whatever happened, the thread leaves the environments
         self.ahead = begun.result()
 
     def _begin(self) -> Future[Rollout]:
@@ -111,7 +111,7 @@ class Overlap(Generic[Rollout]):
             return rollout
 
     def _first(self) -> Rollout:
-        """Collect a rollout while the learner waits, and check that it needed the thread alone."""
+        """Collect a rollout while the learner waits, and check that it used only the thread."""
         drawn, met = digests(flatten(generator_state())), self._context.progress.collectives
         rollout = self._begin().result()
         problem = None
@@ -122,12 +122,12 @@ class Overlap(Generic[Rollout]):
         if problem is None:
             return rollout
         raise ConfigurationError(
-            f"agent.overlap=true collects beside learning, but a rollout of this task {problem}. "
+            f"agent.overlap=true collects while it learns, but a rollout of this task {problem}. "
             "Leave agent.overlap out, or have the task draw from env.random."
         )
 
     def state(self) -> dict[str, Any]:
-        """Return what must survive a resume. Not to be called within :meth:`rollout`."""
+        """Return the state that must survive a resume. Do not call this within :meth:`rollout`."""
         ahead = None if self.ahead is None else self.ahead.state()
         return {"ahead": ahead, "ahead_generator": self.generator.get_state()}
 
@@ -138,12 +138,12 @@ def restore_ahead(
     load: Callable[[Mapping[str, Any]], Rollout],
     context: DistributedContext,
 ) -> None:
-    """Restore what :meth:`Overlap.state` returned, where a checkpoint has it.
+    """Restore the result of :meth:`Overlap.state`, if a checkpoint has it.
 
     Args:
-        overlap: None where the run that goes on does not collect beside learning.
+        overlap: None if the resumed run does not collect alongside learning.
         state: The rank's part of a checkpoint.
-        load: Returns the rollout whose state it is given.
+        load: Returns the rollout of a state.
         context: The process's context.
     """
     ahead = state.get("ahead")
@@ -157,7 +157,7 @@ def restore_ahead(
 
 
 class StepLog:
-    """Keeps what the loop is to be told of a rollout's steps, until the learner has come to it."""
+    """Keeps a rollout's steps for the loop until the learner has come to it."""
 
     def __init__(self, context: DistributedContext) -> None:
         self._device, self._progress = context.device, context.progress
@@ -172,17 +172,17 @@ class StepLog:
         self._progress.mark()
 
     def tell(self, on_step: OnStep) -> None:
-        """Tell the loop of all steps."""
+        """Pass all steps to the loop."""
         for step in self._steps:
             on_step(step["rewards"], step["ended"], step["info"])
 
     def state(self) -> list[dict[str, Any]]:
-        """Return what must survive a resume, on the CPU."""
+        """Return the state that must survive a resume, on the CPU."""
         moved: list[dict[str, Any]] = copied(self._steps, torch.device("cpu"))
         return moved
 
     def set_state(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the result of :meth:`state`."""
         self._steps = copied(list(state), self._device)
 
 
@@ -198,7 +198,7 @@ def copied(values: Any, device: torch.device | None = None) -> Any:
 
 
 def check_overlap(env: BatchedEnv) -> None:
-    """Refuse environments that there is nothing to collect beside.
+    """Refuse environments that leave nothing to overlap with.
 
     Raises:
         ConfigurationError: If they are on a GPU.

@@ -1,4 +1,4 @@
-"""What a play script does around its library: checkpoint, environment, returns, export, video."""
+"""The common part of play scripts: checkpoint, environment, returns, export, video."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from envlab.training.viewing import NUM_WATCHED, Pace, Viewer, start_viewing
 
 NUM_ENVS = 64
 NUM_ENVS_EXPORT = 2
-"""Enough to make the networks; nothing is stepped."""
+"""Enough to build the networks, as nothing is stepped."""
 
 
 def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
@@ -78,13 +78,13 @@ def run_playing(library: Library, flags: Flags, overrides: Sequence[Override]) -
 
 
 def run_export(library: Library, flags: Flags, overrides: Sequence[Override]) -> int:
-    """Run ``envlab export``: what play writes, without playing, and for Isaac Lab's joint order.
+    """Run ``envlab export``: write play's files without playing, in any joint order.
 
     Returns:
         The exit code.
 
     Raises:
-        EnvlabError: For bad input, and a policy that cannot be exported as asked.
+        EnvlabError: For bad input, or a policy that cannot be exported as asked.
     """
     configure_logging(verbose=flags.verbose)
     opened = open_policy(library, flags, overrides, NUM_ENVS_EXPORT)
@@ -104,14 +104,14 @@ class OpenedPolicy:
     env: Any
     player: Player
     directory: Path
-    """Where to write: the run's."""
+    """The run's directory, to write to."""
     checkpoint: Path
-    """Its file."""
+    """The policy's file."""
     told: str
-    """What a viewer tells of it."""
+    """The viewer's words on it."""
 
     def team(self) -> Any:
-        """Return the environment for one policy: returns are the team's, and it sees all agents."""
+        """Return the environment for one policy that sees all agents, with the team's returns."""
         is_team = self.session.agent_cfg.is_multi_agent
         return multi_agent_to_single_agent(self.env) if is_team else self.env
 
@@ -124,9 +124,9 @@ def open_policy(
     *,
     renders: bool = False,
 ) -> OpenedPolicy:
-    """Load a checkpoint, and make up to ``num_envs`` environments, or as many as flags say.
+    """Load a checkpoint, and make up to ``num_envs`` environments, or as many as the flags say.
 
-    With ``renders``, ``env.render()`` makes pictures, whatever the flags.
+    With ``renders``, ``env.render()`` makes pictures, regardless of the flags.
     """
     session = compose_session(flags, overrides, library)
     path, values, run_directory = open_checkpoint(
@@ -137,7 +137,7 @@ def open_policy(
     if (run_directory / "params" / "env.yaml").is_file():
         session = compose_session(flags, overrides, library, params=run_directory)
     values = of_leader(values)
-    if flags.checkpoint == SELECTOR:  # which lies in a package, where nothing is to be written
+    if flags.checkpoint == SELECTOR:  # in a package, where nothing may be written
         experiment = session.agent_cfg.experiment_name
         run_directory = Path(LOG_ROOT, library.name, experiment, SELECTOR)
     elif (run_directory / "run.json").is_file():
@@ -161,10 +161,10 @@ def open_policy(
 
 
 def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab") -> None:
-    """Write the policy, and what it needs to run elsewhere.
+    """Write the policy, and the files that it needs to run elsewhere.
 
     Raises:
-        NotDeployable: If it is to have another order of joints, and what they are cannot be said.
+        NotDeployable: If another order of joints is asked for, but its joints are not known.
     """
     task, run = opened.session.task, os.path.relpath(opened.directory)
     facts = {"task": task.id, "library": opened.session.library.name, "run": run}
@@ -179,11 +179,11 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
             )
     except NotDeployable as obstacle:
         if order != "envlab":
-            for path in written:  # which has our order, under a name that says otherwise
+            for path in written:  # in our order, under a name that says otherwise
                 path.unlink()
             raise
         print(f"No deploy.yaml: {obstacle}")
-    if order != "envlab":  # TorchScript's has our order still
+    if order != "envlab":  # TorchScript's still has our order
         (directory / "policy.pt").unlink()
     for path in written:
         if path.is_file():
@@ -191,14 +191,14 @@ def _export(opened: OpenedPolicy, directory: Path, order: Convention = "envlab")
 
 
 def _check_playable(session: Session, values: Mapping[str, Any], path: Path) -> None:
-    """Refuse a checkpoint of another task, but for the one that this is the play variant of."""
+    """Refuse a checkpoint of another task, except the one that this is the play variant of."""
     trained = session.task.trained_id
     played = trained if values.get("task") == trained else session.task.id
     check_origin(values, path, session=session, task_id=played)
 
 
 def _play_watched(opened: OpenedPolicy, viewer: Viewer) -> None:
-    """Play until the visitor ends it; where ``latest`` or ``best`` plays, with each newer one."""
+    """Play until the visitor ends it, moving on to newer checkpoints of ``latest`` or ``best``."""
     session, env = opened.session, opened.env
     viewer.told, selector = opened.told, session.flags.checkpoint or "latest"
 

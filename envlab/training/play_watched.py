@@ -1,4 +1,4 @@
-"""Playing for somebody who watches: without end, and with each newer policy of the run."""
+"""Playing for a visitor: without end, and with each newer policy of the run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from envlab.training.viewing import Viewer
 logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
-"""Time between two looks for a newer checkpoint."""
+"""Time between two checks for a newer checkpoint."""
 
 
 def told_of(path: Path, values: Mapping[str, Any]) -> str:
-    """Return what the viewer tells of the policy that plays."""
+    """Return the viewer's words on the policy that plays."""
     return f"{path.name}: iteration {values['iteration']}, {values['frames']:,} frames"
 
 
@@ -32,14 +32,14 @@ def play_watched(
     newer: Callable[[], Player | None] | None,
     num_steps: float = math.inf,
 ) -> None:
-    """Play until the visitor ends it, or for so many steps.
+    """Play until the visitor ends it, or for a number of steps.
 
     Args:
-        env: The environment; it is reset first.
+        env: The environment, which is reset first.
         player: The policy.
         viewer: Holds each step for as long as the visitor wants.
-        newer: Returns a policy to go on with, if there is one; None: it never changes.
-        num_steps: How many at most.
+        newer: Returns a policy to continue with, if there is one; None: it never changes.
+        num_steps: Maximum number of steps.
     """
     obs, _ = env.reset()
     step = 0
@@ -69,9 +69,9 @@ class NewerPolicies:
         Args:
             folder: The run's ``checkpoints/``.
             selector: ``latest`` or ``best``.
-            accept: Refuses what is not wanted.
-            make: Makes a player of what a checkpoint holds.
-            viewer: Is told which one plays.
+            accept: Rejects unwanted checkpoints.
+            make: Makes a player from a checkpoint's contents.
+            viewer: Shows which policy plays.
         """
         self._checkpoints, self._selector = Checkpoints(folder), selector
         self._accept, self._make, self._viewer = accept, make, viewer
@@ -79,7 +79,7 @@ class NewerPolicies:
         self._seen = self._stamp()
 
     def __call__(self) -> Player | None:
-        """Return the newest policy if it is another one than at the last call."""
+        """Return the newest policy if it has changed since the last call."""
         now = time.monotonic()
         if now < self._look_at:
             return None
@@ -92,14 +92,14 @@ class NewerPolicies:
             path, values = self._checkpoints.find(self._selector, self._accept)
             player = self._make(values)
         except EnvlabError as error:
-            logger.warning("A newer checkpoint cannot be played; the old one goes on: %s", error)
+            logger.warning("A newer checkpoint cannot be played; the old one stays: %s", error)
             return None
         self._viewer.told = told_of(path, values)
         logger.info("Playing %s (iteration %d).", path, values["iteration"])
         return player
 
     def _stamp(self) -> tuple[int, int] | None:
-        """Return what changes when another file takes the name; None where there is no file."""
+        """Return a value that changes when another file takes the name; None without a file."""
         try:
             stat = (self._checkpoints.folder / f"{self._selector}.pt").stat()
         except OSError:

@@ -1,4 +1,4 @@
-"""What a session needs before its loop, and prints after it, whatever the library."""
+"""Preparation of a session's loop, and the summary after it, for any library."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(kw_only=True)
 class Prepared:
-    """A session with all that it needs to start; nothing is written yet."""
+    """A session with everything that it needs to start; nothing is written yet."""
 
     session: Session
-    """Settled: see :func:`settle`."""
+    """The session, settled by :func:`settle`."""
     scaling: Scaling
     cfg: AgentCfg
     """The agent's configuration, resolved."""
@@ -59,7 +59,7 @@ def prepare(
     context: DistributedContext,
     build: Callable[[Session, Any, DistributedContext], Learner],
 ) -> Prepared:
-    """Build environments and networks, and load the checkpoint that is resumed.
+    """Build environments and networks, and load the checkpoint to resume.
 
     Raises:
         EnvlabError: For bad input.
@@ -78,7 +78,7 @@ def prepare(
             undone.callback(env.close)
         else:
             env = make_env(session, context)
-            undone.callback(env.close)  # whose workers would live until the error is collected
+            undone.callback(env.close)  # or its workers would live until the error is freed
             learner = build(scaling.session, env, context)
             undone.callback(learner.close)
         seed_everything(cfg.seed + context.rank)
@@ -138,13 +138,13 @@ def total_iterations(
     frames_per_iteration: int,
     resumed: Mapping[str, Any] | None,
 ) -> int:
-    """Return the iteration to end at, those before a resume included.
+    """Return the iteration to end at, including those before a resume.
 
     Args:
         max_iterations: The budget in iterations.
-        max_frames: The budget in environment steps of all processes, in place of iterations.
+        max_frames: The budget in environment steps of all processes, instead of iterations.
         frames_per_iteration: Environment steps of one iteration, of all processes.
-        resumed: The checkpoint that is resumed, if any. Its frames were counted, because a run with
+        resumed: The checkpoint to resume, if any. Its frames were counted, because a run with
             another number of processes had other frames per iteration.
 
     Raises:
@@ -165,7 +165,7 @@ def total_iterations(
 
 
 def settle(session: Session, context: DistributedContext) -> Session:
-    """Return the session with the seed and the number of environments that it runs with.
+    """Return the session with the seed and number of environments that it runs with.
 
     Raises:
         ConfigurationError: If the number of environments makes no sense, or differs.
@@ -174,7 +174,7 @@ def settle(session: Session, context: DistributedContext) -> Session:
     env_seed = seed if session.env_cfg.seed is None else session.env_cfg.seed
     num_envs = choose_num_envs(session, context)
     everyone = context.gather(num_envs)
-    if len(set(everyone)) > 1:  # what suits the cores of one node does not suit another's
+    if len(set(everyone)) > 1:  # a number may suit the cores of one node and not those of another
         raise ConfigurationError(
             f"The number of environments per process would be {name_ranks(everyone)}, but must be "
             "the same. Give it by --num_envs."
@@ -190,15 +190,15 @@ def settle(session: Session, context: DistributedContext) -> Session:
 def make_env(session: Session, context: DistributedContext, *, renders: bool = False) -> Any:
     """Build the environments of this process, and check that they can be recorded if asked.
 
-    A multi-agent task becomes a single-agent one for an algorithm that knows one agent only.
+    A multi-agent task becomes a single-agent one for an algorithm that supports only one agent.
 
     Args:
-        session: What to make.
+        session: The session whose environments to make.
         context: The process's context.
-        renders: Whether ``env.render()`` makes pictures, even where no flag asks for them.
+        renders: Whether ``env.render()`` makes pictures, even if no flag asks for them.
 
     Raises:
-        EnvlabError: If the configuration makes no environment, or no video.
+        EnvlabError: If the configuration makes no environment, or cannot be recorded.
     """
     mode = "rgb_array" if renders else render_mode(session.flags)
     env = session.task.make(session.env_cfg, context=context, render_mode=mode)
@@ -221,7 +221,7 @@ def open_run(
     flag: InterruptFlag,
     scaling: Mapping[str, Any],
 ) -> Run:
-    """Make the run directory of a settled session; the first thing that is written."""
+    """Make the run directory of a settled session, the first write of all."""
     flags, num_envs = session.flags, session.env_cfg.scene.num_envs
     facts = {
         "task": session.task.id,
@@ -249,7 +249,7 @@ def open_run(
             context, session.directory, library=session.library.name, facts=facts, **done
         )
         run.interrupt_signal = lambda: flag.signal_number
-        logger.info("Going on in %s from iteration %d.", run.directory, done["iteration"])
+        logger.info("Continuing in %s from iteration %d.", run.directory, done["iteration"])
         _say_on_other_nodes(run, context)
         return run
     configs = {"env": session.env_cfg, "agent": session.agent_cfg}
@@ -271,7 +271,7 @@ def open_run(
 
 
 def _say_on_other_nodes(run: Run, context: DistributedContext) -> None:
-    """Say in the output of each node but rank 0's own that it takes part, and where the run is."""
+    """Log on each node other than rank 0's that it takes part, and where the run is."""
     writer = context.broadcast(context.node)
     if context.local_rank == 0 and not context.is_main:
         on_each_node.info(
@@ -285,7 +285,7 @@ def _say_on_other_nodes(run: Run, context: DistributedContext) -> None:
 
 
 def open_curves_of(run: Run, cfg: AgentCfg) -> Curves:
-    """Open a run's curves, and note what a service calls the run. On rank 0."""
+    """Open a run's curves, and record a service's id of the run. On rank 0."""
     name = cfg.logger
     curves = open_curves(
         name,
@@ -306,7 +306,7 @@ def open_curves_of(run: Run, cfg: AgentCfg) -> Curves:
 
 
 def print_summary(session: Session, directory: Path, checkpoint: Path | None) -> None:
-    """Print where the run is, and the command that plays it, as it can be typed here."""
+    """Print where the run is, and a command to type here that plays it."""
     print(f"Run directory: {os.path.relpath(directory)}")
     if checkpoint is None:
         return
@@ -326,7 +326,7 @@ def print_resume(checkpoint: Path) -> None:
 
 
 def _what_was_trained(session: Session) -> list[str]:
-    """Return the flags that name what a session trained: a task, or an experiment."""
+    """Return the flags that name the task or experiment that a session trained."""
     words = session.library.file_words(session.flags)
     if words:
         return words

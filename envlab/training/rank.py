@@ -1,4 +1,4 @@
-"""This process's part in a job: joining the other ranks, watchdog, signals, leaving in order."""
+"""This process's part in a job: joining the other ranks, watchdog, signals, orderly exit."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from envlab.training.requeue import requeue
 logger = logging.getLogger(__name__)
 
 _SESSIONS = itertools.count(1)
-"""Numbers the sessions of this process, so that a restart goes on in the one that was broken off.
+"""Numbers the sessions of this process, so that a restart resumes the interrupted one.
 
-A script may train several times. Where ``--run_id`` names the run, the number is its job's alone.
+A script may train several times. If ``--run_id`` names the run, only the number of its job counts.
 """
 
 
 class Rank:
-    """This process's part in a job: on leaving, what ended it becomes an exit code, or is raised.
+    """This process's part in a job. On exit, the error that ended it becomes a code, or is raised.
 
     Attributes:
-        exit_code: What the process ends with, if nothing was raised.
+        exit_code: The process's exit code, if nothing was raised.
     """
 
     def __init__(self, flags: Flags, flag: InterruptFlag) -> None:
@@ -43,7 +43,7 @@ class Rank:
         return self
 
     def join(self) -> DistributedContext:
-        """Join the other ranks, under the eyes of a watchdog."""
+        """Join the other ranks, watched by a watchdog."""
         flags = self._flags
         context = self._context = DistributedContext.create(
             flags.distributed, flags.device, timeout_s=flags.timeout_s
@@ -59,7 +59,7 @@ class Rank:
         return context
 
     def number(self, job: int) -> int:
-        """Return the number of the session that a job, counted from 1, is in this process."""
+        """Return the session number in this process of a job, counted from 1."""
         return next(_SESSIONS) if self._flags.run_id is None else job
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
@@ -74,7 +74,7 @@ class Rank:
         return code is not None
 
     def _code_of(self, error: BaseException | None) -> int | None:
-        """Return the exit code for what ended the job; None where it is to be raised."""
+        """Return the exit code for the error that ended the job; None if it must be raised."""
         if error is None:
             return 0
         if isinstance(error, Interrupted):
@@ -89,7 +89,7 @@ class Rank:
         return None
 
     def _stop(self, interrupted: Interrupted) -> int:
-        """Say which signal ended the job, and have it started again where that was asked for."""
+        """Log which signal ended the job, and requeue it if asked for."""
         if not isinstance(interrupted, Preempted):
             logger.warning("Interrupted: %s.", interrupted)
             return interrupted.exit_code
@@ -106,16 +106,16 @@ class Rank:
         return interrupted.exit_code
 
     def _stop_without(self, lost: LostPeerError) -> int:
-        """End because another rank has: one of those that are left says so."""
+        """End because another rank has, which one of the remaining ranks reports."""
         self._flag.ignore_more()
         if self._watchdog is not None and self._watchdog.speaks():
             logger.error("%s", lost)
             if self._context is not None and self._context.progress.directory is not None:
-                record_end(self._context.progress.directory, str(lost))  # rank 0 may be the one
+                record_end(self._context.progress.directory, str(lost))  # rank 0 may be lost
         return HUNG_EXIT_CODE
 
     def _tell_failure(self, error: Exception) -> None:
-        """Tell the other ranks of an error here, and let none of their ends cut this one short."""
+        """Notify the other ranks of an error here, and let none of them cut this exit short."""
         if self._context is not None and self._context.is_distributed:
             self._flag.ignore_more()
         if self._watchdog is not None:

@@ -1,7 +1,7 @@
-"""Slurm's requeue: the job whose time is up is started again, and goes on where it stopped.
+"""Slurm's requeue: a job whose time is up is started again, and resumes where it stopped.
 
-It follows SIGUSR1 only. SIGTERM is what ``scancel`` sends, and what a preemption sends that
-requeues by itself.
+Only SIGUSR1 triggers it. SIGTERM comes from ``scancel``, or from a preemption that requeues by
+itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ DEADLINE_S = 30.0
 
 
 def check_requeue(flags: Flags) -> None:
-    """Refuse ``--requeue`` where it could not work.
+    """Refuse ``--requeue`` if it could not work.
 
     Raises:
-        ConfigurationError: If this is no Slurm job, or ``scontrol`` is not to be found.
+        ConfigurationError: If this is no Slurm job, or ``scontrol`` is not found.
     """
     if not flags.requeue:
         return
@@ -41,7 +41,7 @@ def check_requeue(flags: Flags) -> None:
 
 
 def requeue() -> None:
-    """Ask Slurm to start this job again; say so, or why it does not."""
+    """Ask Slurm to start this job again, and log that it will, or why not."""
     job = os.environ["SLURM_JOB_ID"]
     try:
         subprocess.run(
@@ -60,4 +60,4 @@ def requeue() -> None:
             job,
         )
         return
-    logger.warning("Slurm will start job %s again, and the run goes on where it stopped.", job)
+    logger.warning("Slurm will start job %s again, and the run resumes where it stopped.", job)

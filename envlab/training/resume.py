@@ -1,7 +1,7 @@
-"""Where a session goes on: from a checkpoint, or in the run directory that its launch began.
+"""Where a session resumes: from a checkpoint, or in the run directory that its launch began.
 
-The first is what ``--resume`` asks for, the second what a restart of the launch's processes does by
-itself. Rank 0 looks, and tells the others what it found and read: they need not see its files.
+``--resume`` asks for the first; a restart of the launch's processes does the second by itself. Rank
+0 looks, and shares what it found and read with the others, which need not see its files.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ logger = logging.getLogger(__name__)
 def continue_session(
     session: Session, context: DistributedContext, *, number: int
 ) -> Session | None:
-    """Return the session as it goes on, or None where this launch finished it before a restart.
+    """Return the session to continue, or None if this launch finished it before a restart.
 
     Every rank must call this.
 
     Args:
-        session: The session as the command line alone makes it.
+        session: The session as made from the command line alone.
         context: The process's context.
-        number: Which of the launch's sessions it is, for a sweep.
+        number: Its number among the launch's sessions, for a sweep.
 
     Raises:
         EnvlabError: On every rank alike, if there is nothing to resume, or rank 0 cannot see the
@@ -74,7 +74,7 @@ def continue_session(
 
 
 def _differences(continued: Session, session: Session) -> dict[str, Any]:
-    """Return where a session that goes on differs from the command line's, its checkpoint apart."""
+    """Return how a resumed session differs from the command line's, except for its checkpoint."""
     names = (
         *("env_cfg", "agent_cfg", "population_cfg", "params", "changed"),
         *("checkpoint", "directory", "given_policy"),
@@ -84,9 +84,9 @@ def _differences(continued: Session, session: Session) -> dict[str, Any]:
 
 
 def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[str, Any] | None:
-    """Return rank 0's checkpoint on every rank, and of what each had of its own, only this one's.
+    """Return rank 0's checkpoint on every rank, with only this rank's part of the ranks' own state.
 
-    That of all ranks together, replay memories, say, need not fit into one's memory.
+    All ranks' state together, such as replay memories, may not fit into one rank's memory.
     """
     parts: list[Any] = [None] * context.world_size
     if resumed is not None:
@@ -104,7 +104,7 @@ def _share(resumed: dict[str, Any] | None, context: DistributedContext) -> dict[
 def _agree_on_launch(
     session: Session, context: DistributedContext, number: int
 ) -> tuple[dict[str, Any], list[tuple[str, str] | None]]:
-    """Return what names the launch, and the run that each rank finds of it, with its node."""
+    """Return the launch's ids, and the run that each rank finds of it, with its node."""
     mine = {"agent": restartable_launch(os.environ), "slurm": slurm_job(os.environ)}
     everyone = context.gather(mine)
     agents = dict.fromkeys(one["agent"] for one in everyone if one["agent"] is not None)
@@ -138,13 +138,13 @@ def _is_same(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def _go_on(session: Session, directories: list[tuple[str, str] | None]) -> Session | None:
-    """Return the session with what it goes on with; None where it is finished. On rank 0."""
+    """Return the session with the state to continue with; None if it is finished. On rank 0."""
     if directories[0] is not None:
         return _go_on_in(Path(directories[0][1]), session)
     elsewhere = next((found for found in directories if found is not None), None)
     if elsewhere is not None:
         raise RunDirectoryError(
-            f"The run to go on with is {elsewhere[1]} on {elsewhere[0]}, but rank 0 now runs on "
+            f"The run to continue is {elsewhere[1]} on {elsewhere[0]}, but rank 0 now runs on "
             "another node, which cannot see it. Start all nodes in one shared folder, or start "
             f"again with {elsewhere[0]} as the first node."
         )
@@ -160,14 +160,14 @@ def _go_on(session: Session, directories: list[tuple[str, str] | None]) -> Sessi
 
 
 def _compose_with(run: Path, session: Session) -> Session:
-    """Return the session composed anew, from the ``params/`` of a run directory."""
+    """Return the session composed again, from the ``params/`` of a run directory."""
     return compose_session(session.flags, session.overrides, session.library, run)
 
 
 def changed_settings(session: Session, params: Path) -> dict[str, tuple[Any, Any]]:
-    """Return by dotted path what a session sets otherwise than the run of ``params``, both values.
+    """Return the settings that differ from the run of ``params``, by dotted path: both values.
 
-    How long it trains and what it is called are no settings of this kind.
+    The length of the training and the name of the run do not count.
     """
     changed: dict[str, tuple[Any, Any]] = {}
     for root, cfg in (("env", session.env_cfg), ("agent", session.agent_cfg)):
@@ -188,7 +188,7 @@ def _changes(then: Any, now: Any, path: str) -> dict[str, tuple[Any, Any]]:
 
 
 def _with_policy(session: Session | None) -> Session | None:
-    """Return the session with the policy that it begins with, unless it resumes. On rank 0."""
+    """Return the session with its initial policy, unless it resumes. On rank 0."""
     if session is None or session.resumed is not None or session.flags.resume:
         return session
     if session.agent_cfg.policies():
@@ -202,7 +202,7 @@ def _with_policy(session: Session | None) -> Session | None:
 
 
 def _go_on_in(directory: Path, session: Session) -> Session | None:
-    """Return the session as it goes on in a run directory of this launch. On rank 0."""
+    """Return the session to continue in a run directory of this launch. On rank 0."""
     manifest = read_manifest(directory)
     params = directory / "params"
     if all((params / name).is_file() for name in ("env.yaml", "agent.yaml")):
@@ -214,7 +214,7 @@ def _go_on_in(directory: Path, session: Session) -> Session | None:
         return None
     if session.agent_cfg.seed == -1:
         key = session.agent_cfg.FLAGS["seed"]
-        session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # that it drew
+        session.agent_cfg = set_value(session.agent_cfg, key, manifest["seed"])  # as drawn
     accept = functools.partial(check_origin, session=session)
     checkpoint: Path | None
     resumed: dict[str, Any] | None
@@ -230,7 +230,7 @@ def _go_on_in(directory: Path, session: Session) -> Session | None:
 def _beginning(
     manifest: Mapping[str, Any], accept: Accept
 ) -> tuple[Path, dict[str, Any]] | tuple[None, None]:
-    """Return the checkpoint that a run was started from, if any, and what it holds."""
+    """Return the checkpoint that a run was started from, if any, and its contents."""
     if manifest.get("resumed_from") is None:
         return None, None
     checkpoint = Path(manifest["resumed_from"])

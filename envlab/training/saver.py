@@ -1,4 +1,4 @@
-"""Checkpoints of a run: when the last one is too old, what they hold, and going on from one."""
+"""Checkpoints of a run: when to write one, their contents, and resuming from one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Saver:
         self._origin, self._seed = dict(origin), cfg.seed
         self._interval_s = 60.0 * cfg.save_interval_minutes
         self._saved_at = time.monotonic()
-        self._kept_return: float | None = None  # of best.pt; rank 0's alone knows
+        self._kept_return: float | None = None  # of best.pt; only rank 0 knows it
         self._checkpoints = Checkpoints(
             run.checkpoints, keep=cfg.keep_checkpoints, moved=context.progress.mark
         )
@@ -105,7 +105,7 @@ class Saver:
         if self._context.broadcast(self.is_result_lost):
             raise ResultLostError(
                 "The run is done, but its last checkpoint could not be written, so its result is "
-                "lost; the log says why. Mend that, and go on from the last good one with --resume "
+                "lost; the log says why. Fix that, and resume from the last good one with --resume "
                 "and the same --max_iterations."
             )
 
@@ -115,16 +115,16 @@ class Saver:
         path: str,
         changed: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
     ) -> None:
-        """Continue where a checkpoint stopped: exactly, with as many ranks and environments.
+        """Continue from a checkpoint: exactly, with as many ranks and environments.
 
         Args:
-            values: What the checkpoint holds.
-            path: Its file.
+            values: Contents of the checkpoint.
+            path: The checkpoint's file.
             changed: Settings that differ from the run's: its values, and ours.
         """
         if changed:
             logger.info(
-                "Going on with other settings than the run's: %s.",
+                "Continuing with settings that differ from the run's: %s.",
                 ", ".join(
                     f"{name}={now}" + ("" if isinstance(then, Mapping) else f" (was {then})")
                     for name, (then, now) in changed.items()
@@ -140,8 +140,8 @@ class Saver:
         if then != now:
             logger.info(
                 "Resuming from %s (iteration %d): networks, optimizer, learning rate and counters "
-                "go on; environments and generators start fresh, because it was saved with %d "
-                "processes of %d environments and seed %d, not %d of %d and %d.",
+                "continue; environments and generators start fresh, because it was saved with "
+                "%d processes of %d environments and seed %d, not %d of %d and %d.",
                 path,
                 values["iteration"],
                 *then,
@@ -164,12 +164,12 @@ class Saver:
             if not self._env.repeats_exactly:
                 logger.info(
                     "A GPU may round contacts differently from here on: "
-                    "env.sim.deterministic=true would repeat the run bit by bit."
+                    "env.sim.deterministic=true would repeat the run bit for bit."
                 )
             return
         logger.info(
             "Resuming from %s (iteration %d): networks, optimizer, learning rate, counters and "
-            "generators go on; episodes start fresh, because Gymnasium's environments cannot "
+            "generators continue; episodes start fresh, because Gymnasium's environments cannot "
             "be saved.",
             path,
             values["iteration"],

@@ -9,8 +9,8 @@ arXiv:1705.08741).
 ``--global_num_envs`` scales strongly: the samples of an iteration are divided, and so are batch
 sizes that a library counts in samples, so that an update sees what it would on one process.
 
-A run's ``params/`` hold what was asked for, so that they give the same on any number of processes;
-its manifest holds what came of it.
+A run's ``params/`` hold the requested values, so that they mean the same on any number of
+processes; its manifest holds the resulting ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RULES = {"none": lambda size: 1.0, "linear": float, "sqrt": math.sqrt}
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """What the number of processes makes of an agent's configuration."""
+    """The effect of the number of processes on an agent's configuration."""
 
     session: Session
     """The session as the library's adapter gets it."""
@@ -50,7 +50,7 @@ class Scaling:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the manifest tells of it."""
+        """The scaling's facts in the manifest."""
         return {
             "rule": self.rule,
             "factor": self.factor,
@@ -59,12 +59,12 @@ class Scaling:
         }
 
     def fit(self, checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a checkpoint with the learning rates of this number of processes, and of today.
+        """Return a checkpoint with the learning rates for this run's settings and process count.
 
-        With as many processes, the same rule and the same rates it is returned as it is.
+        With the same number of processes, rule and rates it is returned unchanged.
 
         Raises:
-            ConfigurationError: If some learning rates have changed otherwise than others.
+            ConfigurationError: If some learning rates have changed by another factor than others.
         """
         ratio, change = self.factor / checkpoint["learning_rate_factor"], _change(self.session)
         if ratio != 1.0:
@@ -87,7 +87,7 @@ class Scaling:
 
 
 def settle_batches(session: Session) -> Session:
-    """Return the session with what its flags say of batch sizes, to be kept with the run.
+    """Return the session with its flags' effect on batch sizes, to be kept with the run.
 
     Raises:
         ConfigurationError: If a rule for learning rates has no effect.
@@ -105,7 +105,7 @@ def settle_batches(session: Session) -> Session:
 
 
 def scale(session: Session, context: DistributedContext) -> Scaling:
-    """Return what a settled session becomes on this number of processes, and log it.
+    """Return the scaling of a settled session to this number of processes, and log it.
 
     Raises:
         ConfigurationError: If a batch size cannot be divided, or a learning rate is not known.
@@ -154,7 +154,7 @@ def scale(session: Session, context: DistributedContext) -> Scaling:
 
 
 def _change(session: Session) -> float:
-    """Return by how much a resumed run's learning rates are now greater than they were."""
+    """Return the factor by which a resumed run's learning rates have changed."""
     paths = [f"agent.{path}" for path in session.agent_cfg.LEARNING_RATES]
     changed = {path: session.changed[path] for path in paths if path in session.changed}
     ratios = {now / then for then, now in changed.values() if then and now}
@@ -193,7 +193,7 @@ def _rate(cfg: Any, path: str) -> Any:
 def _present(paths: tuple[str, ...], cfg: Any) -> list[str]:
     """Return the paths to parts that this configuration has, such as a second network.
 
-    A setting beside the first, in the same dictionary, may be missing: some algorithms lack it.
+    A setting next to the first one, in the same dictionary, may be missing in some algorithms.
     """
     found, first = [], paths[0].rpartition(".")[0] if paths else ""
     for path in paths:
@@ -216,7 +216,7 @@ def _times(value: Any, factor: float) -> Any:
 
 
 def _scaled_rates(values: Any, ratio: float) -> Any:
-    """Return a checkpoint's values with every learning rate in them multiplied."""
+    """Return a checkpoint's values with all of their learning rates multiplied."""
     if isinstance(values, Mapping):
         return {
             name: _times(value, ratio) if name in SAVED_RATES else _scaled_rates(value, ratio)

@@ -1,4 +1,4 @@
-"""From a command line to configurations: what a script does before it calls its library."""
+"""From a command line to configurations: the part of a script before it calls its library."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ROOTS = ("env", "agent")
 
 @dataclass(kw_only=True)
 class Session:
-    """What a script runs: a task with its composed configurations."""
+    """A task with its composed configurations, for a script to run."""
 
     library: Library
     task: Task
@@ -55,36 +55,36 @@ class Session:
     agent_cfg: Any
     """See :class:`envlab.agent_cfg.AgentCfg`."""
     population_cfg: PopulationCfg = field(default_factory=PopulationCfg)
-    """How many are trained at once, and what they differ in."""
+    """How many members are trained together, and how they differ."""
     overrides: list[Override]
     flags: Flags
     sets_num_envs: bool = False
-    """Whether overrides set ``env.scene.num_envs``, be it to the task's default."""
+    """Whether overrides set ``env.scene.num_envs``, even to the task's default."""
     swept: dict[str, str] = field(default_factory=dict)
-    """What a sweep varies, and its values here, by override key."""
+    """The values that a sweep varies, by override key."""
     undone: dict[str, Any] = field(default_factory=dict)
     """Values that overrides changed and a flag then set, by the flag's name."""
     params: Path | None = None
-    """The run, or the file, whose configuration this one began with, in place of the task's."""
+    """The run or file that this configuration started from, instead of the task's defaults."""
     checkpoint: Path | None = None
     """The checkpoint to resume."""
     resumed: dict[str, Any] | None = None
-    """What it holds."""
+    """Contents of that checkpoint."""
     changed: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    """Settings that differ from those of the run it goes on with: that run's value, and ours."""
+    """Settings that differ from those of the run that it continues: that run's value, and ours."""
     given_policy: dict[str, Any] | None = None
     """Content and ``path`` of the checkpoint that a new run begins with, such as a teacher's."""
     directory: Path | None = None
-    """The run directory to go on in, after a restart of the same launch; None: a new one."""
+    """The run directory to continue in, after a restart of the same launch; None: a new one."""
     destination: Path | None = None
-    """The run directory to make; None: one that is named by the time."""
+    """The run directory to make; None: one named by the time."""
     launch: dict[str, Any] = field(default_factory=dict)
-    """What the manifest says of the launch, by which its restarts find the run again."""
+    """The manifest's entry on the launch, by which its restarts find the run again."""
 
     @property
     def run_name(self) -> str:
-        """What the run's folder is called after the time: its name, and what is swept."""
-        own = f"agent.{self.agent_cfg.FLAGS['run_name']}"  # tells them apart by itself
+        """The name of the run's folder after the time: its own name, and the swept values."""
+        own = f"agent.{self.agent_cfg.FLAGS['run_name']}"  # distinguishes them by itself
         swept = {key: value for key, value in self.swept.items() if key != own}
         return "_".join(filter(None, (self.agent_cfg.run_name, folder_label(swept))))
 
@@ -100,9 +100,9 @@ def compose_session(
     Args:
         flags: Parsed flags; they win over overrides.
         overrides: Hydra overrides, parsed.
-        library: What to train with.
-        params: A run directory whose ``params/`` to start from, or a file of ``envlab config``, in
-            place of the task's defaults.
+        library: The library to train with.
+        params: A run directory whose ``params/`` to start from, or a file of ``envlab config``,
+            instead of the task's defaults.
 
     Raises:
         EnvlabError: For anything wrong in flags, overrides or files.
@@ -141,7 +141,7 @@ def compose_session(
     if agent_cfg.overlap and flags.command == "train":
         _check_overlap(agent_cfg, flags)
     population_cfg = composed.get("population") or PopulationCfg()
-    if library.has_members:  # else the flag is a library's own
+    if library.has_members:  # else the flag is the library's own
         population_cfg = with_size(population_cfg, flags.population_size)
         if params is not None or not flags.resume:  # else the run's is to come
             _check_population(population_cfg, agent_cfg, flags)
@@ -170,7 +170,7 @@ def _given_population(params: Path | None) -> PopulationCfg:
 
 
 def _check_overlap(agent_cfg: Any, flags: Flags) -> None:
-    """Refuse to collect beside learning where that has no effect, or would be looked at.
+    """Refuse to collect alongside learning if that has no effect, or would be watched.
 
     Raises:
         ConfigurationError: If it has none, or a flag shows environments while they step.
@@ -178,7 +178,7 @@ def _check_overlap(agent_cfg: Any, flags: Flags) -> None:
     if not agent_cfg.OVERLAPS:
         raise ConfigurationError(
             "agent.overlap=true has no effect here: only fast_sac and rsl_rl's PPO can collect "
-            "beside learning. Leave it out, or train with one of them."
+            "while they learn. Leave it out, or train with one of them."
         )
     for name, is_given in (("video", flags.video), ("viz", flags.viz is not None)):
         if is_given:
@@ -189,10 +189,10 @@ def _check_overlap(agent_cfg: Any, flags: Flags) -> None:
 
 
 def _check_population(cfg: PopulationCfg, agent_cfg: Any, flags: Flags) -> None:
-    """Refuse a population that there cannot be.
+    """Refuse an impossible population.
 
     Raises:
-        ConfigurationError: If there can't, or a flag has no effect on it.
+        ConfigurationError: If it is impossible, or a flag has no effect on it.
     """
     check_ranges({"population": cfg})
     spans_of(cfg, agent_cfg)
@@ -233,7 +233,7 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
     """Return the number of environments of this process.
 
     ``--num_envs`` wins, then ``--global_num_envs``, then ``env.scene.num_envs`` if an override set
-    it. Otherwise it is the task's default on a GPU, and what suits the machine on a CPU.
+    it. Otherwise it is the task's default on a GPU, and a number that suits the machine on a CPU.
 
     Raises:
         ConfigurationError: If the total cannot be divided.
@@ -268,16 +268,16 @@ def choose_num_envs(session: Session, context: DistributedContext) -> int:
 def open_checkpoint(
     session: Session, accept: Accept, *, tasks: Collection[str]
 ) -> tuple[Path, dict[str, Any], Path]:
-    """Return the checkpoint that the flags name, what it holds, and its run directory.
+    """Return the checkpoint that the flags name, its contents, and its run directory.
 
     ``--load_run`` is a run's folder, a name or a pattern, or else the newest run with a checkpoint;
     ``--checkpoint`` is ``latest``, ``best``, ``pretrained``, a file name, or a path. Only the
     first of these falls back to an earlier one.
 
     Args:
-        session: Names library, experiment and algorithm, where no path is given.
-        accept: Refuses what is not wanted.
-        tasks: Ids of the task, for the error where there is no run.
+        session: Names library, experiment and algorithm if no path is given.
+        accept: Rejects unwanted checkpoints.
+        tasks: Ids of the task, for the error if there is no run.
 
     Raises:
         EnvlabError: If there is none, or it cannot be read or is refused.
@@ -305,13 +305,13 @@ def open_checkpoint(
 
 
 def open_policy_of(session: Session) -> dict[str, Any]:
-    """Return content and ``path`` of the checkpoint that a new run is to begin with.
+    """Return content and ``path`` of the checkpoint that a new run begins with.
 
     It may be of another task. ``--checkpoint`` may also be a run's folder.
 
     Raises:
         EnvlabError: If there is none, it cannot be read, or is of another library, unless a student
-            is to imitate it; then the files of its run are needed, and returned as ``files``.
+            imitates it; then the files of its run are needed, and returned as ``files``.
     """
     flags = session.flags
     if flags.checkpoint and (Path(flags.checkpoint) / "run.json").is_file():
@@ -347,7 +347,7 @@ def open_policies_of(session: Session) -> dict[str, Any]:
     named, flags = session.agent_cfg.policies(), session.flags
     if flags.checkpoint is not None or flags.load_run is not None:
         raise ConfigurationError(
-            f"--checkpoint and --load_run have no effect beside {', '.join(named)}, which name "
+            f"--checkpoint and --load_run have no effect with {', '.join(named)}, which name "
             "the policies to begin with. Leave one of them out."
         )
     parts = {}
@@ -359,10 +359,10 @@ def open_policies_of(session: Session) -> dict[str, Any]:
 
 
 def _files_of(folder: Path, path: Path) -> dict[str, str]:
-    """Return the texts that say how a run of another library was set up, by their names in it.
+    """Return the files with the setup of another library's run, by their names in it.
 
     Raises:
-        CheckpointError: If the checkpoint at ``path`` does not lie in its run's folder.
+        CheckpointError: If the checkpoint at ``path`` is not in its run's folder.
     """
     names = ("run.json", "params/env.yaml", "params/agent.yaml")
     try:
@@ -381,7 +381,7 @@ def check_origin(
     """Refuse a checkpoint of another library, task (or ``task_id``) or algorithm, or a damaged one.
 
     Raises:
-        CheckpointError: Naming both, or what is damaged.
+        CheckpointError: Naming both, or the damage.
     """
     asked = {"task": task_id or session.task.id, **session.agent_cfg.origin}
     flags = flags_of(values, asked)
@@ -412,21 +412,21 @@ def _lay_given(
             f"{given} is a configuration for {by}, but {library} was asked for. Name {by}."
         )
     env, agent = (given / "params" / f"{root}.yaml" if of_run else given for root in _ROOTS)
-    if trained == task.id:  # else the environment to play in is another than that trained in
+    if trained == task.id:  # else it plays in another environment than it was trained in
         env_cfg = read_yaml(env, env_cfg, root="env", part=not of_run, trust=trust)
     agent_cfg = agent_cfg.suited(load_yaml(agent) if of_run else facts.get("agent") or {})
     return env_cfg, read_yaml(agent, agent_cfg, root="agent", part=not of_run, trust=trust)
 
 
 def _trust(flags: Flags, overrides: Sequence[Override]) -> Trust:
-    """Return what a run's files may name: code of tasks and libraries, and what the user names."""
+    """Return the code that a run's files may name: that of tasks, of libraries, and of the user."""
     packages = trusted_modules() | libraries.trusted_modules()
     named = frozenset(flags.trust or ())
     return Trust(modules=packages | named, named=texts_of(overrides))
 
 
 def _check_references(agent_cfg: Any, trust: Trust, task_values: Mapping[str, Any]) -> None:
-    """Refuse what a library would import, unless it is trusted, or the task's own file has it.
+    """Refuse a library's imports, unless they are trusted, or in the task's own file.
 
     Raises:
         ConfigurationError: Naming the path and the text.
@@ -447,12 +447,12 @@ def _check_references(agent_cfg: Any, trust: Trust, task_values: Mapping[str, An
 
 
 def _agent_key(library: str, key: str | None, agent_cfg: Any) -> str:
-    """Return what a task registers the agent's configuration under."""
+    """Return the key under which a task registers the agent's configuration."""
     return str(key or getattr(agent_cfg, "registry_key", library)).removesuffix("_cfg_entry_point")
 
 
 def _lay_task_values(task: Task, library: str, key: str | None, agent_cfg: Any) -> Any:
-    """Return the library's defaults with the task's own values over them."""
+    """Return the library's defaults, overridden by the task's own values."""
     name = _agent_key(library, key, agent_cfg)
     values = load_agent_values(task, name)
     if values is None and key is not None:

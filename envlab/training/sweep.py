@@ -1,4 +1,4 @@
-"""What a sweep (``-m``) tells its runs apart by: their folders' names, and the table at its end."""
+"""How a sweep (``-m``) labels its runs: their folders' names, and the table at its end."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def swept_values(jobs: Sequence[Sequence[Override]]) -> list[dict[str, str]]:
 def folder_label(swept: Mapping[str, str]) -> str:
     """Return swept values as part of a folder's name, such as ``clip_param=0.1,gamma=0.9``.
 
-    Keys are as short as tells them apart. What a shell or a file system could misread becomes a
-    dash, and what is too long is cut off: the time before it makes the folder's name unique.
+    Keys are as short as is unambiguous. Characters that a shell or a file system could misread
+    become dashes, and a long label is cut off, as the time before it makes the name unique.
     """
     values = [re.sub(r"[^\w.+-]+", "-", value).strip("-") for value in swept.values()]
     texts = [f"{key}={value}" for key, value in zip(short_keys(list(swept)), values, strict=True)]
@@ -43,7 +43,7 @@ def folder_label(swept: Mapping[str, str]) -> str:
 
 
 def short_keys(keys: Sequence[str]) -> list[str]:
-    """Return the last parts of dotted keys, as many as tell them apart."""
+    """Return the last parts of dotted keys, as many as distinguish them."""
     shortened = []
     for key in keys:
         parts = key.split(".")
@@ -55,11 +55,11 @@ def short_keys(keys: Sequence[str]) -> list[str]:
 
 
 def sweep_table(swept: Sequence[Mapping[str, str]], directories: Sequence[Path | None]) -> str:
-    """Return a line for each run that was started: what was swept, how it ended, and where it is.
+    """Return a line for each started run: its swept values, its results, and where it is.
 
     Args:
-        swept: What :func:`swept_values` returns.
-        directories: The run directories so far; None where an earlier start finished the run.
+        swept: The result of :func:`swept_values`.
+        directories: The run directories so far; None if an earlier start finished the run.
     """
     from tabulate import tabulate  # takes 10 ms, which no --help should wait for
 

@@ -1,7 +1,7 @@
-"""Experiment trackers beside the event files: ``--logger wandb | mlflow | trackio``.
+"""Experiment trackers in addition to the event files: ``--logger wandb | mlflow | trackio``.
 
-Each is a few calls of its own client, which is imported when a run is opened there. A tracker's
-run is continued, by its id, when a run of ours is resumed.
+Each is a few calls of its own client, which is imported when a run is opened there. When a run is
+resumed, the tracker's run continues, found by its id.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from typing import Any, Protocol
 from envlab.run.checkpoints import Checkpoints
 
 FRAMES = "envlab/frames"
-"""What a tracker is given beside each iteration's values, to draw them over."""
+"""A tag logged with each iteration's values, for use as a horizontal axis."""
 ENDED = {
     "neptune": "Neptune's service ended on 5 March 2026 (docs.neptune.ai/transition_hub). Use "
     "wandb, mlflow or trackio.",
 }
-"""Services that there were."""
+"""Services that no longer exist."""
 
 
 class Tracker(Protocol):
     """A run at an experiment tracker."""
 
     id: str
-    """What it calls this run."""
+    """The tracker's id of this run."""
 
     def log(self, iteration: int, values: Mapping[str, float]) -> None:
-        """Send an iteration's values by tag; it may be called several times an iteration."""
+        """Send an iteration's values by tag, possibly in several calls."""
 
     def close(self) -> None:
-        """Say that the run has ended."""
+        """Report that the run has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrackedRun:
-    """What a tracker is told of a run that starts or goes on."""
+    """Facts for a tracker on a run that starts or continues."""
 
     folder: Path
     """The run directory."""
@@ -51,16 +51,16 @@ class TrackedRun:
     project: str | None
     """The tracker's project; None: its own variable, or the name of the folder's parent."""
     entity: str | None
-    """The user or team it belongs to; None: the tracker's own variable, or the account's own."""
+    """The user or team it belongs to; None: the tracker's own variable, or the account's."""
     config: Mapping[str, Any]
     """The run's configuration by root: ``env``, ``agent``."""
 
 
 class WandbRun:
-    """A run of Weights & Biases: its own, or one that is continued.
+    """A run of Weights & Biases, new or continued.
 
-    Its step is the iteration. W&B refuses a step before its last one, so iterations that are done
-    again after a resume leave the curve as it is.
+    Its step is the iteration. W&B refuses a step before its last one, so iterations that are
+    repeated after a resume leave the curve as it is.
     """
 
     def __init__(self, run: TrackedRun) -> None:
@@ -84,7 +84,7 @@ class WandbRun:
         self._wandb.log(dict(values), step=iteration)
 
     def close(self) -> None:
-        """End it; the newest checkpoint and the best go along: see :mod:`envlab.run.remote`."""
+        """End it, and upload the newest and best checkpoints; see :mod:`envlab.run.remote`."""
         checkpoints = Checkpoints(self._folder / "checkpoints")
         newest = [f"checkpoints/model_{number}.pt" for number in checkpoints.iterations()[-1:]]
         for path in (
@@ -97,20 +97,20 @@ class WandbRun:
 
 
 class MlflowRun:
-    """A run of MLflow: its own, or one that is continued. The step is the iteration.
+    """A run of MLflow, new or continued. The step is the iteration.
 
-    It is kept where ``MLFLOW_TRACKING_URI`` says, or as MLflow has it: ``mlflow.db`` in the folder
-    where training was started. The project is MLflow's experiment.
+    It is kept at ``MLFLOW_TRACKING_URI``, or at MLflow's default: ``mlflow.db`` in the folder where
+    training was started. The project is MLflow's experiment.
     """
 
     MOST_PARAMS = 100
-    """Parameters, which MLflow takes at a time."""
+    """Parameters that MLflow takes at a time."""
     LONGEST = 6000
     """Characters of a parameter; MLflow's limit."""
 
     def __init__(self, run: TrackedRun) -> None:
         """Start it, or continue it. MLflow has no entities."""
-        # By itself it tries a server that is away for minutes, in which no rank makes progress.
+        # By default it tries an absent server for minutes, in which no rank makes progress.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
         self._entities = importlib.import_module("mlflow.entities")
@@ -146,10 +146,10 @@ class MlflowRun:
 
 
 class TrackioRun:
-    """A run of Trackio: its own, or one that is continued. The step is the iteration.
+    """A run of Trackio, new or continued. The step is the iteration.
 
     It is kept on this machine, in ``TRACKIO_DIR``; ``TRACKIO_SPACE_ID`` names a Hugging Face space
-    to keep it in. Trackio knows a run by its name, which is that of the run directory.
+    to keep it in. Trackio identifies a run by its name, which is that of the run directory.
     """
 
     def __init__(self, run: TrackedRun) -> None:
@@ -173,7 +173,7 @@ class TrackioRun:
 
 
 TRACKERS = {"wandb": WandbRun, "mlflow": MlflowRun, "trackio": TrackioRun}
-"""What ``--logger`` names beside ``tensorboard``."""
+"""Values of ``--logger`` other than ``tensorboard``."""
 
 
 def advice(name: str, error: Exception) -> str:
@@ -189,7 +189,7 @@ def advice(name: str, error: Exception) -> str:
 
 
 def _mlflow_name(tag: str) -> str:
-    """Return a tag with the characters that MLflow takes in a name."""
+    """Return a tag with only the characters that MLflow accepts in a name."""
     return re.sub(r"[^\w\-. :/]", "_", tag)
 
 

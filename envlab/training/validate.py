@@ -1,4 +1,4 @@
-"""``envlab validate``: checkpoints of a run, judged by whole episodes that were not trained in."""
+"""``envlab validate``: judges a run's checkpoints by whole episodes unseen in training."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from envlab.training.flags import whole_number
 logger = logging.getLogger(__name__)
 
 FILES = {"valid": "validation.jsonl", "test": "test.jsonl"}
-"""Where results are written, in the run directory, by what they are for."""
+"""Files of results in the run directory, by purpose."""
 POLL_S = 2.0
 NUM_EPISODES, NUM_ENVS = 100, 16
 SHOWN = ("success", "spl", "mean_return", "mean_episode_length")
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def validate_beside_training(connection: Connection, arguments: Sequence[str]) -> None:
-    """Judge a run's newest checkpoint until the training says that there will be no other."""
+    """Judge a run's newest checkpoint until the training reports that there will be no other."""
     os.nice(10)  # the training comes first
     try:
         flags, words = _parse(arguments)
@@ -112,11 +112,11 @@ def _newest_run(place: Path) -> Path:
 
 
 class Validator:
-    """Judges checkpoints of one run, always by the same episodes, and writes down each once.
+    """Judges checkpoints of one run, always by the same episodes, and records each once.
 
     A line of ``validation.jsonl`` has the checkpoint's iteration, frames and wall time, mean return
-    and length, and what the task measures besides with the ends of its
-    95 % intervals. TensorBoard's curves are in ``validation/`` beside it.
+    and length, and the task's own measures with the bounds of their 95 % intervals.
+    TensorBoard's curves are in ``validation/`` next to it.
     """
 
     def __init__(self, directory: Path, flags: argparse.Namespace, words: Sequence[str]) -> None:
@@ -145,12 +145,12 @@ class Validator:
         self._path = directory / FILES[self._mode]
         judged = Records(self._path)
         self._records = {record["iteration"]: record for record in judged.read()}
-        if judged.is_cut:  # the next record would become a part of that line
+        if judged.is_cut:  # the next record would become part of that line
             os.truncate(self._path, judged.end)
         self._events: Any = None
 
     def evaluate_all(self, interval: int) -> None:
-        """Judge all checkpoints that were not yet, ``interval`` frames apart or more.
+        """Judge all checkpoints not yet judged, at least ``interval`` frames apart.
 
         Raises:
             CheckpointError: If there is none.
@@ -186,7 +186,7 @@ class Validator:
             time.sleep(POLL_S)
 
     def has_ended(self) -> bool:
-        """Return whether the run's manifest says that it has ended."""
+        """Return whether the run's manifest records its end."""
         return read_manifest(self._directory).get("status") != "running"
 
     def table(self) -> str:
@@ -235,7 +235,7 @@ class Validator:
         return session
 
     def _load(self, iteration: int) -> dict[str, Any] | None:
-        """Return what a checkpoint holds; None if it cannot be read, or is no more."""
+        """Return a checkpoint's contents; None if it cannot be read, or is gone."""
         from envlab.distributed.checkpoint import load_checkpoint
         from envlab.run.checkpoints import check_header
 
@@ -250,7 +250,7 @@ class Validator:
         return dict(values)
 
     def _evaluate(self, iteration: int, values: dict[str, Any]) -> None:
-        """Run the episodes with a checkpoint, and write down what came of it."""
+        """Run the episodes with a checkpoint, and record the results."""
         import torch
 
         from envlab.training.evaluation import evaluate

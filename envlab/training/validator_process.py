@@ -1,4 +1,4 @@
-"""The process that validates beside a training, on the first node."""
+"""The process that validates alongside a training, on the first node."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ LAST_S = 600.0
 def start_validator(
     session: Session, directory: Path, context: DistributedContext
 ) -> ValidatorProcess | None:
-    """Start validating a run where that was asked for; on the other ranks, and else, do nothing."""
+    """Start validating a run on rank 0, if asked for; otherwise do nothing."""
     flags = session.flags
     if not (flags.validate and context.is_main):
         return None
-    # What the user has named on this command line, as code of a run's files is not run unasked.
+    # Only the user's own words, as code in a run's files is not run unasked.
     words = session.library.file_words(flags)
     words += [f"--trust={one}" for one in flags.trust or ()]
     return ValidatorProcess(directory, [*words, f"--device={context.device}"])
@@ -43,7 +43,7 @@ class ValidatorProcess:
 
         Args:
             directory: The run directory.
-            words: What ``envlab validate`` is given besides.
+            words: Further arguments of ``envlab validate``.
         """
         with (directory / "validation.log").open("ab") as log:
             self.child = Child(
@@ -66,5 +66,5 @@ class ValidatorProcess:
             logger.warning("The validation failed; validation.log has its output. (%s)", error)
 
     def close(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it is doing."""
         self.child.end()

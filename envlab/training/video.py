@@ -1,8 +1,8 @@
 """Videos of environment 0, as in Isaac Lab: ``--video``, ``--video_length``, ``--video_interval``.
 
 H.264 in MP4 by PyAV. It encodes inside this process, so that Ctrl-C, which reaches a whole process
-group, cannot end an ffmpeg beside it before the last frames are written; its wheel brings all it
-needs (104 MB installed; imageio-ffmpeg's is 165 MB).
+group, cannot end a separate ffmpeg before the last frames are written. Its wheel is self-contained
+(104 MB installed; imageio-ffmpeg's is 165 MB).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ INTERVAL = 2000
 """Steps between the starts of two clips, in training."""
 
 CONTAINER = {"movflags": "frag_keyframe+empty_moov+default_base_moof", "flush_packets": "1"}
-"""Written a second at a time, so that a clip plays even if the process was killed in its middle."""
+"""Written a second at a time, so that a clip plays even if the process was killed midway."""
 
 ENCODER: dict[str, object] = {"preset": "veryfast", "tune": "zerolatency"}
-"""Holds no frames back. A clip of 200 frames of Cartpole has 70 kB and costs 2.3 s on a CPU,
+"""Holds no frames back. A clip of 200 frames of Cartpole has 70 kB and takes 2.3 s on a CPU,
 nearly all of it for rendering."""
 
 
 class VideoRecorder:
     """Writes clips of environment 0, ``step_<n>.mp4``, where ``n`` is the step it starts at.
 
-    A clip plays in real time. A frame is the state after a step: of the new episode, where one
-    ended.
+    A clip plays in real time. A frame shows the state after a step, which is of the new episode if
+    one ended.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class VideoRecorder:
 
         Args:
             env: The environment, with ``render_mode="rgb_array"``.
-            directory: Where to write; it is made with the first clip.
+            directory: Folder to write to, made with the first clip.
             length: Steps of a clip.
-            interval: Steps between the starts of two clips; None: one clip only. A clip that is
-                still running at the next start goes on to its length first.
+            interval: Steps between the starts of two clips; None: a single clip. A clip that is
+                still running at the next start is completed first.
         """
         self._env, self._directory = env, directory
         self._length, self._interval = length, interval
@@ -76,7 +76,7 @@ class VideoRecorder:
             return
         picture = self._env.render()
         assert picture is not None, "a recorder's environment has render_mode='rgb_array'"
-        clip, self._clip = self._clip, None  # which it stays where the disk is full
+        clip, self._clip = self._clip, None  # stays so if the disk is full
         path = self._directory / f"step_{step}.mp4" if clip is None else clip.path
         with surviving_disk_errors(path, *_broken_off(path)):
             if clip is None:
@@ -98,7 +98,7 @@ class VideoRecorder:
 
 
 def _broken_off(path: Path) -> tuple[str, str]:
-    return f"The video {path} is broken off", "The run goes on."
+    return f"The video {path} is broken off", "The run continues."
 
 
 class _Clip:
@@ -113,7 +113,7 @@ class _Clip:
         self._container = av.open(str(path), mode="w", options=CONTAINER)
         self._stream = self._container.add_stream("libx264", rate=Fraction(fps))
         self._stream.height, self._stream.width = shape[:2]
-        self._stream.pix_fmt = "yuv420p"  # the one that all players know
+        self._stream.pix_fmt = "yuv420p"  # which all players support
         self._stream.options = ENCODER
         self._stream.codec_context.gop_size = fps
 
@@ -123,7 +123,7 @@ class _Clip:
         self.num_frames += 1
 
     def close(self) -> None:
-        """Write what the encoder still holds, and the file's end."""
+        """Write the frames still in the encoder, and the end of the file."""
         if self.num_frames:
             self._container.mux(self._stream.encode(None))
         self._container.close()
@@ -138,7 +138,7 @@ def start_recording(flags: Flags, env: BatchedEnv, directory: Path) -> VideoReco
     """Return the recorder that the flags ask for, on rank 0.
 
     Args:
-        flags: ``video``, ``video_length`` and, in training, ``video_interval``: play makes one.
+        flags: ``video``, ``video_length`` and, in training, ``video_interval``; play makes one.
         env: The environment.
         directory: Where to write.
     """
@@ -150,7 +150,7 @@ def start_recording(flags: Flags, env: BatchedEnv, directory: Path) -> VideoReco
 
 
 def check_recording(flags: Flags, env: BatchedEnv) -> None:
-    """Refuse ``--video`` where it cannot work, before anything is written. Called by every rank.
+    """Refuse ``--video`` if it cannot work, before anything is written. Called by every rank.
 
     Raises:
         ConfigurationError: On every rank, if rank 0 has no encoder or cannot render.
@@ -172,7 +172,7 @@ def _find_problem(env: BatchedEnv) -> str | None:
     pin_opengl(env.context.device.index or 0)  # None on a CPU
     try:
         env.render()
-    except Exception as error:  # each OpenGL fails with types of its own
+    except Exception as error:  # each OpenGL raises its own types
         return (
             "--video cannot render on this machine "
             f"({opengl_problems() or f'{type(error).__name__}: {error}'}). {INSTALL_HINT}."

@@ -1,7 +1,7 @@
 """Watching environments live: ``--viz web`` and ``--viz native``.
 
-Installed packages bring the viewers, by entry points of the group ``envlab.viewers``; nothing of
-them is loaded where none was asked for.
+Installed packages provide the viewers by entry points of the group ``envlab.viewers``, which are
+loaded only on request.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from envlab.plugins import named_plugins
 from envlab.registry import load_entry_point
 from envlab.training.flags import PORT, Flags
 
-if TYPE_CHECKING:  # which loads torch, and flags are read before
+if TYPE_CHECKING:  # loads torch, but flags are read before that
     from envlab.envs import BatchedEnv
 
 ENTRY_POINT_GROUP = "envlab.viewers"
 """Entry points that ``--viz`` names: ``(env, *, title, port, is_played) -> Viewer``."""
 
 NUM_WATCHED = 4
-"""Environments that are shown at a time, and that are made where they are only to be watched."""
+"""Environments shown at a time, and made if they are only for watching."""
 
 
 class Viewer(Protocol):
     """Shows environments while they are stepped."""
 
     told: str
-    """Which policy plays; it may be set."""
+    """The name of the policy that plays; it may be set."""
 
     @staticmethod
     def find_problem() -> str | None:
@@ -39,7 +39,7 @@ class Viewer(Protocol):
         """Whether the visitor has not ended it."""
 
     def after_step(self) -> None:
-        """Show the state after a step; in play, wait as the visitor says."""
+        """Show the state after a step; in play, wait as the visitor asks."""
 
     def wants_reset(self) -> bool:
         """Return whether the visitor has asked for a reset since the last call."""
@@ -49,7 +49,7 @@ class Viewer(Protocol):
 
 
 class Pace:
-    """Waits, each time it is called, until another step is over in the world."""
+    """Waits, on each call, until a step's time has passed in the real world."""
 
     def __init__(self, step_dt: float) -> None:
         self._step_dt = step_dt
@@ -57,14 +57,14 @@ class Pace:
 
     def __call__(self, speed: float = 1.0) -> None:
         """Wait for a step at ``speed``, in simulated seconds per second; it may be infinite."""
-        # One that took too long moves all later ones: nothing is made up for in a rush.
+        # A late step delays all later ones, rather than making them catch up.
         now = time.monotonic()
         self._end = max(self._end + self._step_dt / speed, now)
         time.sleep(self._end - now)
 
 
 def check_viewing(flags: Flags, env: BatchedEnv) -> None:
-    """Refuse ``--viz`` where it cannot work, before anything is written. Called by every rank.
+    """Refuse ``--viz`` if it cannot work, before anything is written. Called by every rank.
 
     Raises:
         ConfigurationError: On every rank, if rank 0 cannot show these environments.
@@ -85,8 +85,8 @@ def start_viewing(
     Args:
         flags: ``viz`` and ``viz_port``.
         env: The environments.
-        title: What the page is called.
-        is_played: Whether the visitor may hold, push and command: not in a training.
+        title: Title of the page.
+        is_played: Whether the visitor may hold, push and command, as in play but not in training.
 
     Raises:
         ConfigurationError: If it cannot be started.
@@ -110,5 +110,5 @@ def _find_problem(name: str, env: BatchedEnv) -> str | None:
 
 
 def viewer_class(name: str) -> Any:
-    """Return the viewer of a name."""
+    """Return the viewer with a name."""
     return load_entry_point(named_plugins(ENTRY_POINT_GROUP)[name])

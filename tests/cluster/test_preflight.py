@@ -78,7 +78,7 @@ def test_the_first_is_met_by_ipv4_where_others_see_it_so():
         ("a: Permission denied (publickey,password).", "it refuses the key"),
         ("Timeout, server a not responding.", "the connection was lost"),
         ("something new", "ssh failed (ssh: something new)"),
-        ("", "the connection was lost (ssh said nothing)"),
+        ("", "the connection was lost (ssh printed no reason)"),
         ("ssh: Could not resolve hostname jump: No address\nConnection closed by remote host",
          "cannot be resolved: see the spelling, or give an IP address (ssh: Could not resolve "
          "hostname jump: No address)"),

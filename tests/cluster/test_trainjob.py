@@ -202,7 +202,7 @@ WRONG = {
     "--processes-per-node is 8, but there is one process for each of the 4 GPUs": [
         *("--gpus-per-node=4", "--processes-per-node=8")
     ],
-    "--runtime mine has no effect beside --own-runtime": ["--own-runtime", "--runtime=mine"],
+    "--runtime mine has no effect with --own-runtime": ["--own-runtime", "--runtime=mine"],
     "--mem is '64 GB', but must be a size": ["--mem=64 GB"],
     "--mem is '0', but must be a size": ["--mem=0"],
     "--cpus-per-node is 0": ["--cpus-per-node=0"],

@@ -88,7 +88,7 @@ def test_ranks_that_were_told_of_worlds_of_two_sizes_say_so(
         thread.start()
     for thread in threads:
         thread.join(20.0)
-    expected = f"Rank 1 was told that there are {second} ranks, but rank 0 that there are {first}."
+    expected = f"Rank 1 was started as one of {second} ranks, but rank 0 as one of {first}."
     assert said[0] == said[1]
     assert said[0].startswith(expected)
 

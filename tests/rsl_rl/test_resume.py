@@ -106,7 +106,7 @@ def test_a_run_to_load_beside_a_path_is_refused(
     path = trained / "checkpoints/model_2.pt"
     flags = ["--resume", f"--checkpoint={path}", "--load_run=.*"]
     assert train_in(tmp_path, *SMALL, *flags) == 2
-    assert "--load_run has no effect beside a checkpoint's path" in capsys.readouterr().err
+    assert "--load_run has no effect with a checkpoint's path" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,7 @@ FOREIGN = Path(__file__).parents[2] / "source/envlab_policies/Isaac-Humanoid-v0/
         (
             {},
             ["--checkpoint=pretrained"],
-            "--checkpoint and --load_run have no effect beside agent",
+            "--checkpoint and --load_run have no effect with agent",
         ),
         ({"gaps": Path("none/x.pt")}, [], "There is no checkpoint .*none/x.pt"),
         ({"gap": Path("GAPS")}, [], "names the sub-terrain 'gap', but the task has gaps"),

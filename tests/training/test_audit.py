@@ -137,7 +137,7 @@ def test_each_divergence_is_named(library: str, planted: str, said: dict[str, di
     assert DIVERGED[library][planted] in message
     assert "by iteration 1:" in message
     assert "more." not in message  # nothing else is named
-    assert message.endswith("no checkpoint to go back to: mend the cause, and start again.")
+    assert message.endswith("no checkpoint to go back to: fix the cause, and start again.")
 
 
 def test_a_checkpoint_that_passed_the_audit_is_named(said: dict[str, dict[str, Any]]):

@@ -141,7 +141,7 @@ def test_project_and_entity_are_flags_before_variables(wandb, tmp_path: Path, mo
     [
         (
             ValueError("No API key configured. Use `wandb login` to log in.\nMore\nlines"),
-            "No API key configured. Use `wandb login` to log in. The run goes on without it; "
+            "No API key configured. Use `wandb login` to log in. The run continues without it; "
             "metrics.jsonl and the event files have all values. Log in with 'wandb login' or "
             "WANDB_API_KEY, or set WANDB_MODE=offline.",
         ),

@@ -41,5 +41,5 @@ def test_each_newer_checkpoint_is_taken_over_once(tmp_path: Path, caplog):
     newer._look_at = 0.0
     with caplog.at_level(logging.WARNING):
         assert newer() is None
-    assert "the old one goes on: Of another task." in caplog.text
+    assert "the old one stays: Of another task." in caplog.text
     assert torch.load(tmp_path / "latest.pt", weights_only=True)["iteration"] == 3

@@ -1,4 +1,4 @@
-"""``envlab compare``: runs of any library as a table and a picture, over seeds."""
+"""``envlab compare``: a table and a picture of runs of any library, over seeds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     print(printable(FORMATS[flags.format](rows, notes, flags.metric)))
     if picture is not None:
         write(draw(groups, flags.metric, task), picture)
-        # Beside a table for a page or a script, standard output holds nothing else.
+        # A table for a page or a script has standard output to itself.
         print(f"Picture: {picture}", file=sys.stdout if flags.format == "text" else sys.stderr)
     return 0
 

@@ -1,4 +1,4 @@
-"""Results of runs that only TensorBoard's event files tell of: legged_gym's, and others'."""
+"""Results of runs that left only TensorBoard's event files: legged_gym's, and others'."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _RETURNS = {
 """The tag of the mean return -> the library that writes it."""
 _RSL_RL_FPS = "Perf/total_fps"
 _RSL_RL_TIMES = ("Perf/collection time", "Perf/collection_time", "Perf/learning_time")
-"""Of an iteration in s; rsl_rl 1 writes the first with a space."""
+"""Times of an iteration in s; rsl_rl 1 writes the first with a space."""
 _LATEST = 1e11
-"""Seconds since 1970 that no clock shows; such an event has no place on an axis of time."""
+"""Seconds since 1970 that no clock shows; an event this late has no place on a time axis."""
 _DATED = re.compile(r"(.*[A-Za-z].*?)_\d\d-\d\d-\d\d-\d\d$")
 
 
@@ -42,14 +42,14 @@ def event_folders(place: Path) -> Iterator[Path]:
 def read_folder(
     folder: Path, metric: str
 ) -> tuple[dict[str, Any], list[tuple[float, float, float | None]], set[str]]:
-    """Return a manifest as far as it is known, the metric's points, and all tags.
+    """Return as much of a manifest as is known, the metric's points, and all tags.
 
     Args:
-        folder: Where event files lie.
+        folder: The folder of the event files.
         metric: A tag, or ``mean_return`` for that of the library that wrote the files.
 
     Returns:
-        The manifest; frames, wall time in s and value of each point; and the names there are.
+        The manifest; frames, wall time in s and value of each point; and all names.
     """
     tags: dict[str, dict[int, tuple[float, float]]] = {}
     for path in sorted(folder.glob(PATTERN)):
@@ -78,10 +78,10 @@ def read_folder(
 
 
 def _frames_of_steps(tags: dict[str, dict[int, tuple[float, float]]]) -> dict[int, int]:
-    """Return the frames at each iteration of rsl_rl; the others count steps in frames.
+    """Return the frames at each iteration of rsl_rl; other libraries count steps in frames.
 
-    Its files have neither frames nor the number of environments, but frames per second, cut to an
-    integer, and the seconds that these were of.
+    Its files have neither frames nor the number of environments, only frames per second, cut to an
+    integer, and the seconds over which they were measured.
     """
     rates = tags.get(_RSL_RL_FPS, {})
     if not rates:

@@ -1,4 +1,4 @@
-"""Groups of runs that differ in their seed only, by keys of their manifests and configurations."""
+"""Groups of runs that differ only in their seed, by keys of their manifests and configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envlab.run.compare.results import RunResult
 from envlab.run.records import dotted_names, value_at
 
 GROUP_KEYS = ("library", "algorithm", "ml_framework", "world.size", "global_num_envs")
-"""Runs that agree in these keys of the manifest form a group; one that is absent is None."""
+"""Runs that agree in these keys of the manifest form a group; an absent key counts as None."""
 _ALWAYS_SHOWN = ("library", "world.size")
 
 
@@ -23,7 +23,7 @@ class Group:
     """Runs that differ only in their seed, by the manifest keys."""
 
     label: str
-    """What distinguishes it from the other groups."""
+    """The words that distinguish it from the other groups."""
     keys: dict[str, Any]
     """The manifest keys it was formed by, and their values."""
     runs: list[RunResult]
@@ -68,7 +68,7 @@ def params_of(directory: Path) -> dict[str, Any]:
 def _check_keys(
     keys: Sequence[str], of_manifests: set[str], facts: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Refuse a key that no run has, with the nearest ones, or those that end like it."""
+    """Refuse a key that no run has, suggesting the nearest ones, or those with the same ending."""
     configured = {
         name
         for values in facts

@@ -25,15 +25,15 @@ UNITS = {
 }
 _LINE_STYLES = ("-", "--", ":", "-.")
 _LEGEND_CHARACTERS = 150
-"""What fits beside each other below the axes, marks and gaps included."""
+"""How many fit side by side below the axes, marks and gaps included."""
 
 
 def choose_path(output: str | None, *, force: bool) -> Path:
-    """Return where to write: a file that is there keeps its name, and this one gets a number.
+    """Return where to write. An existing file keeps its name, and this one gets a number.
 
     Args:
-        output: What the user wants. None: :data:`DEFAULT_PATH`.
-        force: Overwrite.
+        output: The user's choice. None: :data:`DEFAULT_PATH`.
+        force: Overwrite an existing file.
 
     Raises:
         ConfigurationError: If the suffix or the folder is wrong.
@@ -89,7 +89,7 @@ def draw(groups: Sequence[Group], metric: str, task: str) -> Any:
         frameon=False,
         title=title if any(len(group.runs) > 1 for group in groups) else None,
     )
-    for text in legend.get_texts():  # a dollar sign is a dollar sign
+    for text in legend.get_texts():  # a dollar sign is literal
         text.set_parse_math(False)
     return figure
 
@@ -110,7 +110,7 @@ def write(figure: Any, path: Path) -> None:
 
 
 def _draw_group(axis: Any, group: Group, x_name: str) -> None:
-    """Draw a group's line, which is empty if its runs share no range, and its interval."""
+    """Draw a group's interval and its line, which is empty if its runs share no range."""
     curve = over_seeds(
         [getattr(run, x_name)[run.has_value] for run in group.runs],
         [run.values[run.has_value] for run in group.runs],

@@ -1,4 +1,4 @@
-"""Results of runs of any library: found, read, and joined where one continues another."""
+"""Results of runs of any library: found, read, and joined where one run continues another."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from envlab.run.records import METRICS, Records, dotted_names, number_at
 
 @dataclass(kw_only=True)
 class RunResult:
-    """A run's manifest, and one metric of it per iteration."""
+    """A run's manifest, and one of its metrics per iteration."""
 
     directory: Path
     """The run directory, as it was given."""
     manifest: dict[str, Any]
-    """What ``run.json`` holds."""
+    """Contents of ``run.json``."""
     frames: np.ndarray
     """Global environment frames, ``(num_records,)``, rising."""
     wall_s: np.ndarray
@@ -32,20 +32,20 @@ class RunResult:
     values: np.ndarray
     """The metric, ``(num_records,)``; NaN where an iteration has none."""
     names: set[str]
-    """All metrics that it recorded, dotted as in ``losses.value``."""
+    """All metrics that the run recorded, dotted as in ``losses.value``."""
     cut_file: Path | None = None
-    """The file whose last line is cut off, as by a kill, and does not count."""
+    """The file whose last line is cut off, as by a kill; that line does not count."""
     continues: Path | None = None
-    """The run whose records come first here, because this one was resumed from it."""
+    """The run that this one was resumed from, whose records come first here."""
 
     @property
     def has_value(self) -> np.ndarray:
-        """Which records have a value of the metric, bool ``(num_records,)``."""
+        """Whether each record has a value of the metric, bool ``(num_records,)``."""
         return ~np.isnan(self.values)
 
 
 def find_results(places: Sequence[str], metric: str) -> list[RunResult]:
-    """Read the runs at some places, each once, oldest first.
+    """Read each run at some places once, oldest first.
 
     Args:
         places: Run directories, folders that contain some at any depth, or glob patterns.
@@ -75,7 +75,7 @@ def _run_directories(place: str) -> Iterator[Path]:
             yield Path(path)
         else:
             found = sorted(manifest.parent for manifest in Path(path).rglob("run.json"))
-            # A trial's record is its sessions' mean; these are compared where they are named.
+            # A trial's record is the mean of its sessions, which are compared only where named.
             yield from (run for run in found if not set(run.parents) & set(found))
             yield from event_folders(Path(path))
 
@@ -97,7 +97,7 @@ def read_result(directory: Path, metric: str) -> RunResult:
             value = number_at(record, metric.removeprefix(prefix))
             points.append((record["frames"], record["wall_s"], value))
             names.update(f"{prefix}{name}" for name in dotted_names(record))
-        points.sort(key=lambda point: point[0])  # validation follows the order of the judging
+        points.sort(key=lambda point: point[0])  # validation is in the order of judging
         cut_file = records.path if records.is_cut else None
     else:
         manifest, points, names = read_folder(directory, metric)
@@ -127,7 +127,7 @@ def _manifest_of(directory: Path) -> dict[str, Any]:
 
 
 def _file_of(metric: str) -> tuple[str, str]:
-    """Return the file that has a metric, and what of the metric's name is the file's."""
+    """Return the file that has a metric, and the prefix of the metric's name for that file."""
     for prefix in ("validation.", "test."):
         if metric.startswith(prefix):
             return f"{prefix}jsonl", prefix
@@ -137,7 +137,7 @@ def _file_of(metric: str) -> tuple[str, str]:
 def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
     """Join each resumed run with the one it continues, if that is among ``runs`` too.
 
-    Otherwise the two would count as two seeds. Records of the earlier run after the checkpoint are
+    Otherwise the two would count as two seeds. The earlier run's records after the checkpoint are
     dropped, as the later run repeats them.
 
     Args:
@@ -164,7 +164,7 @@ def join_resumed(runs: Sequence[RunResult]) -> list[RunResult]:
 
 
 def _origins(run: RunResult) -> list[Path]:
-    """Return where the run may lie that this one was resumed from: there, or moved along."""
+    """Return where the run that this one was resumed from may be: there, or moved along."""
     checkpoint = run.manifest.get("resumed_from")
     if not checkpoint:
         return []
@@ -193,14 +193,14 @@ def with_values(runs: Sequence[RunResult], metric: str) -> list[RunResult]:
     """Return the runs that have a value of the metric that was read.
 
     Raises:
-        ConfigurationError: If no run knows the metric.
+        ConfigurationError: If no run recorded the metric.
         RunDirectoryError: If no run has a value.
     """
     kept = [run for run in runs if run.has_value.any()]
     if not kept and metric.partition(".")[0] in ("validation", "test"):
         raise RunDirectoryError(
-            f"None of the runs ({len(runs)}) has a value of {metric}, which is not of training. "
-            f"Run 'envlab validate {runs[0].directory}' first, or let --validate do so beside it."
+            f"None of the runs ({len(runs)}) has a value of {metric}, which is no training metric. "
+            f"Run 'envlab validate {runs[0].directory}' first, or train with --validate."
         )
     names = {name for run in runs for name in run.names}
     if names and metric not in names:

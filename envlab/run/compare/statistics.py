@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 NUM_RESAMPLES = 2000
 NUM_POINTS = 500
 _BATCH = 100
-"""Resamples at a time: 10 runs of 500 points take 4 MB, and not 80."""
+"""Resamples at a time: 10 runs of 500 points then take 4 MB rather than 80."""
 
 
 @dataclass(kw_only=True)
@@ -41,8 +41,8 @@ def require(module: str, purpose: str = "envlab compare", extra: str = "compare"
 
     Args:
         module: Its name.
-        purpose: What needs it.
-        extra: Of the extras in pyproject.toml, the one that has it.
+        purpose: The feature that needs it.
+        extra: The extra in pyproject.toml that has it.
 
     Raises:
         ConfigurationError: If its package is not installed.
@@ -57,17 +57,17 @@ def require(module: str, purpose: str = "envlab compare", extra: str = "compare"
 
 
 def interquartile_mean(values: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Return the mean without the lowest and highest quarter, rounded down, along an axis.
+    """Return the mean along an axis without the lowest and highest quarter, rounded down.
 
-    Of fewer than four values nothing is cut, so that it is their mean.
+    Of fewer than four values nothing is cut, so the result is their mean.
     """
     return require("scipy.stats").trim_mean(values, 0.25, axis=axis)
 
 
 def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds of the interquartile mean over runs; the same ones at each call.
+    """Return bounds of the interquartile mean over runs, the same at each call.
 
-    A resample draws whole runs, so that all points of a curve see the same ones.
+    A resample draws whole runs, so all points of a curve see the same ones.
 
     Args:
         values: ``(num_runs, ...)``, of two runs or more.
@@ -96,7 +96,7 @@ def bootstrap_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def improvement_interval(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float, float]:
     """Return the probability that one of our runs beats one of theirs, and its interval's bounds.
 
-    Agarwal et al. (2021), section 4.3, of one task: the share of pairs, of which ties count half.
+    Agarwal et al. (2021), section 4.3, for one task: the share of pairs won, a tie counting half.
     """
 
     def share(ours: np.ndarray, theirs: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -130,7 +130,7 @@ def _interval_of_two(
 
 
 def shared_range(xs: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """Return first and last frame or second that all runs have; None if there is none.
+    """Return the first and last frame or second that all runs have; None if there is none.
 
     Args:
         xs: Frames or seconds of each run, ``(num_values,)`` of its own, rising.
@@ -147,10 +147,10 @@ def over_seeds(
     Args:
         xs: Frames or seconds of each run, ``(num_values,)`` of its own, rising.
         ys: The metric at these.
-        num_points: Of the grid.
+        num_points: Number of grid points.
 
     Returns:
-        The curve, linearly interpolated onto a common grid; of a single run, its own points. None
+        The curve, linearly interpolated onto a common grid; for a single run, its own points. None
         if the runs share no range.
     """
     if len(xs) == 1:

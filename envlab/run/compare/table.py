@@ -1,4 +1,4 @@
-"""The table of ``envlab compare``: a group of runs per line, and what a reader must know of it."""
+"""The table of ``envlab compare``: one line per group of runs, and notes for the reader."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from envlab.run.compare.results import RunResult
 from envlab.run.compare.statistics import bootstrap_interval, interquartile_mean, shared_range
 
 FEW_RUNS = 5
-"""Below, a percentile bootstrap promises too much: of normal values it covers the mean in 50 % of
-cases with 2 runs, 74 % with 3, 90 % with 5, 93 % with 10 (simulated, 4000 times each)."""
+"""With fewer, a percentile bootstrap promises too much: for normal values it covers the mean in
+50 % of cases with 2 runs, 74 % with 3, 90 % with 5, 93 % with 10 (simulated, 4000 times each)."""
 
 
 @dataclass(kw_only=True)
@@ -26,13 +26,13 @@ class Row:
     label: str
     """The group."""
     num_runs: int
-    """Runs, which differ in their seed."""
+    """Number of runs, which differ in their seed."""
     task: str
     """Task id."""
     final: float
     """The metric at the end: interquartile mean over runs."""
     interval: tuple[float, float] | None
-    """Its 95 % bootstrap interval; None of a single run."""
+    """Its 95 % bootstrap interval; None for a single run."""
     highest: float
     """Each run's highest value of the metric: interquartile mean over runs."""
     frames: float
@@ -42,7 +42,7 @@ class Row:
     fps: float
     """Frames per second of wall time, median over runs."""
     status: dict[str, int]
-    """How many runs have which status."""
+    """Number of runs by status."""
     directories: list[str]
     """The run directories."""
 
@@ -70,7 +70,7 @@ def summarise(group: Group) -> Row:
 
 
 def note_lines(groups: Sequence[Group]) -> list[str]:
-    """Return what a reader must know beside the numbers."""
+    """Return the notes that a reader needs alongside the numbers."""
     notes = [note for group in groups for run in group.runs for note in _run_notes(run)]
     for group in groups:
         for name, words in (("frames", "frames"), ("wall_s", "wall time")):
@@ -80,7 +80,7 @@ def note_lines(groups: Sequence[Group]) -> list[str]:
         for seed in [seed for seed, count in seeds.items() if count > 1 and seed is not None]:
             notes.append(
                 f"{group.label}: {seeds[seed]} runs have the seed {seed}; they count as if "
-                "independent. Tell them apart with --by, or leave some out."
+                "independent. Separate them with --by, or leave some out."
             )
     sizes = [len(group.runs) for group in groups]
     if 1 in sizes:
@@ -130,7 +130,7 @@ FORMATS: dict[str, Callable[[Sequence[Row], Sequence[str], str], str]] = {
 
 
 def _table(rows: Sequence[Row], metric: str, style: str) -> str:
-    """Return the table in a style of tabulate; with statuses where some run has not finished."""
+    """Return the table in a style of tabulate, with statuses if some run has not finished."""
     columns: dict[str, list[str]] = {
         "group": [row.label for row in rows],
         "runs": [str(row.num_runs) for row in rows],

@@ -1,7 +1,7 @@
-"""What of a population is configured (``population.*``), beside what its members are (``agent.*``).
+"""The configuration of a population (``population.*``), next to that of its members (``agent.*``).
 
-``population.ranges`` says which numbers members differ in, by their paths: ``[low, high]``, three
-or more choices, or a group with ``low``, ``high``, ``scale`` and ``start``.
+``population.ranges`` has the numbers that differ between members, by their paths: ``[low, high]``,
+three or more choices, or a group with ``low``, ``high``, ``scale`` and ``start``.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ class PopulationCfg:
     """A population of learners."""
 
     size: NonNegativeInt = 0
-    """Members; 0: one learner, and no population."""
+    """Number of members; 0: one learner, and no population."""
     interval: PositiveInt = 10
     """Iterations between two meetings, at which the least fit copy the fittest."""
     ranges: dict[str, Any] = field(default_factory=dict)
-    """Where members may differ: by path of ``agent.*``, ``[low, high]``, choices, or a group."""
+    """How members may differ: by path of ``agent.*``, ``[low, high]``, choices, or a group."""
     exploit: Annotated[float, Range(above=0, at_most=0.5)] = 0.25
-    """Share of the members that copy as many of the fittest; one at least."""
+    """Share of the members that copy as many of the fittest; at least one."""
     explore: Literal["perturb", "resample"] = "perturb"
-    """Whether copied numbers are multiplied by one of ``factors``, or drawn anew."""
+    """Whether copied numbers are multiplied by one of ``factors``, or drawn again."""
     factors: list[PositiveFloat] = field(default_factory=lambda: [0.8, 1.2])
-    """What numbers are multiplied by; 0.8 and 1.2 are the paper's (Jaderberg et al. 2017)."""
+    """Factors for numbers; 0.8 and 1.2 are the paper's (Jaderberg et al. 2017)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """What a number may be."""
+    """The possible values of a number."""
 
     path: str
     """``agent.<...>``."""
     low: float
     high: float
     is_log: bool = False
-    """Whether it is drawn, and drawn as a picture, by its logarithm."""
+    """Whether it is drawn on a logarithmic scale."""
     is_whole: bool = False
     """Whether it is a whole number."""
     start: tuple[float, float]
-    """Between which values the first members draw it."""
+    """Bounds between which the first members draw it."""
     choices: tuple[float, ...] = ()
     """All values that it may have; empty: any from ``low`` to ``high``."""
 
 
 def with_ranges(overrides: Sequence[Override]) -> list[Override]:
-    """Return overrides in which ``population.ranges.<path>=`` need not say that it adds a key."""
+    """Return overrides in which ``population.ranges.<path>=`` needs no ``+`` to add a key."""
     return [
         replace(override, type=type(override.type).FORCE_ADD)
         if str(override.input_line).startswith("population.ranges.")
@@ -77,10 +77,10 @@ def with_ranges(overrides: Sequence[Override]) -> list[Override]:
 
 
 def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:
-    """Return what members may differ in.
+    """Return the numbers that members may differ in.
 
     Raises:
-        ConfigurationError: If that is nothing, or no possible population.
+        ConfigurationError: If there are none, or no possible population.
     """
     if cfg.size == 0:
         if cfg.ranges:
@@ -105,7 +105,7 @@ def spans_of(cfg: PopulationCfg, agent_cfg: AgentCfg) -> list[Span]:
 
 
 def label(path: str, paths: Sequence[str]) -> str:
-    """Return the last name of a path, or all of it where another one ends alike."""
+    """Return the last name of a path, or all of it if another one ends in the same name."""
     name = path.rpartition(".")[2]
     same = [other for other in paths if other.rpartition(".")[2] == name]
     return name if len(same) == 1 else path
@@ -119,7 +119,7 @@ def with_values(agent_cfg: Any, values: Mapping[str, float]) -> Any:
 
 
 def _flat(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield what ``population.ranges`` holds by dotted path."""
+    """Yield the entries of ``population.ranges`` by dotted path."""
     for name, value in node.items():
         path = f"{prefix}.{name}" if prefix else str(name)
         if isinstance(value, Mapping) and not set(_KEYS) & set(value):
@@ -180,11 +180,11 @@ def _span(path: str, value: Any, agent_cfg: AgentCfg) -> Span:
 
 
 def _number_at(path: str, at: str, agent_cfg: AgentCfg) -> float:
-    """Return the number that a path leads to now.
+    """Return the current number at a path.
 
     Raises:
-        ConfigurationError: If there is no such path, or no number there that members may have of
-            their own.
+        ConfigurationError: If there is no such path, or no number there that may differ between
+            members.
     """
     numbers = [
         name
@@ -215,7 +215,7 @@ def _numbers(values: Any, at: str, given: Any) -> list[float]:
 
 
 def with_size(cfg: PopulationCfg, size: int | None) -> PopulationCfg:
-    """Return the configuration with what ``--population_size`` says."""
+    """Return the configuration with the size from ``--population_size``."""
     if size is None:
         return cfg
     if size < 1:

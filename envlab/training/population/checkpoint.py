@@ -1,4 +1,4 @@
-"""A population's checkpoint for those who want one learner, or have another number of ranks."""
+"""A population's checkpoint for a single learner, or for another number of ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint as one of the leader alone, which its library can play; or as it is."""
+    """Return a population's checkpoint as its leader's, for a library to play; others unchanged."""
     population = values["model"].get("population")
     if population is None:
         return dict(values)
@@ -17,9 +17,9 @@ def of_leader(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dealt(values: Mapping[str, Any], num_ranks: int) -> list[Any]:
-    """Return the members of a population's checkpoint, shared out among another number of ranks.
+    """Return the members of a population's checkpoint, divided among another number of ranks.
 
-    What else a checkpoint has of each rank begins afresh.
+    Everything else that a checkpoint has per rank starts afresh.
     """
     if "population" not in values["model"]:
         return [None] * num_ranks

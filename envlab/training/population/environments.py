@@ -1,4 +1,4 @@
-"""The environments of a rank's members, as the training loop sees them: as one batch."""
+"""The environments of a rank's members, as one batch for the training loop."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from envlab.training.metrics import EpisodeTracker
 
 
 class MemberEnvs:
-    """Each member's environments, which its learner steps; nobody steps them all.
+    """Each member's environments, which its learner steps; nothing steps them all.
 
     Attributes:
         by_index: Environments by member.
-        num_envs: How many this rank has in all.
+        num_envs: Number of all environments of this rank.
     """
 
     def __init__(
@@ -29,9 +29,9 @@ class MemberEnvs:
         """Make the environments of this rank's share of the members.
 
         Args:
-            size: Members of all ranks.
+            size: Number of members of all ranks.
             context: The process's context.
-            make: Makes a member's, where it goes by the context's rank as if there were one.
+            make: Makes a member's environments for a context with the member's index as its rank.
 
         Raises:
             ConfigurationError: If ranks cannot share the members equally.
@@ -48,14 +48,14 @@ class MemberEnvs:
         self.num_envs = sum(env.num_envs for env in self.by_index.values())
 
     def __getattr__(self, name: str) -> Any:
-        """Return what members' environments have in common, as the first one has it."""
+        """Return an attribute that all members' environments share, from the first one."""
         if name == "by_index":
             raise AttributeError(name)
         return getattr(next(iter(self.by_index.values())), name)
 
     @property
     def log_dir(self) -> Path | None:
-        """Where the states of failed environments are saved."""
+        """Folder for the states of failed environments."""
         found: Path | None = next(iter(self.by_index.values())).log_dir
         return found
 
@@ -70,11 +70,11 @@ class MemberEnvs:
             env.check_health()
 
     def state(self) -> dict[str, Any]:
-        """Return all that their next steps depend on."""
+        """Return all state that their next steps depend on."""
         return {"members": {index: env.state() for index, env in self.by_index.items()}}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`state` returned."""
+        """Restore the result of :meth:`state`."""
         for index, env in self.by_index.items():
             env.set_state(state["members"][index])
 
@@ -85,10 +85,10 @@ class MemberEnvs:
 
 
 class MembersTracker(EpisodeTracker):
-    """Counts the episodes of the member whose turn it is, and those of all together.
+    """Counts the episodes of the member whose turn it is, and those of all members together.
 
     Attributes:
-        turn: Whose steps come next, by its place on this rank.
+        turn: Place on this rank of the member whose steps come next.
     """
 
     def __init__(self, parts: list[EpisodeTracker]) -> None:

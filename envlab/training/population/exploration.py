@@ -1,7 +1,7 @@
-"""Who copies whom, and what becomes of hyper-parameters: decisions alone, from a generator.
+"""Which member copies which, and how hyper-parameters change: only decisions, from a generator.
 
-Truncation selection, as in Jaderberg et al. 2017 (arXiv:1711.09846, section 4.1.2): members of the
-bottom copy members of the top, drawn uniformly.
+Truncation selection, as in Jaderberg et al. 2017 (arXiv:1711.09846, section 4.1.2): the worst
+members copy the best ones, drawn uniformly.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from envlab.training.population.cfg import PopulationCfg, Span
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """One member takes over another's networks, and goes on with other hyper-parameters."""
+    """One member takes over another's networks, and continues with other hyper-parameters."""
 
     target: int
     source: int
     hyperparameters: dict[str, float]
-    """Of the target from now on, by path."""
+    """The target's new hyper-parameters, by path."""
 
 
 def first_values(spans: Sequence[Span], rng: np.random.Generator) -> dict[str, float]:
-    """Return the hyper-parameters that a member begins with."""
+    """Return a member's initial hyper-parameters."""
     return {span.path: _draw(span, *span.start, rng) for span in spans}
 
 
@@ -37,14 +37,14 @@ def plan(
     cfg: PopulationCfg,
     rng: np.random.Generator,
 ) -> list[Copy]:
-    """Return who copies whom at a meeting.
+    """Return which members copy which at a meeting.
 
     Args:
-        fitness: By member; None: unknown, so that it is left as it is. NaN is the least.
+        fitness: By member; None: unknown, so the member is left unchanged. NaN ranks lowest.
         values: Hyper-parameters by member.
-        spans: What these may be.
+        spans: Possible values of these.
         cfg: Shares and factors.
-        rng: What is drawn from.
+        rng: The generator to draw from.
     """
     known = [index for index, value in enumerate(fitness) if value is not None]
     order = sorted(known, key=lambda index: _rank(fitness[index]))
@@ -64,10 +64,10 @@ def _rank(value: float | None) -> float:
 
 
 def _explored(span: Span, value: float, cfg: PopulationCfg, rng: np.random.Generator) -> float:
-    """Return another value near one, or anywhere, as configured."""
+    """Return a value near the given one, or from the whole range, as configured."""
     if cfg.explore == "resample":
         return _draw(span, span.low, span.high, rng)
-    if span.choices:  # one to the left or to the right, as far as there is one
+    if span.choices:  # the left or right neighbour, if there is one
         ordered = sorted(span.choices)
         place = ordered.index(value) + (1 if rng.random() < 0.5 else -1)
         return ordered[min(max(place, 0), len(ordered) - 1)]
@@ -76,9 +76,9 @@ def _explored(span: Span, value: float, cfg: PopulationCfg, rng: np.random.Gener
 
 
 def scaled(value: float, factor: float, low: float, high: float, *, is_whole: bool) -> float:
-    """Return a value times a factor, from ``low`` to ``high``; of whole numbers another one."""
+    """Return a value times a factor, clipped; a whole number changes unless it is at a bound."""
     changed = min(max(value * factor, low), high)
-    if is_whole and round(changed) == value:  # a small number would never move
+    if is_whole and round(changed) == value:  # a small number would never change
         changed = min(max(value + (1 if factor > 1 else -1), low), high)
     return round(changed) if is_whole else changed
 

@@ -1,4 +1,4 @@
-"""A folder for each member in the run directory, with what a run of its own would have.
+"""A folder for each member in the run directory, with the files of a run of its own.
 
 ``members/<index>/`` holds ``run.json``, ``metrics.jsonl`` and event files, so that ``envlab
 compare`` and TensorBoard read members as they read runs. Rank 0 writes them all.
@@ -26,17 +26,17 @@ class MemberFolders:
     """The folders of all members."""
 
     def __init__(self, run: Path, facts: Mapping[str, Any], reports: Mapping[int, Report]) -> None:
-        """Make them, or go on in them where the run goes on.
+        """Make them, or continue in them if the run continues.
 
         Args:
             run: The run directory.
-            facts: What all members' manifests hold.
-            reports: Of the iteration that comes next; of it and later ones, nothing stays.
+            facts: Facts in all members' manifests.
+            reports: Reports of the next iteration; records of it and later ones are removed.
         """
         self._files = {}
         for index, report in reports.items():
             folder = run / "members" / f"{index:02}"
-            with surviving_disk_errors(folder, f"{folder} could not be made", "The run goes on."):
+            with surviving_disk_errors(folder, f"{folder} could not be made", "The run continues."):
                 folder.mkdir(parents=True, exist_ok=True)
                 cut_metrics(folder, report.record.iteration - 1)
                 cut_events(folder, EVENTS_TAG, report.record.frames - report.iteration.frames)
@@ -54,4 +54,4 @@ class MemberFolders:
             own = {f"envlab/{name}": getattr(record, name) for name in OWN_SCALARS}
             for curve in (Curve(record.frames, own | record.episode), *reports[index].curves):
                 curves.add(curve.step, curve.scalars)
-            curves.close()  # which writes what waits
+            curves.close()  # writes the waiting values

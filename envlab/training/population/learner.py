@@ -1,4 +1,4 @@
-"""A population in the training loop: this rank's members take turns, and all meet now and then."""
+"""A population in the training loop: a rank's members take turns, and all meet periodically."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 class PopulationLearner(Learner):
-    """Members, each trained by one process: what is shared is who they are, not what they learned.
+    """Members, each trained by one process; ranks share their identities, not their networks.
 
     Attributes:
-        members: This rank's.
+        members: This rank's members.
     """
 
     def __init__(
@@ -48,14 +48,14 @@ class PopulationLearner(Learner):
 
         Args:
             cfg: The population's configuration.
-            agent_cfg: What all members begin with, settled.
+            agent_cfg: The initial configuration of all members, settled.
             envs: Environments of this rank's members.
             build: Builds a member's learner.
             context: The process's context.
-            facts: What members' manifests tell, beside their own.
+            facts: Facts in all members' manifests, in addition to their own.
 
         Raises:
-            ConfigurationError: If there can be no such population.
+            ConfigurationError: If the population is impossible.
         """
         self._cfg, self._seed, self._context, self._envs = cfg, agent_cfg.seed, context, envs
         self._spans = spans_of(cfg, agent_cfg)
@@ -80,7 +80,7 @@ class PopulationLearner(Learner):
         self._frames, self._since = 0, [0.0, 0.0]  # frames and seconds since the last meeting
 
     def _check_alike(self) -> None:
-        """Refuse numbers that make networks of different shapes, which nobody could copy.
+        """Refuse numbers that make networks of different shapes, which cannot be copied.
 
         Raises:
             ConfigurationError: On every rank, naming all numbers that members differ in.
@@ -162,10 +162,10 @@ class PopulationLearner(Learner):
             self._reports[copy.target].record = blank
 
     def _exchange(self, copy: Copy) -> None:
-        """Have one member take over another's networks, from one rank to another if need be.
+        """Make one member take over another's networks, across ranks if necessary.
 
         Raises:
-            RankDivergenceError: If what arrived is not what was sent.
+            RankDivergenceError: If the received values are not the sent ones.
         """
         share = len(self.members)
         source, target = copy.source // share, copy.target // share
@@ -188,7 +188,7 @@ class PopulationLearner(Learner):
             by_index[copy.target].become(state, copy.hyperparameters)
 
     def _told(self, generation: int, fitness: list[float | None]) -> dict[str, Any]:
-        """Return what is told of a generation; see :mod:`.lineage`."""
+        """Return the record of a generation; see :mod:`.lineage`."""
         paths = [span.path for span in self._spans]
         known = {i: value for i, value in enumerate(fitness) if value is not None}
         rows = [
@@ -229,14 +229,14 @@ class PopulationLearner(Learner):
         return "" if self._best is None else f"leader {self._leader}: {self._best:.2f}"
 
     def merit(self, record: IterationRecord) -> float | None:
-        """Return the leader's mean return: the best checkpoint is that of the best leader."""
+        """Return the leader's mean return; the best checkpoint is that of the best leader."""
         return self._best
 
     def is_finished(self, record: IterationRecord) -> bool:
         return self._reports[self._leader].is_finished
 
     def model_state(self) -> dict[str, Any]:
-        """Return what all ranks know; members' networks are in :meth:`rank_state`."""
+        """Return the state known to all ranks; members' networks are in :meth:`rank_state`."""
         return {
             "population": {
                 "size": self._cfg.size,

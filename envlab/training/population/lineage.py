@@ -1,10 +1,10 @@
-"""Who came from whom, with what change, and how fit it was: as data, as a table, as curves.
+"""The members' parents, changes and fitness: as data, as a table, as curves.
 
 A generation is a dictionary: ``generation`` (counted from 1), ``frames`` (environment steps of all
 processes and members so far), ``elite`` (index of the fittest) and ``members``, each with
 ``index``, ``parent`` (null: none), ``mutation``, ``hyperparameters`` by name, ``fitness`` (NaN:
-unknown) and ``frames``. Where members keep their index, ``copied`` says that one was overwritten by
-its parent at the last meeting; where networks change, ``architecture`` describes them.
+unknown) and ``frames``. If members keep their index, ``copied`` marks one that its parent
+overwrote at the last meeting; if networks change, ``architecture`` describes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from envlab.distributed.disk import surviving_disk_errors, whole_file
 from envlab.run.manifest import finite
 
 FILE = "lineage.json"
-"""In a run's directory: a list of generations."""
+"""File in a run's directory with a list of generations."""
 
 
 def scalars(record: Mapping[str, Any]) -> dict[str, float | None]:
@@ -61,8 +61,8 @@ def table(record: Mapping[str, Any], fps: float) -> str:
 
 
 def write(records: Sequence[Mapping[str, Any]], directory: Path) -> None:
-    """Write all generations into a run's directory; the run goes on if that fails."""
+    """Write all generations into a run's directory; the run continues if that fails."""
     path = directory / FILE
     what = f"{path} could not be written"
-    with surviving_disk_errors(path, what, "The run goes on."), whole_file(path) as file:
+    with surviving_disk_errors(path, what, "The run continues."), whole_file(path) as file:
         file.write(json.dumps(finite(list(records))).encode())

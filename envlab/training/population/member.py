@@ -1,4 +1,4 @@
-"""One of a population: a library's learner with all that it has of its own."""
+"""A member of a population: a library's learner with all of its own state."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ BuildLearner = Callable[[Any, BatchedEnv], Learner]
 
 @dataclass(kw_only=True)
 class Report:
-    """What all ranks get to know of a member's iteration."""
+    """A member's iteration, as reported to all ranks."""
 
     iteration: Iteration
     record: IterationRecord
     curves: list[Curve]
     fitness: float | None
-    """Mean return of the episodes that ended since the last meeting; None: of none."""
+    """Mean return of the episodes that ended since the last meeting; None if none did."""
     is_finished: bool
 
 
 class Member:
-    """A learner that trains by itself, whatever the others of this process do.
+    """A learner that trains independently of the others in this process.
 
     Attributes:
         index: Its place in the population, which it keeps.
-        learner: The library's.
+        learner: The library's learner.
         hyperparameters: Its own numbers, by path of ``agent.*``.
         tracker: Its episodes.
         metrics: Its counters and means.
@@ -53,12 +53,12 @@ class Member:
         env: BatchedEnv,
         build: BuildLearner,
     ) -> None:
-        """Build its learner, with weights and actions drawn from a seed of its own.
+        """Build its learner, with weights and actions drawn from its own seed.
 
         Args:
             index: Its place.
             agent_cfg: The configuration that all members begin with.
-            hyperparameters: Where its own differs.
+            hyperparameters: Its own values, which replace some of these.
             env: Its environments.
             build: Builds its learner.
 
@@ -90,9 +90,9 @@ class Member:
         """Train for an iteration; see :meth:`Learner.iterate`.
 
         Args:
-            number: Of the iteration.
-            on_step: To be called after each step of the environments.
-            together: Of all members: gets this one's episodes.
+            number: Number of the iteration.
+            on_step: Called after each step of the environments.
+            together: Means of all members, to which this one's episodes are added.
         """
         with self._turn():
             iteration = self.learner.iterate(number, on_step)
@@ -114,19 +114,19 @@ class Member:
         self._returns = [0.0, 0.0]
 
     def become(self, model: Mapping[str, Any], hyperparameters: Mapping[str, float]) -> None:
-        """Take over what another member has learned, with hyper-parameters of one's own.
+        """Take over another member's networks, with this member's own hyper-parameters.
 
-        Environments, generators and replay memories stay; the returns of the past were another's.
+        Environments, generators and replay memories stay; past returns were another policy's.
 
         Args:
-            model: What the other's learner returned as its ``model_state``.
-            hyperparameters: From now on.
+            model: The ``model_state`` of the other's learner.
+            hyperparameters: The new hyper-parameters.
         """
         self.hyperparameters = dict(hyperparameters)
         with self._turn():
             own, lengths = self.learner.rank_state(), self.env.episode_length_buf.clone()
             self.learner = self._make()
-            self.env.episode_length_buf = lengths  # which rsl_rl's begins with at random
+            self.env.episode_length_buf = lengths  # which rsl_rl's learner randomises
             fresh = self.learner.model_state()
             self.learner.load_models(
                 {"model": adopted(model, fresh, configured_names(hyperparameters))}
@@ -136,7 +136,7 @@ class Member:
         self.metrics.forget_returns()
 
     def state(self) -> dict[str, Any]:
-        """Return all of it, by reference; its environments and episodes are the loop's to save."""
+        """Return all of its state, by reference; the loop saves its environments and episodes."""
         return {
             "model": self.learner.model_state(),
             "rank": self.learner.rank_state(),
@@ -147,7 +147,7 @@ class Member:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore what was learned, and the counters.
+        """Restore the networks, and the counters.
 
         Raises:
             CheckpointError: If the networks have other shapes than the configuration's.
@@ -158,32 +158,32 @@ class Member:
         self.metrics.set_state(state["metrics"])
 
     def go_on(self, state: Mapping[str, Any]) -> None:
-        """Restore the rest, after :meth:`load`, so that training goes on exactly."""
+        """Restore the rest, after :meth:`load`, so that training continues exactly."""
         self.learner.set_rank_state(state["rank"])
         self._generators, self._returns = state["generators"], list(state["returns"])
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Have the process's generators be this member's."""
+        """Make the process's generators those of this member."""
         set_generator_state(self._generators)
         yield
         self._generators = generator_state()
 
 
 def configured_names(paths: Collection[str]) -> frozenset[str]:
-    """Return what a learner's state calls settings that members have of their own."""
+    """Return the names in a learner's state of settings that differ between members."""
     names = {path.rpartition(".")[2] for path in paths}
     if any(name == "learning_rate" or name.endswith("_lr") for name in names):
         names |= set(SAVED_RATES)
-    if "initial_entropy_value" in names:  # skrl's SAC, which keeps it where it is not learned
+    if "initial_entropy_value" in names:  # skrl's SAC keeps it there if it is not learned
         names.add("_entropy_coefficient")
     return frozenset(names)
 
 
 def adopted(given: Any, own: Any, names: Collection[str]) -> Any:
-    """Return a copy of a learner's state with the values of ``names`` as in one's own.
+    """Return a copy of a learner's state with the values of ``names`` from one's own state.
 
-    Tensors are copied: ``Optimizer.load_state_dict`` (torch 2.13) keeps those that it is given.
+    Tensors are copied, as ``Optimizer.load_state_dict`` (torch 2.13) keeps those that it is given.
     """
     if isinstance(given, Mapping):
         there = own if isinstance(own, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Searches: what Optuna is asked, which trials end early, and how an experiment goes on."""
+"""Searches: what Optuna is asked, which trials end early, and how an experiment is resumed."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_an_interrupted_experiment_goes_on_with_its_trials(
         ]
     last = (tmp_path / "trials" / "2" / "metrics.jsonl").read_text().splitlines()[-1]
     assert json.loads(last)["details"]["begun_at"] >= 3
-    with pytest.raises(ConfigurationError, match="no experiment to go on with"):
+    with pytest.raises(ConfigurationError, match="no experiment to resume"):
         find_experiment("small", str(tmp_path / "trials"))
 
 
@@ -255,7 +255,7 @@ def test_an_experiment_goes_on_with_its_own_ranges_only(tmp_path: Path):
     open_study(tmp_path, search).ask(dict(search.ranges))
     open_study(tmp_path, search)
     for ranges in ({path: other}, {path: choices, "agent.algorithm.gamma__uniform": [0.9, 0.99]}):
-        with pytest.raises(ConfigurationError, match="was begun with another range of"):
+        with pytest.raises(ConfigurationError, match="was started with another range of"):
             open_study(tmp_path, search_of(ranges))
 
 
@@ -278,7 +278,7 @@ def test_a_search_as_typed(tmp_path: Path):
     command[4] = "search@latest"
     code, output = run([*command[:-1], "env.max_frame=1.6e5"], tmp_path, 4.0 * DEADLINE_S)
     assert code == 0, output
-    assert "Trial 0 goes on: agent.net.optim_spec.lr=" in output
+    assert "Trial 0 resumes: agent.net.optim_spec.lr=" in output
     assert "Train with the best values: envlab lab run spec.json small train" in output
 
 
@@ -288,4 +288,4 @@ def test_there_is_no_experiment_to_go_on_with(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.json").write_text(json.dumps({"small": {**SPEC, "search": RANGES}}))
     assert main(["lab", "run", "spec.json", "small", "search@latest"]) == 2
-    assert "There is no experiment to go on with in logs" in capsys.readouterr().err
+    assert "There is no experiment to resume in logs" in capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_a_run_is_resumed_by_the_words_it_was_started_with_and_no_shell(tmp_path
     ]
     assert options["cwd"] == tmp_path
     assert not options.get("shell")
-    with pytest.raises(RunDirectoryError, match="has been resumed already"):
+    with pytest.raises(RunDirectoryError, match="has already been resumed"):
         control.resume(run)
     assert control._started.pop(run.directory).wait(timeout=30) == 0
     assert "--nproc=2" in (run.directory / control.OUTPUT).read_text()

@@ -29,7 +29,7 @@ CASES: dict[str, tuple[dict[str, Any], float, str, str]] = {
         {"seconds_since_heard": 11.0},
         2.0,
         "lost",
-        "Rank 1 (host node-b, pid 4712) was not heard of for 13 s.",
+        "Rank 1 (host node-b, pid 4712) has not been heard from for 13 s.",
     ),
     "stalled": (
         {"seconds_since_progress": 130.0},
